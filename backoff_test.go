@@ -27,7 +27,7 @@ func runnerWith(t *testing.T, s plugin.Provider, opts Options, attributes *confi
 	return k.compiled.Load().runners[0]
 }
 
-// draw returns the minimum and maximum of many samples.
+// sample returns the minimum and maximum of many samples.
 func sample(f func() time.Duration) (least, most time.Duration) {
 	least, most = math.MaxInt64, math.MinInt64
 	for range 2000 {

@@ -57,8 +57,8 @@ func TestEvictionRemovesFirstToExpire(t *testing.T) {
 	}
 }
 
-// TestEvictionLooksAtFew verifies that the cost does not grow with the cache, and an entry that eviction has looked at
-// must be used again to be kept.
+// TestEvictionLooksAtFew verifies that the cost of an eviction does not grow with the
+// cache, and that a considered entry is kept only if it is used again.
 func TestEvictionLooksAtFew(t *testing.T) {
 	c := fill(20, time.Now())
 	c.put(entry("new", time.Now(), time.Minute, false))
@@ -123,8 +123,8 @@ func TestInvalidateOnceAMinute(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreForgotten verifies that times of invalidations are removed when they have no effect any more, so that
-// they do not fill the memory.
+// TestRefusalsAreForgotten verifies that times of invalidations are removed when they
+// no longer have any effect, so that they do not fill the memory.
 func TestRefusalsAreForgotten(t *testing.T) {
 	c, now := newResponseCache(10), time.Now()
 	for i, image := range []string{"earlier", "later"} {

@@ -31,7 +31,7 @@ func TestClockAndSweep(t *testing.T) {
 	for name, d := range clocks {
 		t.Run(name, func(t *testing.T) {
 			c, now, q := newResponseCache(10), time.Now(), lookupKeyOf(t, "r.example/x")
-			c.created = now.Add(-1) // so that the first get sweeps
+			c.created = now.Add(-1) // the first get sweeps
 			for base, life := range map[string]time.Duration{"short": time.Minute, "long": time.Hour} {
 				c.put(&response{key: cacheKey{plugin.CacheImage, base, ""}, stored: now, expires: now.Add(life)})
 			}

@@ -25,7 +25,7 @@ type paced struct {
 
 	mu    sync.Mutex
 	execs map[string]int // by host
-	ended map[string]int // cancelled execs, by host
+	ended map[string]int // canceled execs, by host
 }
 
 func (p *paced) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
@@ -59,8 +59,8 @@ func (p *paced) keyring(t *testing.T) *Keyring {
 	return k
 }
 
-// teach runs the provider once with a scope, so that the runner expects this
-// scope, and removes the response from the cache.
+// learn runs the provider once with a scope, so that the runner expects this scope, and
+// removes the response from the cache.
 func (p *paced) learn(t *testing.T, k *Keyring, scope plugin.CacheKeyType) {
 	t.Helper()
 	answer := p.answer
@@ -206,8 +206,8 @@ func TestBurstOverManyHosts(t *testing.T) {
 	})
 }
 
-// TestGlobalResponseComesLate verifies that a Global response also serves the lookups that stopped waiting for it, and
-// their own execs are cancelled.
+// TestGlobalResponseComesLate verifies that a Global response also serves the lookups
+// that stopped waiting for it, and that their own execs are canceled.
 func TestGlobalResponseComesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &paced{takes: map[string]time.Duration{"": 3 * time.Second}, answer: respond(plugin.CacheGlobal, time.Hour, "*.example")}

@@ -35,8 +35,9 @@ func forPod(scope plugin.CacheKeyType, d time.Duration) func(context.Context, *p
 	}
 }
 
-// TestUncachedResponseIsForOnePod verifies that a response that must not be cached serves only the pod whose token was
-// used, for every scope and cacheType. A cacheable one serves the service account.
+// TestUncachedResponseIsForOnePod verifies that a response that must not be cached
+// serves only the pod whose token was used, for every scope and cacheType. A cacheable
+// response serves the service account.
 func TestUncachedResponseIsForOnePod(t *testing.T) {
 	for _, scope := range []plugin.CacheKeyType{plugin.CacheImage, plugin.CacheRegistry, plugin.CacheGlobal} {
 		for _, d := range []time.Duration{0, -time.Hour, time.Hour} {

@@ -331,8 +331,8 @@ func TestCoalesceAnswerDecides(t *testing.T) {
 	}
 }
 
-// mayHave reports whether a request may get a credential, whose user name is the
-// image that it was issued for, by the scope of the response.
+// mayHave reports whether the scope of the response allows a request to get a
+// credential, whose user name is the image that it was issued for.
 func mayHave(c Credential, scope plugin.CacheKeyType, req Request) bool {
 	return c.Username == req.Image || !c.CachedUntil.IsZero() && scope != plugin.CacheImage
 }

@@ -19,9 +19,8 @@ import (
 
 const module = "github.com/regcred/regcred"
 
-// allowed are the third-party modules that a package of this module may link,
-// with their dependencies. A new line here needs one in
-// docs/project/dependencies.md.
+// allowed lists the third-party modules that a package of this module may link, with
+// their dependencies. Each new line needs a line in docs/project/dependencies.md.
 var allowed = map[string][]string{
 	"./match":        {},
 	"./plugin":       {"sigs.k8s.io/json"},
@@ -65,8 +64,7 @@ var adapter = append([]string{
 	"github.com/sirupsen/logrus", "golang.org/x/sys",
 }, root...)
 
-// TestDependencies keeps the dependencies of the public packages small, on every
-// system.
+// TestDependencies limits the dependencies of the public packages, on every system.
 func TestDependencies(t *testing.T) {
 	for pkg, modules := range allowed {
 		for _, goos := range []string{"linux", "darwin", "windows"} {

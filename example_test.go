@@ -268,7 +268,7 @@ func ExampleOptions_observer() {
 	// no credentials for registry.example/team/app: plugin "team-credential-provider": exec: the token endpoint answers 429
 }
 
-// New rejects what Validate rejects, before any plugin runs.
+// New rejects the same configurations as Validate, before any plugin runs.
 func ExampleNew_invalid() {
 	cfg := &config.Config{Providers: []config.Provider{{
 		Name: "../sh", MatchImages: []string{"registry.example"}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1,

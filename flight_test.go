@@ -83,7 +83,7 @@ func TestPodIsCopied(t *testing.T) {
 // traceKey is the key of a context value such as a trace.
 type traceKey struct{}
 
-// traced records the traces that third-party code sees.
+// traced records the trace values passed to third-party code.
 type traced struct {
 	accounts
 	mu  sync.Mutex
@@ -113,8 +113,8 @@ func (tr *traced) GetCredentials(ctx context.Context, req *plugin.Request) (*plu
 	return respond(plugin.CacheRegistry, time.Hour, "")(ctx, req)
 }
 
-// TestValuesOfTheContext verifies that context values reach all code that works for a lookup, even after its caller has
-// left, but the caller's deadline does not.
+// TestValuesOfTheContext verifies that context values reach all code that works for a
+// lookup, even after its caller has left, but that the caller's deadline does not.
 func TestValuesOfTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := &traced{saw: map[string]string{}}
@@ -156,7 +156,7 @@ func TestCachedResponse(t *testing.T) {
 	}
 }
 
-// looked is a context that calls a function when its Err is called.
+// looked is a context that calls a function when its Err method is called.
 type looked struct {
 	context.Context
 	at func()
@@ -256,8 +256,8 @@ func (h *hooked) AfterFunc(f func()) func() bool {
 	}
 }
 
-// TestFlightsLeaveNothingBehind verifies that no goroutine remains (otherwise the bubble does not end), no AfterFunc on
-// the keyring's context, and no context that is not cancelled.
+// TestFlightsLeaveNothingBehind verifies that no goroutine remains (or the bubble would
+// not end), no AfterFunc on the keyring's context, and no context that is not canceled.
 func TestFlightsLeaveNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const flights = 1000

@@ -139,7 +139,7 @@ func TestTokenRequestInFull(t *testing.T) {
 	}
 }
 
-// heldToken returns a token for Request.Token; of distinguishes tokens.
+// heldToken returns a token for Request.Token. The argument of distinguishes tokens.
 func heldToken(of string, claims string) plugin.Secret {
 	return plugin.NewSecret("e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + "." + canary.TokenSecret + of)
 }
@@ -149,7 +149,7 @@ func TestHeldTokenForAnotherAudience(t *testing.T) {
 	const refused = `provider "p": the request's token %s; the provider's serviceAccountTokenAudience is "registry": use a token for that audience`
 	for name, tt := range map[string]struct {
 		token plugin.Secret
-		is    string // "" if it is given
+		is    string // "" if the provider gets the token
 	}{
 		"its own":           {heldToken("", `{"aud":["registry"]}`), ""},
 		"one of several":    {heldToken("", `{"aud":["vault","registry"]}`), ""},

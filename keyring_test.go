@@ -185,7 +185,8 @@ func TestNodeDockerConfig(t *testing.T) {
 	})
 }
 
-// A canceled lookup has no effect on later ones.
+// TestNodeDockerConfigCanceled verifies that a canceled lookup has no effect on later
+// ones.
 func TestNodeDockerConfigCanceled(t *testing.T) {
 	root := t.TempDir()
 	data := `{"auths":{"r.io":{"username":"u","password":"` + canary.PasswordSecret + `"}}}`
@@ -591,7 +592,7 @@ func TestNothingPrintsASecret(t *testing.T) {
 	canary.AssertAbsent(t, "the output and the log", logged.String())
 }
 
-// cachedOptions are the options that every cached lookup has to consult.
+// cachedOptions lists the options that every cached lookup consults.
 var cachedOptions = map[string]Options{
 	"none":         {},
 	"Observer":     {Observer: func(Event) {}},
@@ -614,7 +615,7 @@ func TestCostOfACachedLookup(t *testing.T) {
 				lookUp()
 			}
 			metrics.Read(created)
-			if n := created[0].Value.Uint64() - before; n > 100 { // the runtime starts some of its own
+			if n := created[0].Value.Uint64() - before; n > 100 { // the runtime starts a few itself
 				t.Errorf("%d goroutines started by 1000 lookups, want none", n)
 			}
 		})
@@ -670,7 +671,7 @@ func TestEvictionKeepsUsedEntries(t *testing.T) {
 		q := must.Get(newLookupKey(Request{Image: host + "/x"}))(t)
 		return q, &response{key: cacheKey{scope: plugin.CacheRegistry, base: q.scopedName(plugin.CacheRegistry)}, stored: now, expires: now.Add(ends)}
 	}
-	for range 20 { // a map iterates from a random place
+	for range 20 { // map iteration starts at a random entry
 		c := newResponseCache(2)
 		used, first := entry("used.example", time.Minute)
 		_, second := entry("unused.example", time.Hour)

@@ -19,8 +19,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// testPlugin is the variable that makes the test binary a plugin; its value
-// selects the plugin. The user name in the response is its arguments and REGION.
+// testPlugin is the environment variable that makes the test binary a plugin; its value
+// selects the plugin. The user name in the response contains its arguments and REGION.
 const testPlugin = "REGCRED_TEST_PLUGIN"
 
 func TestMain(m *testing.M) {
@@ -50,7 +50,7 @@ func playPlugin(mode string) int {
 		fmt.Println("}")
 	case "new": // responds in the request's version
 		return plugin.Serve(context.Background(), answerFor(user), plugin.ServeOptions{Args: os.Args[1:]})
-	case "refuses": // and prints its arguments
+	case "refuses": // prints its arguments and fails
 		fmt.Fprintln(os.Stderr, "cannot open", user)
 		return 1
 	case "only-new":
@@ -59,7 +59,7 @@ func playPlugin(mode string) int {
 	return 0
 }
 
-// answerFor responds for every image of its registry, for an hour.
+// answerFor returns a credential for every image of its registry, valid for an hour.
 func answerFor(user string) plugin.Provider {
 	return plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 		host, _, _ := strings.Cut(req.Image, "/")
@@ -68,7 +68,7 @@ func answerFor(user string) plugin.Provider {
 	})
 }
 
-// testBinDir returns a bin dir in which the test binary is every plugin.
+// testBinDir returns a bin dir in which the test binary acts as every plugin.
 func testBinDir(t *testing.T, names ...string) string {
 	t.Helper()
 	self := must.Get(os.Executable())(t)
@@ -81,8 +81,8 @@ func testBinDir(t *testing.T, names ...string) string {
 	return dir
 }
 
-// testEnviron returns the environment of these plugins. By default the race
-// detector takes a second to exit.
+// testEnviron returns the environment of these plugins. Without it, the race detector
+// would sleep for a second at exit.
 func testEnviron() []string {
 	return append(slices.Clone(os.Environ()), "GORACE=atexit_sleep_ms=0")
 }

@@ -141,7 +141,7 @@ type identityVector struct {
 	NameLength, UIDLength, AnnotationLength, SecondLength int
 }
 
-// expand applies the lengths, which keep the vectors small.
+// expand repeats strings as the vector specifies, which keeps the vectors small.
 func (id identityVector) expand() identityVector {
 	if id.NameLength > 0 {
 		id.Name = strings.Repeat("n", id.NameLength)
@@ -177,8 +177,7 @@ func (id *identityVector) RequestToken(context.Context, regcred.TokenRequest) (p
 	return plugin.NewSecret(id.Token), nil
 }
 
-// TestParityCache replays series of lookups: when the plugin runs, and which
-// credentials are returned.
+// TestParityCacheKey verifies the kubelet's cache key for each identity.
 func TestParityCacheKey(t *testing.T) {
 	type vector struct {
 		CacheType      string

@@ -40,7 +40,7 @@ type skewKubelet struct {
 	Gates                []skewGate
 }
 
-// skewTally counts comparisons, and differences by name.
+// skewTally counts comparisons and, by name, differences.
 type skewTally struct {
 	Kind                       string
 	Comparisons, Disagreements int
@@ -100,7 +100,8 @@ func (k skewKubelet) target(g skewGate, on bool) config.Target {
 	return t
 }
 
-// TestParitySkewConfig verifies that ValidateFor rejects a configuration for a kubelet exactly if that kubelet does.
+// TestParitySkewConfig verifies that ValidateFor rejects a configuration for a kubelet
+// if and only if that kubelet does.
 func TestParitySkewConfig(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("some file names and links cannot be made on Windows")
@@ -166,7 +167,7 @@ func TestParitySkewMatch(t *testing.T) {
 		number  int
 	}
 	f := skew(t)
-	taken := map[key]bool{} // by other kubelets than the newest
+	taken := map[key]bool{} // accepted by kubelets other than the newest
 	for _, c := range f.Cases {
 		if invalid, ok := c.Says["invalid"]; c.Kind == "match" && ok {
 			for _, k := range c.Kubelets {
@@ -327,7 +328,7 @@ func TestParityGates(t *testing.T) {
 	concerning := regexp.MustCompile(`CredentialProvider|PulledImages`)
 	compared := 0
 	f := skew(t)
-	// Every kubelet has the gates that set others.
+	// Every kubelet has AllAlpha and AllBeta.
 	named := slices.DeleteFunc(config.FeatureGates(), func(name string) bool { return strings.HasPrefix(name, "All") })
 	for _, k := range f.Kubelets {
 		for _, g := range k.Gates {

@@ -160,12 +160,13 @@ func (v configVector) write(t *testing.T) string {
 	return filepath.Join(dir, v.Files[0].Name)
 }
 
-// Names of the differences in validation; docs/project/parity.md has the reasons.
+// refusedInternal and the following constants name the differences in validation;
+// docs/project/parity.md has the reasons.
 const (
 	refusedInternal = "the kubelet's internal version of the file format"
 	refusedName     = "a provider name that is empty or has a backslash"
 
-	acceptedPredecessor = "registry credential config" // the out-of-tree proposal's form, and the name of its case
+	acceptedPredecessor = "registry credential config" // a file of the out-of-tree proposal, and the name of its case
 )
 
 // refusal returns the deliberate difference for which regcred rejects v although
@@ -233,8 +234,8 @@ func TestParityRequest(t *testing.T) {
 	}
 }
 
-// TestParityResponse compares decoding. Like the kubelet, regcred decodes a
-// response with any cacheKeyType and rejects it afterwards.
+// TestParityResponse compares the decoding of responses. Like the kubelet, regcred
+// decodes a response with any cacheKeyType and rejects it afterwards.
 func TestParityResponse(t *testing.T) {
 	type decoded struct {
 		CacheKeyType  text

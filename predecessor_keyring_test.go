@@ -53,8 +53,8 @@ func oldKeyring(t *testing.T, content string) (*Keyring, *[]string) {
 	return k, &execs
 }
 
-// A plugin of the out-of-tree proposal and a current one serve the same lookup,
-// each with its protocol.
+// TestPredecessorBesideToday verifies that a plugin of the out-of-tree proposal and a
+// current one serve the same lookup, each with its own protocol.
 func TestPredecessorBesideToday(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{
@@ -108,8 +108,8 @@ func TestPredecessorBesideToday(t *testing.T) {
 	}
 }
 
-// plugin.Main as a plugin of the out-of-tree proposal: its response for a
-// registry is used only for the image.
+// TestPredecessorWithPluginMain verifies plugin.Main as a plugin of the out-of-tree
+// proposal. Its response for a registry is used only for the image.
 func TestPredecessorWithPluginMain(t *testing.T) {
 	k, execs := oldKeyring(t, oldHead+"providers:\n- name: a\n  imageMatchers: [registry.example]\n  extraArgs: {regcred_test_plugin: new, region: here}\n")
 	defer k.Close()
@@ -124,7 +124,8 @@ func TestPredecessorWithPluginMain(t *testing.T) {
 	}
 }
 
-// A response is cached only for its image, until its expirationTimestamp.
+// TestPredecessorCache verifies that a response is cached only for its image, until its
+// expirationTimestamp.
 func TestPredecessorCache(t *testing.T) {
 	const one, other = "registry.example/a", "registry.example/b"
 	type step struct {

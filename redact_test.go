@@ -24,7 +24,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestResultJSON verifies that the JSON form has everything except passwords.
+// TestResultJSON verifies that the JSON contains everything except passwords.
 func TestResultJSON(t *testing.T) {
 	failing := plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) { return nil, errors.New("boom") })
 	k := keyringOf(t, Options{}, static{CacheKeyType: plugin.CacheRegistry, Auth: users("r.io", "u")}, failing)

@@ -18,8 +18,9 @@ func (r *runner) refreshes(t *testing.T, a *response, left time.Duration, id *id
 	return a.refreshed.Load() != before
 }
 
-// TestRefreshTime verifies that a refresh starts in the last part of a response's lifetime, less up to a tenth, but
-// not if the option is off, and not for an identity.
+// TestRefreshTime verifies that a refresh starts in the last part of a response's
+// lifetime, minus up to a tenth, but not if the option is disabled, and not for an
+// identity.
 func TestRefreshTime(t *testing.T) {
 	const minute = time.Minute
 	for _, tt := range []struct {
@@ -30,7 +31,7 @@ func TestRefreshTime(t *testing.T) {
 		{10 * minute, 60 * minute, 10*minute + 1, identity{}, false},
 		{10 * minute, 60 * minute, 9 * minute, identity{}, true},
 		{10 * minute, 60 * minute, 0, identity{}, true},
-		{10 * minute, 20 * minute, 5*minute + 1, identity{}, false}, // a quarter of its life
+		{10 * minute, 20 * minute, 5*minute + 1, identity{}, false}, // a quarter of its lifetime
 		{10 * minute, 20 * minute, 4*minute + minute/2, identity{}, true},
 		{8, minute, 9, identity{}, false}, // too short for jitter
 		{8, minute, 8, identity{}, true},

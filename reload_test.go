@@ -50,8 +50,8 @@ func counted(t *testing.T, opts Options) (*Keyring, map[string]*atomic.Int32) {
 	return k, execs
 }
 
-// Eight goroutines do 100,000 lookups while the configuration is replaced by
-// valid and invalid ones.
+// TestReloadUnderLoad does 100,000 lookups in eight goroutines while the configuration
+// is replaced by valid and invalid ones.
 func TestReloadUnderLoad(t *testing.T) {
 	in := map[string]plugin.Provider{"a": answerFor("a"), "b": answerFor("b")}
 	k, execs := counted(t, Options{BinDir: "none", InProcess: in})
@@ -66,7 +66,7 @@ func TestReloadUnderLoad(t *testing.T) {
 			default:
 			}
 			c := two()
-			if i%3 == 1 { // b changes, and back again
+			if i%3 == 1 { // b changes back and forth
 				c.Providers[1].Args = []plugin.Secret{plugin.NewSecret("--other")}
 			}
 			if err := k.Reload(c); err != nil {
@@ -123,7 +123,7 @@ func TestReload(t *testing.T) {
 		change(c)
 		return k.Reload(c)
 	}
-	edited := two() // which the caller changes later
+	edited := two() // changed later by the caller
 	for _, step := range []struct {
 		name   string
 		change func() error
@@ -181,7 +181,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// A replaced executable with the same name counts as changed.
+// TestReloadBinary verifies that a replaced executable with the same name counts as
+// changed.
 func TestReloadBinary(t *testing.T) {
 	dir, other := testBinDir(t, "a", "b"), t.TempDir()
 	k, execs := counted(t, Options{BinDir: dir, Environ: testEnviron()})
@@ -223,8 +224,8 @@ func TestReloadBinary(t *testing.T) {
 	}
 }
 
-// Responses of a temporary executable are dropped when the previous executable
-// comes back.
+// TestReloadBinaryThereAndBack verifies that responses of a temporary executable are
+// dropped when the previous executable is restored.
 func TestReloadBinaryThereAndBack(t *testing.T) {
 	one, other := testBinDir(t, "a", "b"), t.TempDir()
 	self := must.Get(os.ReadFile(filepath.Join(one, "a")))(t)
@@ -242,7 +243,7 @@ func TestReloadBinaryThereAndBack(t *testing.T) {
 		t.Helper()
 		must.Get(k.Lookup(t.Context(), Request{Image: "a.example/x"}))(t)
 	}
-	look() // with the other executable
+	look() // from the other executable
 	point(one)
 	must.Do(t, k.Reload(two()))
 	if look(); execs["a"].Load() != 2 {
@@ -250,8 +251,8 @@ func TestReloadBinaryThereAndBack(t *testing.T) {
 	}
 }
 
-// Reload cancels a background refresh of a removed provider, unless a lookup
-// waits for it.
+// TestReloadEndsRefreshes verifies that Reload cancels a background refresh of a
+// removed provider, unless a lookup waits for it.
 func TestReloadEndsRefreshes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var running atomic.Int32
@@ -266,7 +267,7 @@ func TestReloadEndsRefreshes(t *testing.T) {
 			return nil, ctx.Err()
 		})
 		k, _ := counted(t, Options{BinDir: "none", InProcess: map[string]plugin.Provider{"a": in}, RefreshAhead: 30 * time.Second})
-		for range 2 { // a miss, and a hit near the end of the entry's life
+		for range 2 { // a miss, and a hit near the end of the entry's lifetime
 			must.Get(k.Lookup(t.Context(), Request{Image: "a.example/x"}))(t)
 			if running.Load() == 0 {
 				time.Sleep(50 * time.Second)
@@ -286,7 +287,8 @@ func TestReloadEndsRefreshes(t *testing.T) {
 	})
 }
 
-// A lookup with the previous configuration starts no refresh.
+// TestReloadBeginsNoRefreshes verifies that a lookup with the previous configuration
+// starts no refresh.
 func TestReloadBeginsNoRefreshes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
@@ -316,7 +318,7 @@ func TestReloadBeginsNoRefreshes(t *testing.T) {
 	})
 }
 
-// sourceFunc is a source without credentials.
+// sourceFunc is a source that returns no credentials.
 type sourceFunc func()
 
 func (sourceFunc) Name() string { return "source" }
@@ -326,7 +328,7 @@ func (f sourceFunc) Auths(context.Context, string) ([]AuthSet, error) {
 	return nil, nil
 }
 
-// A caller may change its maps and slices after New.
+// TestOptionsAreCopied verifies that a caller may change its maps and slices after New.
 func TestOptionsAreCopied(t *testing.T) {
 	in := map[string]plugin.Provider{"a": answerFor("a"), "b": answerFor("b")}
 	k, _ := counted(t, Options{BinDir: "none", InProcess: in})
@@ -339,7 +341,8 @@ func TestOptionsAreCopied(t *testing.T) {
 	}
 }
 
-// A lookup in progress uses the configuration with which it started.
+// TestReloadDuringALookup verifies that a lookup in progress uses the configuration
+// with which it started.
 func TestReloadDuringALookup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
@@ -367,8 +370,8 @@ func TestReloadDuringALookup(t *testing.T) {
 	})
 }
 
-// A Result that a caller keeps holds neither the keyring nor other credentials
-// in memory, nor does the error of a failed lookup.
+// TestResultLeavesTheKeyring verifies that neither a Result that a caller keeps nor the
+// error of a failed lookup keeps the keyring or other credentials in memory.
 func TestResultLeavesTheKeyring(t *testing.T) {
 	var kept []any
 	gone := func() []func() bool {
@@ -472,7 +475,8 @@ func TestCommandOptions(t *testing.T) {
 	}
 }
 
-// A provider whose pattern has a path is not skipped silently.
+// TestRegistryAgainstPaths verifies that a provider whose pattern has a path is
+// reported for a registry lookup.
 func TestRegistryAgainstPaths(t *testing.T) {
 	c := two()
 	c.Providers[0].MatchImages = []string{"other.example/x", "r.example/team", "r.example/b", "*.example/z"}
@@ -514,7 +518,8 @@ func TestRegistryAgainstPaths(t *testing.T) {
 	}
 }
 
-// TestReloadMovesMasks verifies that the mask of an argument has its current line, although the provider is kept.
+// TestReloadMovesMasks verifies that the mask of an argument has its current line, even
+// if the provider is kept.
 func TestReloadMovesMasks(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	load := func(before string) *config.Config {

@@ -27,14 +27,15 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestSoak runs separately: see docs/project/testing.md.
+// soakFor is the duration of TestSoak, which runs separately: see
+// docs/project/testing.md.
 var soakFor = flag.Duration("soak", 0, "how long TestSoak runs, e.g. 10m; 0 means not at all")
 
 // soakRate is the number of lookups per second: 200,000 in ten minutes.
 const soakRate = 334
 
-// Limits for the growth between the first tenth of a soak, at most a minute, and its
-// end.
+// soakDescriptors and the following constants limit the growth between the first tenth
+// of a soak (at most a minute) and its end.
 const (
 	soakDescriptors = 8
 	soakGoroutines  = 8
@@ -54,7 +55,7 @@ func soakPlugin(kind, user string) int {
 		os.Stdout.Write(bytes.Repeat([]byte("x"), 100_000))
 	case "hangs":
 		time.Sleep(time.Minute)
-	case "forks": // leaves a process that holds its output open
+	case "forks": // leaves a process that keeps its output open
 		child := exec.Command(os.Args[0])
 		child.Env, child.Stdout, child.Stderr = append(os.Environ(), testPlugin+"=soak-lingers"), os.Stdout, os.Stderr
 		if err := child.Start(); err != nil {
@@ -158,7 +159,7 @@ func (s *soak) request(rnd *rand.Rand) (req Request, kind string) {
 	return req, kind
 }
 
-// lookup looks up once, and cancels some lookups.
+// lookup does one lookup. It cancels some lookups.
 func (s *soak) lookup(rnd *rand.Rand) {
 	req, kind := s.request(rnd)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -188,8 +189,8 @@ func (s *soak) lookup(rnd *rand.Rand) {
 	s.did[what]++
 }
 
-// run looks up for d, and in between reloads, opens and closes keyrings. It
-// returns when all of that has ended.
+// run does lookups for the duration d. Meanwhile it reloads the configuration, and
+// opens and closes keyrings. It returns when everything has ended.
 func (s *soak) run(d time.Duration, seed uint64) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
@@ -288,8 +289,9 @@ func footprintNow() footprint {
 	return f
 }
 
-// TestSoak runs many lookups with plugins that fail, hang, fork and write garbage, with reloads and cancellations. The
-// process must use the same resources as after the first tenth, and after Close the same as before.
+// TestSoak runs many lookups with plugins that fail, hang, fork and print garbage, with
+// reloads and cancellations. At the end the process must use the same resources as
+// after the first tenth, and after Close the same as before the start.
 func TestSoak(t *testing.T) {
 	if *soakFor <= 0 {
 		t.Skip("only with -args -soak=10m")
@@ -314,7 +316,7 @@ func TestSoak(t *testing.T) {
 	if in := late.exceeds(early); in != nil {
 		t.Errorf("it grew in %q", in)
 	}
-	if after.goroutines > before.goroutines || after.descriptors > before.descriptors+1 { // the poller keeps one
+	if after.goroutines > before.goroutines || after.descriptors > before.descriptors+1 { // the poller keeps one descriptor
 		t.Errorf("after Close there is more than before")
 	}
 	for _, want := range []string{"good, answered", "images, answered", "tokens, answered"} {

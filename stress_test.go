@@ -21,7 +21,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// longestRun is the longest run of a storm's plugin.
+// longestRun is the longest run of the plugin.
 const longestRun = time.Second
 
 // storm is a plugin with random responses, failures and durations. The user name
@@ -84,7 +84,7 @@ func (g given) String() string {
 	return fmt.Sprintf("%s %s %t %q %q", g.image, g.scope, g.cached, g.account, g.pod)
 }
 
-// check returns why req must not get c, which may come from a cache entry that
+// check returns why req must not get c, or "". c may come from a cache entry that
 // existed at begin.
 func (g given) check(c Credential, req Request, perPod bool, begin time.Time) error {
 	asked := req.Image + req.Registry
@@ -137,7 +137,7 @@ func stress(t *testing.T, rnd *rand.Rand) {
 		opts.RefreshAhead, opts.Backoff = longestRun/4, 2*longestRun
 	}
 	k := must.Get(New(oneProvider(attributes), opts))(t)
-	k.compiled.Load().runners[0].provider = s // without the deadline, after which Close would not wait
+	k.compiled.Load().runners[0].provider = s // without its deadline: Close does not wait after that
 	closes := rnd.IntN(3) == 0
 	var wg sync.WaitGroup
 	for i := range 150 {
@@ -170,8 +170,8 @@ func stress(t *testing.T, rnd *rand.Rand) {
 	k.Close()
 }
 
-// TestCoalesceFlightThatWasLeft verifies that a lookup does not join an exec that is being cancelled, and the end of
-// that exec does not remove its successor.
+// TestCoalesceFlightThatWasLeft verifies that a lookup does not join an exec that is
+// being canceled, and that the end of that exec does not remove its successor.
 func TestCoalesceFlightThatWasLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
@@ -219,7 +219,7 @@ func randomRequest(rnd *rand.Rand, pods bool, i int) (req Request) {
 	return req
 }
 
-// lookUpOnce is one lookup, cancelled after the given time; 0 means never.
+// lookUpOnce does one lookup, canceled after the given time; 0 means never.
 func lookUpOnce(t *testing.T, k *Keyring, s *storm, req Request, patience time.Duration, closes bool) {
 	ctx, begin := context.Background(), time.Now()
 	if patience > 0 {

@@ -18,7 +18,7 @@ import (
 )
 
 // newMachine creates a home directory and a configuration with one plugin, next to the
-// release's programs.
+// programs of a release.
 func newMachine(t *testing.T) (dir, home string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -41,7 +41,7 @@ func newMachine(t *testing.T) (dir, home string) {
 	return dir, home
 }
 
-// TestExecFindsHelper checks that regcred exec finds the helper in its own directory,
+// TestExecFindsHelper verifies that regcred exec finds the helper in its own directory,
 // and that the helper uses the same configuration in any working directory.
 func TestExecFindsHelper(t *testing.T) {
 	dir, home := newMachine(t)
@@ -56,9 +56,9 @@ func TestExecFindsHelper(t *testing.T) {
 	}
 }
 
-// TestHelperInstalled checks with docker's own code, in go-containerregistry's
-// keychain, that clients call the installed helper for its hosts, and not after it is
-// uninstalled.
+// TestHelperInstalled verifies with docker's own code, in go-containerregistry's
+// keychain, that clients call the installed helper for its hosts, and no longer call it
+// after it is uninstalled.
 func TestHelperInstalled(t *testing.T) {
 	dir, _ := newMachine(t)
 	regcred := program(dir, "regcred")

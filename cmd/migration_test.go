@@ -51,13 +51,13 @@ func TestMigrationCommands(t *testing.T) {
 	}
 }
 
-// withoutMoments replaces text that differs between runs.
+// withoutMoments replaces text that differs between runs, such as times.
 func withoutMoments(s string) string {
 	s = regexp.MustCompile(`\b(5h59m[0-9.]+s|6h(0m0s)?)`).ReplaceAllString(s, "LIFE")
 	return regexp.MustCompile(`\b[0-9.]+ (µs|ms|s)\b`).ReplaceAllString(s, "SPAN")
 }
 
-// shell runs commands in its own directory.
+// shell runs commands in a directory.
 type shell struct {
 	t       *testing.T
 	dir     string
@@ -79,7 +79,7 @@ func newShell(t *testing.T) *shell {
 	return &shell{t: t, dir: dir, environ: environ}
 }
 
-// replay runs the commands of a block and returns the block with their output.
+// replay runs the commands of a block and returns the block with the new output.
 func (sh *shell) replay(block string) string {
 	var out strings.Builder
 	for _, part := range regexp.MustCompile(`(?m)^\$ `).Split(block, -1)[1:] {

@@ -54,7 +54,7 @@ func newTestEnv(t *testing.T, host, user string) *testEnv {
 	return &testEnv{dir: t.TempDir(), net: net, host: host, user: user}
 }
 
-// testBothProtocols checks that the responses have the same credential and cache
+// testBothProtocols verifies that the responses have the same credential and cache
 // duration. The argument is accepted before and after the flags.
 func testBothProtocols(t *testing.T, w *testEnv, path string) {
 	args := slices.DeleteFunc(slices.Clone(w.args), func(arg string) bool { return arg == "get-credentials" })
@@ -66,7 +66,7 @@ func testBothProtocols(t *testing.T, w *testEnv, path string) {
 	old.APIVersion = plugin.OutOfTree
 	image := w.host + "/team/app"
 	got, err := old.GetCredentials(t.Context(), &plugin.Request{Image: image})
-	if w.entry != "" { // for service accounts, which the old protocol does not support
+	if w.entry != "" { // for service accounts, which the out-of-tree proposal does not support
 		if failed, ok := errors.AsType[*plugin.ExecError](err); !ok || failed.Stage != plugin.StageExec || !strings.Contains(failed.Stderr, "token") {
 			t.Errorf("got %v, want it to miss a token", err)
 		}
@@ -111,7 +111,7 @@ func testArgument(t *testing.T, cmd plugin.Command, image string) {
 }
 
 // theExample is from the document "Out-of-Tree Credential Providers". Its two patterns
-// are quoted here, because the original is not valid YAML.
+// are quoted here, because the original is invalid YAML.
 const theExample = `kind: credentialprovider
 apiVersion: v1alpha1
 providers:
@@ -136,8 +136,8 @@ providers:
   env: [{name: REGION, value: us-west-2}]
 `
 
-// testDocumentsExample checks that the document's own example and the current
-// configuration return the same credential for the document's image.
+// testDocumentsExample verifies that the document's example and a current configuration
+// return the same credential for the document's image.
 func testDocumentsExample(t *testing.T, bin string) {
 	w := newTestEnv(t, "012345678910.dkr.ecr.us-east-1.amazonaws.com", "AWS")
 	prepareAWS(t, w)

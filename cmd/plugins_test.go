@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package cmd_test runs the programs under cmd/ together, as in a release.
+// Package cmd_test runs the programs of cmd/ together, as they are released.
 package cmd_test
 
 import (
@@ -33,7 +33,7 @@ var pluginPages = map[string]string{
 // others lists the programs without a page in docs/plugins.
 var others = []string{"regcred", "docker-credential-regcred", "regcred-credential-provider"}
 
-// buildDir holds the programs. TestMain creates and removes it.
+// buildDir holds the built programs. TestMain creates and removes it.
 var buildDir string
 
 func TestMain(m *testing.M) {
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// programs builds every program as in a release, once for all tests, because linking
+// programs builds every program as it is released, once for all tests, because linking
 // takes seconds.
 var programs = sync.OnceValues(func() (out []byte, err error) {
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=v9.8.7", "-o", buildDir+string(filepath.Separator), "./...")
@@ -55,7 +55,7 @@ var programs = sync.OnceValues(func() (out []byte, err error) {
 	return cmd.CombinedOutput()
 })
 
-// build returns the directory of the programs.
+// build returns the directory of the built programs.
 func build(t *testing.T) string {
 	t.Helper()
 	if out, err := programs(); err != nil {
@@ -108,7 +108,8 @@ func output(t *testing.T, path string, args ...string) string {
 	return string(out)
 }
 
-// testHelp checks that the help has an example and that the document lists every flag.
+// testHelp verifies that the help has an example and that the document lists every
+// flag.
 func testHelp(t *testing.T, help, document string) {
 	t.Helper()
 	text := must.Get(os.ReadFile(document))(t)
@@ -129,7 +130,7 @@ func testHelp(t *testing.T, help, document string) {
 	}
 }
 
-// testStatic checks that the program needs no C library and no dynamic loader.
+// testStatic verifies that the program needs no C library and no dynamic loader.
 func testStatic(t *testing.T, path string) {
 	t.Helper()
 	info, err := buildinfo.ReadFile(path)

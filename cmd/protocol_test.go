@@ -36,8 +36,8 @@ func offlineEnviron(home, metadata string) []string {
 	}
 }
 
-// invocations returns each plugin's arguments, and an image for which the plugin must
-// call a server, if there is one.
+// invocations returns each plugin's arguments and, if there is one, an image for which
+// the plugin must call a server.
 func invocations(t *testing.T) map[string]struct {
 	args  []string
 	image string
@@ -62,7 +62,7 @@ func invocations(t *testing.T) map[string]struct {
 	}
 }
 
-// TestProtocol runs every plugin as a kubelet does, in ways that must fail.
+// TestProtocol verifies the errors of every plugin, which is run as a kubelet does.
 func TestProtocol(t *testing.T) {
 	bin := build(t)
 	t.Run("bad requests", func(t *testing.T) { testBadRequests(t, bin) })
@@ -107,8 +107,8 @@ func testBadRequests(t *testing.T, bin string) {
 	}
 }
 
-// testNobodyThere checks that runtime errors are also one line, without usage and
-// without repetition.
+// testNobodyThere checks that an error without a reachable server is one line, without
+// usage and without repetition.
 func testNobodyThere(t *testing.T, bin string) {
 	for called, how := range invocations(t) {
 		if how.image == "" {

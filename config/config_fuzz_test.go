@@ -65,7 +65,7 @@ func checkLoaded(t *testing.T, c *Config, data []byte) {
 	lines := strings.Count(string(data), "\n") + 1
 	for i := range c.Providers {
 		at := c.Position(i, "name")
-		// Other line breaks than \n count as well in YAML, so this holds for ASCII only.
+		// YAML has other line breaks than \n, so this is true for ASCII only.
 		if at.Line > lines && !strings.ContainsAny(string(data), "\r\u0085\u2028\u2029") {
 			t.Errorf("provider %d is at line %d of %d", i, at.Line, lines)
 		}

@@ -41,9 +41,9 @@ func writeFile(t testing.TB, name, content string) string {
 	return path
 }
 
-// errorLines returns the lines of an error, sorted as they come, without the
-// directories of the files; it fails for an error that is not a FieldError,
-// and for one that holds a planted secret.
+// errorLines returns the lines of an error in order, without the directories of the
+// files. It fails the test if an error is not a FieldError or contains a planted
+// secret.
 func errorLines(t testing.TB, dir string, err error) []string {
 	t.Helper()
 	if err == nil {
@@ -104,7 +104,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// Forms of a file that the kubelet reads as the same one provider.
+// TestLoadAccepts verifies that all spellings of one provider that the kubelet accepts
+// load as the same provider.
 func TestLoadAccepts(t *testing.T) {
 	for name, content := range map[string]string{
 		"YAML":                 testConfig,
@@ -208,7 +209,8 @@ func TestLoadRejects(t *testing.T) {
 		{"mapping for key", testConfig + "  {a: b}: c\n", []string{"f: not valid YAML: a field name cannot be a mapping or a list"}},
 		{"JSON with a comment", "{ // c\n", []string{"f:1:3: not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"}},
 		{"JSON cut off", testJSON[:len(testJSON)-1], []string{"f:1:216: not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"}},
-		// Unicode blanks before the brace: taken for JSON, which does not allow them.
+		// Unicode spaces before the brace: the file is parsed as JSON, which does not
+		// allow them.
 		{"JSON after wide blanks", "\u00a0" + testJSON, []string{"f:1:1: not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"}},
 		{"YAML after a brace", "{kind: x}", []string{"f:1:2: not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"}},
 		{"column in bytes", testHead + "providers: [{name: \"ü\", foo: 1}]\n", []string{"f:3:13: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:3:13: providers[0].matchImages: missing: at least one pattern is required", `f:3:13: providers[0].defaultCacheDuration: required: set the default cache duration for responses that do not specify one, for example "12h"; "0s" disables caching`, "f:3:26: providers[0].foo: unknown field; the known fields are apiVersion, args, defaultCacheDuration, env, matchImages, name and tokenAttributes"}},
@@ -250,7 +252,7 @@ func TestLoadRejects(t *testing.T) {
 	}
 }
 
-// Files that are made to hurt their reader.
+// TestLoadHostile verifies the limits for malicious files.
 func TestLoadHostile(t *testing.T) {
 	deep := func(s string) string { return testHead + "providers:\n" + strings.Repeat(s, 1<<16) }
 	bomb := "a: &a [" + strings.Repeat("x, ", 9) + "x]\n"
@@ -292,7 +294,7 @@ func TestLoadDirectory(t *testing.T) {
 	named := func(name string) string { return strings.Replace(testConfig, "ecr", name, 1) }
 	tests := []struct {
 		name  string
-		files map[string]string // a content of "dir" makes a directory, "-> x" a symbolic link
+		files map[string]string // "dir" makes a directory, "-> x" a symbolic link
 		want  []string          // names of providers, or errors
 		fails bool
 	}{
@@ -404,7 +406,7 @@ func TestHash(t *testing.T) {
 	makeDir(t, dir, map[string]string{"a.yaml": testConfig, "b.json": strings.Replace(testJSON, "ecr", "other", 1)})
 	both := must.Get(Load(dir))(t)
 	one := must.Get(Load(filepath.Join(dir, "a.yaml")))(t)
-	// Computed apart: { printf '%016x' LENGTH | xxd -r -p; cat FILE; }… | sha256sum
+	// Computed with: { printf '%016x' LENGTH | xxd -r -p; cat FILE; }… | sha256sum
 	got := []string{one.Hash(), both.Hash(), (&Config{}).Hash()}
 	want := []string{
 		"sha256:acb0bc05e835759aa528d8f77a45bac66b49961906b3a3fc19ad2035ec760f52",
@@ -416,7 +418,7 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// The places that findings about a valid configuration are reported at.
+// TestFindingPaths verifies the positions that findings about a valid configuration have.
 func TestFindingPaths(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	makeDir(t, dir, map[string]string{
@@ -476,7 +478,7 @@ func BenchmarkLoadValidate(b *testing.B) {
 	}
 }
 
-// ParseDir has the bounds of a directory.
+// TestParseDirBounds verifies that ParseDir has the limits of a directory.
 func TestParseDirBounds(t *testing.T) {
 	many := map[string][]byte{}
 	for i := range maxConfigFiles + 1 {
@@ -492,7 +494,8 @@ func TestParseDirBounds(t *testing.T) {
 	}
 }
 
-// A provider that is appended by hand is validated as the others are.
+// TestValidateAppended verifies that a provider appended in Go code is validated like
+// the others.
 func TestValidateAppended(t *testing.T) {
 	c := must.Get(Parse("f", []byte(testConfig)))(t)
 	c.Providers = append(c.Providers, c.Providers[0])

@@ -46,7 +46,7 @@ func ExampleConfig_Validate() {
 	// testdata/wrong.yaml:8:15: providers[0].apiVersion: unknown protocol version: must be credentialprovider.kubelet.k8s.io/v1, credentialprovider.kubelet.k8s.io/v1beta1 or credentialprovider.kubelet.k8s.io/v1alpha1: "credentialprovider.kubelet.k8s.io/v2"
 }
 
-// The file is there already; the name is for errors.
+// The data is already in memory; the name is used in errors.
 func ExampleParse() {
 	data := []byte(`apiVersion: kubelet.config.k8s.io/v1
 kind: CredentialProviderConfig

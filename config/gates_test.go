@@ -12,7 +12,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// stated is a kubelet's setting of a feature gate.
+// stated is a kubelet's default for a feature gate.
 type stated struct {
 	Name, Stage           string
 	Default, Locked, Gone bool
@@ -30,9 +30,9 @@ func statedOf(t *testing.T, version, name string) stated {
 	return stated{name, stage, k.supports(g.betaSince), k.supports(g.lockedSince), false}
 }
 
-// TestGatesAreTheKubelets compares the history of gates with what each kubelet of
-// testdata/parity/skew.json has of them: defaults, stages (which AllAlpha and AllBeta
-// go by), which are locked, and which are gone.
+// TestGatesAreTheKubelets compares the history of gates with testdata/parity/skew.json,
+// for each kubelet: defaults, stages (which AllAlpha and AllBeta use), locked gates,
+// and removed ones.
 func TestGatesAreTheKubelets(t *testing.T) {
 	var skew struct {
 		Kubelets []struct {
@@ -48,7 +48,7 @@ func TestGatesAreTheKubelets(t *testing.T) {
 		newest = max(newest, k.minor)
 		for _, want := range s.Gates {
 			if _, ok := featureGates[want.Name]; !ok {
-				continue // TestParityGates says which there have to be
+				continue // TestParityGates checks that none is missing
 			}
 			if got := statedOf(t, s.Kubelet, want.Name); got != want {
 				t.Errorf("kubelet %s: got %+v, want %+v", s.Kubelet, got, want)
@@ -65,8 +65,8 @@ func TestGatesAreTheKubelets(t *testing.T) {
 	}
 }
 
-// TestGatesOfOlderKubelets has what versioned_kube_features.go of Kubernetes 1.32.13
-// says of the gate that 1.33 has no more.
+// TestGatesOfOlderKubelets compares the gate that Kubernetes 1.33 removed with
+// versioned_kube_features.go of 1.32.13.
 func TestGatesOfOlderKubelets(t *testing.T) {
 	for _, tt := range []struct {
 		version string

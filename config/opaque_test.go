@@ -16,8 +16,9 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestConfigIsOpaque verifies that no verb, encoder or logger, and no package that reads unexported fields, such as
-// spew, finds a value of args and env in a configuration, whatever it is wrapped in.
+// TestConfigIsOpaque verifies that no formatting verb, encoder, logger or package that
+// reads unexported fields, such as spew, exposes a value of args or env in a
+// configuration.
 func TestConfigIsOpaque(t *testing.T) {
 	for _, text := range []string{
 		testConfig + "  args: [" + canary.ArgSecret + "]\n  env: [{name: A, value: " + canary.EnvSecret + "}]\n",

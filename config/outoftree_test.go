@@ -37,7 +37,7 @@ func oldWant() Provider {
 		DefaultCacheDuration: new(time.Duration(0)), Env: []EnvVar{{"REGION", plugin.NewSecret("us-west-2")}}}
 }
 
-// The document's example, with its two patterns in quotes.
+// TestOutOfTreeExample verifies the document's example, with its two patterns quoted.
 func TestOutOfTreeExample(t *testing.T) {
 	c := must.Get(Load("testdata/predecessor.yaml"))(t)
 	want := oldWant()
@@ -53,7 +53,8 @@ func TestOutOfTreeExample(t *testing.T) {
 	}
 }
 
-// The document's example as it is written there is not YAML.
+// TestOutOfTreeExampleVerbatim verifies the error for the document's unchanged example,
+// which is invalid YAML.
 func TestOutOfTreeExampleVerbatim(t *testing.T) {
 	_, err := Load("testdata/predecessor-unquoted.yaml")
 	const hint = ": not valid YAML: a value that begins with * must be quoted; otherwise YAML parses the value as an alias"
@@ -63,7 +64,7 @@ func TestOutOfTreeExampleVerbatim(t *testing.T) {
 	}
 }
 
-// writeSlashedPaths writes the files of errors as this system does.
+// writeSlashedPaths replaces the path separators of this system in errors with slashes.
 func writeSlashedPaths(err error) error {
 	for _, e := range flatten(err) {
 		if fe, ok := e.(*FieldError); ok {
@@ -73,7 +74,8 @@ func writeSlashedPaths(err error) error {
 	return err
 }
 
-// Forms of a file that are read as the same one provider.
+// TestOutOfTreeAccepts verifies that all spellings of one provider load as the same
+// provider.
 func TestOutOfTreeAccepts(t *testing.T) {
 	list := "  - name: region\n    value: us-west-2\n"
 	inList := strings.Replace(oldConfig, "    region: us-west-2\n", list, 1)
@@ -238,7 +240,8 @@ func TestOutOfTreeRejects(t *testing.T) {
 	}
 }
 
-// The hint to quote a pattern is the same for a kubelet's file.
+// TestUnquotedPatternOfToday verifies that the hint to quote a pattern is the same for
+// a kubelet's file.
 func TestUnquotedPatternOfToday(t *testing.T) {
 	const hint = ": not valid YAML: a value that begins with * must be quoted; otherwise YAML parses the value as an alias"
 	content := strings.Replace(testConfig, `["*.example.com"]`, "&all\n  - \"*.first.example\"\n  - *.example.com\n  - *\n  - *all\n  - x*y.example # *.z", 1)
@@ -320,7 +323,8 @@ func placesOf(t *testing.T, path string, err error) []string {
 	return lines
 }
 
-// predecessorDir has a file of the kubelet between two of the predecessor.
+// predecessorDir returns a directory with a kubelet's file between two files of the
+// out-of-tree proposal.
 func predecessorDir(t *testing.T) (string, *Config) {
 	t.Helper()
 	dir := t.TempDir()
@@ -399,7 +403,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// A Config that was made by hand goes by the protocol of each provider.
+// TestOutOfTreeByHand verifies that a Config made in Go code is validated by the
+// protocol of each provider.
 func TestOutOfTreeByHand(t *testing.T) {
 	c := &Config{Providers: []Provider{oldWant(), Provider{Name: "new", MatchImages: []string{"a.example"}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1}}}
 	if err := c.Validate(); err != nil {
@@ -423,7 +428,8 @@ func TestOutOfTreeByHand(t *testing.T) {
 	}
 }
 
-// A kubelet rejects the out-of-tree proposal's version in its own configuration file.
+// TestOutOfTreeVersionInTodaysFile verifies that the out-of-tree proposal's version is
+// rejected in a kubelet's configuration file.
 func TestOutOfTreeVersionInTodaysFile(t *testing.T) {
 	path := writeFile(t, "f", strings.Replace(testConfig, plugin.V1, plugin.OutOfTree, 1))
 	c := must.Get(Load(path))(t)
@@ -433,8 +439,8 @@ func TestOutOfTreeVersionInTodaysFile(t *testing.T) {
 	}
 }
 
-// Once there are too many problems to report, no more are described: each
-// would be looked up in the file, which takes minutes for a large one.
+// TestOutOfTreeManyProblems verifies that problems above the limit are not located,
+// which would take minutes in a large file.
 func TestOutOfTreeManyProblems(t *testing.T) {
 	const n = 4 * maxFieldErrors
 	allocs := func(args string, check func(*Config, *sourceFile)) float64 {
@@ -462,7 +468,7 @@ func TestOutOfTreeManyProblems(t *testing.T) {
 		}},
 	} {
 		few, many := allocs(strings.Repeat(tt.arg, n), tt.check), allocs(strings.Repeat(tt.arg, 2*n), tt.check)
-		if many > few+n/2 { // each that is described costs more than one
+		if many > few+n/2 { // each located problem costs more than one
 			t.Errorf("%s: %d times cost %v allocations, %d times %v", name, n, few, 2*n, many)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// fullProvider returns a provider that has something in each field.
+// fullProvider returns a provider with every field set.
 func fullProvider() *Provider {
 	return &Provider{
 		Name: "a", MatchImages: []string{"a.example", "b.example"}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1,

@@ -32,8 +32,7 @@ func shapeLines(s *shape, at string) (lines []string) {
 	return lines
 }
 
-// What errors say of a field, and whether they show it, follows from the types
-// that are decoded.
+// TestErrorsByFieldType verifies that the field names and types in errors match the decoded types.
 func TestErrorsByFieldType(t *testing.T) {
 	const top = ": a mapping\n.apiVersion: a string\n.kind: a string\n.providers: a list\n.providers[]: a mapping\n"
 	const today = top + `.providers[].apiVersion: a string
@@ -84,7 +83,8 @@ func TestErrorsByFieldType(t *testing.T) {
 	}
 }
 
-// The decoder knows each field of a shape, and may be given null for it.
+// TestShapesAgreeWithDecoder verifies that the decoder accepts each field of a shape,
+// also with the value null.
 func TestShapesAgreeWithDecoder(t *testing.T) {
 	for _, meta := range []typeMeta{{V1, Kind}, {V1Beta1, Kind}, {V1Alpha1, Kind}, {versionOutOfTree, kindOutOfTree}} {
 		provider := newShape(reflect.TypeOf(meta.fileFormat())).fields["providers"].elem

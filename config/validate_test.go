@@ -22,7 +22,7 @@ const testTokens = `  tokenAttributes:
     requireServiceAccount: true
 `
 
-// loadTest loads a configuration that must load.
+// loadTest loads a valid configuration.
 func loadTest(t testing.TB, content string) (c *Config, dir string) {
 	t.Helper()
 	path := writeFile(t, "f", content)
@@ -197,7 +197,8 @@ func TestValidateForDirectory(t *testing.T) {
 	}
 }
 
-// A Config that was made in Go has no file and no positions.
+// TestValidateWithoutFile verifies the errors for a Config made in Go code, which has
+// no file and no positions.
 func TestValidateWithoutFile(t *testing.T) {
 	p := Provider{Name: "a", MatchImages: []string{"a.example", "a:b"}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1}
 	c := &Config{Providers: []Provider{p, p}}

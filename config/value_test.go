@@ -30,7 +30,7 @@ func TestErrorsHideUserInfo(t *testing.T) {
 		if err == nil {
 			err = c.Validate()
 		}
-		lines := strings.Join(errorLines(t, "", err), "\n") // which looks for the password
+		lines := strings.Join(errorLines(t, "", err), "\n") // errorLines searches for the password
 		if !strings.Contains(lines, "…@registry.example") {
 			t.Errorf("%s: got %s", name, lines)
 		}

@@ -19,8 +19,10 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestAgainstDocker compares lookups with docker's own loader, called as go-containerregistry calls it. An image without
-// a repository is looked up as a registry; otherwise go-containerregistry also queries helpers for the repository.
+// TestAgainstDocker compares lookups with docker's own loader, called as
+// go-containerregistry calls it. An image without a repository is looked up as a
+// registry. For other images, go-containerregistry also queries helpers for the
+// repository.
 func TestAgainstDocker(t *testing.T) {
 	dir, environ := helpers(t)
 	for _, entry := range append(environ, "PATH="+dir) {

@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// secret is the credential that most tests plant.
+// secret is the credential that most tests use.
 func secret() Auth { return Auth{Username: "u", Password: plugin.NewSecret(canary.PasswordSecret)} }
 
 // authField returns the auth field for secret.

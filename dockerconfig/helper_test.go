@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// holdVar names a FIFO that ends when the test does.
+// holdVar names a FIFO that is closed when the test ends.
 const holdVar = "HELPER_HOLD"
 
 var roles = map[string]func(server string) int{
@@ -45,7 +45,7 @@ var roles = map[string]func(server string) int{
 	"blank":    func(server string) int { return say(server, "", "") },
 	"none":     func(string) int { return fail("credentials not found in native keychain\n") },
 	"no-url":   func(string) int { return fail("no credentials server URL") },
-	"failing": func(string) int { // as docker's helpers do, and worse
+	"failing": func(string) int { // as docker's helpers do, or worse
 		os.Stderr.WriteString("password was " + canary.PasswordSecret)
 		return fail("cannot unlock the store with " + canary.PasswordSecret)
 	},
@@ -90,7 +90,7 @@ func fail(text string) int {
 	return 1
 }
 
-// waitForTestEnd returns when the test has ended.
+// waitForTestEnd blocks until the test ends.
 func waitForTestEnd() {
 	if f, err := os.Open(os.Getenv(holdVar)); err == nil {
 		io.Copy(io.Discard, f)
@@ -105,8 +105,7 @@ func startHolder() {
 	}
 }
 
-// helpers returns a directory with a helper for each role, and the environment
-// in which they are to run.
+// helpers returns a directory with a helper for each role, and their environment.
 func helpers(t testing.TB) (dir string, environ []string) {
 	t.Helper()
 	self := must.Get(os.Executable())(t)
@@ -163,7 +162,8 @@ func TestHelperGet(t *testing.T) {
 	}
 }
 
-// TestHelperDeadline verifies that the deadline holds although a child process keeps standard output open.
+// TestHelperDeadline verifies that the deadline is kept even if a child process keeps
+// standard output open.
 func TestHelperDeadline(t *testing.T) {
 	dir, environ := helpers(t)
 	for _, name := range []string{"hanging", "forking-hanging"} {
@@ -221,8 +221,8 @@ func TestHelperSearch(t *testing.T) {
 	}
 }
 
-// TestHelperAsksItself verifies that plugins do not call the helper that runs them. The test checks this here because a
-// helper's output is not passed on.
+// TestHelperAsksItself verifies that plugins do not call the helper that runs them. The
+// test is in this package because a helper's output is not returned.
 func TestHelperAsksItself(t *testing.T) {
 	dir, environ := helpers(t)
 	environ = append(environ, dockerjson.CallerEnvName+"=docker-credential-good")

@@ -83,7 +83,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// pathOf returns an image from its first slash on.
+// pathOf returns the part of an image from its first slash.
 func pathOf(image string) string {
 	for i := range image {
 		if image[i] == '/' {

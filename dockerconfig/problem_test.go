@@ -12,7 +12,7 @@ import (
 	"github.com/regcred/regcred/internal/dockerjson"
 )
 
-// Each case is a file as people wrote one, and why it is refused.
+// TestProblems verifies the explanation for invalid files as users wrote them.
 func TestProblems(t *testing.T) {
 	secret := "u:" + canary.PasswordSecret
 	auth := func(s string) string {
@@ -69,7 +69,8 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// FuzzProblems verifies that the walk reports a problem if and only if the decoder rejects the file.
+// FuzzProblems verifies that the analysis reports a problem if and only if the decoder
+// rejects the file.
 func FuzzProblems(f *testing.F) {
 	for _, seed := range []string{
 		`{"auths":{"r.io":{"auth":"` + b64("u:"+canary.PasswordSecret) + `"}}}`, `{"r.io":{"auth":"` + canary.PasswordSecret + `"}}`,
@@ -101,7 +102,7 @@ func FuzzProblems(f *testing.F) {
 	})
 }
 
-// problems returns what makes Parse reject data.
+// problems returns the reasons why Parse rejects data.
 func problems(format Format, data []byte) []*dockerjson.Problem {
 	layout := map[Format]dockerjson.FileLayout{ConfigJSON: dockerjson.LayoutKubelet, DockerCfg: dockerjson.LayoutKubeletLegacy}[format]
 	if _, err := Parse(data, format); err != nil {

@@ -64,8 +64,7 @@ func refuse(w http.ResponseWriter, challenges ...string) {
 	w.WriteHeader(http.StatusUnauthorized)
 }
 
-// tokens behaves like a registry that issues a token to every client, and
-// handles requests with it.
+// tokens makes the registry issue a token to every client and accept it.
 func (s *scripted) tokens(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/token":
@@ -77,7 +76,7 @@ func (s *scripted) tokens(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// transport returns a transport with n users, "u0" first.
+// transport returns a transport with n users, the first of which is "u0".
 func (s *scripted) transport(t *testing.T, n int) *Transport {
 	t.Helper()
 	u := &users{only: max(n, 1)}
@@ -128,7 +127,8 @@ func TestOpenPing(t *testing.T) {
 	}
 }
 
-// TestOutOfOrderPing verifies that a Transport whose first request failed during maintenance works later.
+// TestOutOfOrderPing verifies that a Transport whose first request failed during
+// maintenance works afterwards.
 func TestOutOfOrderPing(t *testing.T) {
 	var once sync.Once
 	s := script(t, func(s *scripted, w http.ResponseWriter, r *http.Request) {

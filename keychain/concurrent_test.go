@@ -73,8 +73,8 @@ func TestClosedUnderUse(t *testing.T) {
 	}
 }
 
-// TestLeaderCancelled verifies that a cancelled request does not fail the requests that wait for it, at the ping, at the
-// token or at the first response.
+// TestLeaderCancelled verifies that a canceled request does not fail the requests that
+// wait for it, at the ping, at the token or at the first response.
 func TestLeaderCancelled(t *testing.T) {
 	for _, at := range []string{"/v2/", "/token", "/manifests/"} {
 		t.Run(at, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestLeaderCancelled(t *testing.T) {
 					}
 				})
 			}
-			// One that waits may go too.
+			// A waiting request may also be canceled.
 			waiting, stop := context.WithCancel(t.Context())
 			stop()
 			if err := pull(waiting, ref, tr.Wrapper()); !errors.Is(err, context.Canceled) {
@@ -240,8 +240,8 @@ func TestBodyBreaksOff(t *testing.T) {
 	}
 }
 
-// TestPasswordChangeDuringRequests changes the password during 30 concurrent requests, and verifies that one of them looks up again and
-// none fails.
+// TestPasswordChangeDuringRequests changes the password during 30 concurrent requests,
+// and verifies that one request looks it up again and none fails.
 func TestPasswordChangeDuringRequests(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {

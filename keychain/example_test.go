@@ -79,8 +79,7 @@ func ExampleTransport_copy() {
 	// <nil>
 }
 
-// APIs that accept only an authn.Keychain get the first credential, which is
-// enough if it works.
+// APIs that accept only an authn.Keychain get the first credential.
 func ExampleKeychain() {
 	keyring, host, stop := exampleRegistry("team/app")
 	defer stop()

@@ -26,7 +26,7 @@ func user(r interface{ BasicAuth() (string, string, bool) }) string {
 	return name
 }
 
-// byUser responds to requests for manifests by user.
+// byUser returns a status for requests for manifests, depending on the user.
 func byUser(statuses map[string]int) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		status := statuses[user(r)]
@@ -41,7 +41,8 @@ func byUser(statuses map[string]int) func(http.ResponseWriter, *http.Request) bo
 	}
 }
 
-// TestStatus verifies the response when two credentials fail, and the requests for which the second is not tried.
+// TestStatus verifies the response if two credentials fail, and the requests for which
+// the second is not tried.
 func TestStatus(t *testing.T) {
 	for _, tt := range []struct {
 		other, good int // status for each user; 0: the image
@@ -102,7 +103,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestRejectedHead verifies that the response to a rejected HEAD also has a message for each credential.
+// TestRejectedHead verifies that the response to a rejected HEAD request also has a
+// message for each credential.
 func TestRejectedHead(t *testing.T) {
 	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, byUser(map[string]int{"other": 401, "good": 403}))
 	tr := mustTransport(t, New(two(t, f.host()), Options{}), ref.Context())
@@ -202,7 +204,8 @@ func TestCredentialWithoutUser(t *testing.T) {
 	}
 }
 
-// TestUserNamesNeedQuotes verifies names that need quotes in JSON, in headers and in errors, and an empty password.
+// TestUserNamesNeedQuotes verifies names that need quoting in JSON, in headers and in
+// errors, and an empty password.
 func TestUserNamesNeedQuotes(t *testing.T) {
 	for _, odd := range []string{`a"b`, "a\nb", "ü😀", `a\b`} {
 		f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
@@ -223,7 +226,8 @@ func TestUserNamesNeedQuotes(t *testing.T) {
 	}
 }
 
-// TestEchoingRegistryShowsNoSecret verifies that no secret is shown for a registry that returns every value that it receives.
+// TestEchoingRegistryShowsNoSecret verifies that no secret is shown if the registry
+// repeats every value that it receives.
 func TestEchoingRegistryShowsNoSecret(t *testing.T) {
 	for _, status := range []int{400, 401, 403, 404, 501} {
 		for _, method := range []string{"GET", "HEAD", "POST"} {

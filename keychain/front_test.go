@@ -24,8 +24,7 @@ import (
 
 var discard = log.New(io.Discard, "", 0)
 
-// front is a proxy for a registry that records requests and responds to some
-// itself.
+// front is a proxy for a registry. It records requests and responds to some itself.
 type front struct {
 	*httptest.Server
 	registry *testregistry.Server
@@ -102,7 +101,7 @@ func reference(t testing.TB, image string) name.Reference {
 	return ref
 }
 
-// newForeignServer is a server that must not get any credential.
+// newForeignServer is a server that must not receive any credential.
 func newForeignServer(t testing.TB, answer http.HandlerFunc) *front {
 	t.Helper()
 	f := &front{answer: func(w http.ResponseWriter, r *http.Request) bool { answer(w, r); return true }}
@@ -121,8 +120,8 @@ func newForeignServer(t testing.TB, answer http.HandlerFunc) *front {
 	return f
 }
 
-// newGoodKeyrings returns a keyring with only the right user, and one with two users of
-// which the second is right.
+// newGoodKeyrings returns a keyring with only the correct user, and one with two users,
+// of which the second is correct.
 func newGoodKeyrings(t testing.TB, hosts ...string) *regcred.Keyring {
 	u := &users{}
 	u.set(pair{key: hosts[0], user: "good", password: canary.PasswordSecret})

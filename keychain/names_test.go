@@ -104,7 +104,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// dialer connects to one address for every host.
+// dialer connects to the same address for every host.
 func dialer(to string, rt *http.Transport) *http.Transport {
 	rt = rt.Clone()
 	rt.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -202,7 +202,7 @@ func TestIPv6(t *testing.T) {
 	}
 }
 
-// TestInsecure verifies that plain HTTP to a registry outside loopback needs permission.
+// TestInsecure verifies that plain HTTP to a registry outside loopback must be enabled.
 func TestInsecure(t *testing.T) {
 	f, _ := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
 	rt := dialer(f.host(), http.DefaultTransport.(*http.Transport))
@@ -229,8 +229,8 @@ func TestCatalog(t *testing.T) {
 	}
 }
 
-// TestAuthenticator verifies that an Authenticator looks up again when its credential expires, and returns an anonymous
-// one if there is no credential any more.
+// TestAuthenticator verifies that an Authenticator looks up again when its credential
+// expires, and becomes anonymous if there is no credential left.
 func TestAuthenticator(t *testing.T) {
 	u := &users{}
 	u.set(pair{key: "registry.example", user: "good", password: canary.PasswordSecret})

@@ -25,7 +25,7 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// pushRights allow "other" to pull, and "good" to pull and push.
+// pushRights allows "other" to pull, and "good" to pull and push.
 var pushRights = []testregistry.Rule{
 	{User: "other", Prefix: "team", Pull: true},
 	{User: "good", Prefix: "team", Pull: true, Push: true},
@@ -102,7 +102,7 @@ func TestUploadBodies(t *testing.T) {
 		users  []string // of the keyring
 		path   string
 		again  bool // with GetBody
-		expire bool // tokens expire before it is sent
+		expire bool // tokens expire before the body is sent
 		want   int  // status; 0 means an error
 	}{
 		{"accepted", testregistry.AuthBasic, []string{"good"}, "team/app", false, false, 202},
@@ -139,7 +139,7 @@ func TestUploadBodies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			req.ContentLength = -1 // chunked, so that half of it looks complete
+			req.ContentLength = -1 // chunked, so that a half looks complete
 			if tt.again {
 				req.GetBody = func() (io.ReadCloser, error) { made++; return body(), nil }
 			}

@@ -72,7 +72,7 @@ func TestPasswordEnds(t *testing.T) {
 	}
 }
 
-// minutes simulates registry.example for one user, whose password may change.
+// minutes is registry.example with one user, whose password may change.
 type minutes struct {
 	password string
 	shown    []string // passwords in requests for manifests
@@ -119,7 +119,7 @@ func TestWrongPasswordOnceAMinute(t *testing.T) {
 				t.Errorf("after %d minutes it was shown %d times", minute, len(m.shown))
 			}
 		}
-		// Three calls at first, and then one each minute for the provider that is notified.
+		// Three calls at first, and then one per minute for the notified provider.
 		if n := u.count(); n < 3+4 || n > 3+3*5 {
 			t.Errorf("%d execs", n)
 		}
@@ -153,7 +153,7 @@ func TestRenewalRemembers(t *testing.T) {
 	})
 }
 
-// changing changes the provider's password once it is rejected.
+// changing changes the provider's password after it is rejected.
 type changing struct {
 	*minutes
 	users *users
@@ -240,7 +240,8 @@ func status(req *http.Request) int {
 	return http.StatusUnauthorized
 }
 
-// TestRenewalCancelled verifies that a request that is cancelled during the lookup does not keep others from looking up.
+// TestRenewalCancelled verifies that a request that is canceled during the lookup does
+// not keep others from looking up.
 func TestRenewalCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &minutes{password: "new"}

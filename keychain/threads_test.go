@@ -22,7 +22,7 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// rights are the rules of a registry with two teams, as in the threads: each
+// rights lists the permissions of a registry with two teams, as in the threads: each
 // user may pull one repository.
 var rights = []testregistry.Rule{
 	{User: "good", Prefix: "team/app", Pull: true, Push: true},
@@ -131,8 +131,9 @@ func TestSecretsBeforeProviders(t *testing.T) {
 	}
 }
 
-// TestHelperFails verifies that no request is sent to the registry, not by a Keychain either, if a provider fails and
-// there is no other credential. If there is one, it is used.
+// TestHelperFails verifies that if a provider fails and there is no other credential,
+// no request is sent to the registry, not even by a Keychain. Any other credential is
+// used.
 func TestHelperFails(t *testing.T) {
 	s, app, _ := twoTeams(t, testregistry.AuthBearer)
 	u := &users{}

@@ -48,7 +48,7 @@ func TestAccountAge(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		age   time.Duration
-		asked time.Duration // when it is requested again
+		asked time.Duration // when the account is requested again
 	}{
 		{"default", 0, 10 * time.Second},
 		{"shorter", time.Second, time.Second},
@@ -114,7 +114,7 @@ func TestAccountShared(t *testing.T) {
 			_, err := c.GetServiceAccount(ctx, "ci", "builder")
 			errs <- err
 		}
-		go get(ctx) // the first, which makes the call
+		go get(ctx) // the first caller makes the call
 		synctest.Wait()
 		for range 49 {
 			go get(t.Context())
@@ -210,7 +210,8 @@ func TestAccountStale(t *testing.T) {
 	}
 }
 
-// TestAccountRecovers verifies that a recovered API server is used within ten seconds.
+// TestAccountRecovers verifies that an API server is used within ten seconds after it
+// recovers.
 func TestAccountRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := startPipe(t)
@@ -259,7 +260,8 @@ func TestAccountRefused(t *testing.T) {
 	}
 }
 
-// TestServerDownAtStart verifies that an API server that is down at the start is an error at once.
+// TestServerDownAtStart verifies that an API server that is down at the start is an
+// error immediately.
 func TestServerDownAtStart(t *testing.T) {
 	api := start(t, testkube.Options{})
 	c := newClient(t, api, testkube.Admin, kube.Options{})
@@ -318,7 +320,8 @@ func TestNames(t *testing.T) {
 	wantCalls(t, api, "", "", 0)
 }
 
-// TestAccountsBounded verifies that service accounts beyond the cache's size are only requested again.
+// TestAccountsBounded verifies that service accounts beyond the cache's size are
+// requested again.
 func TestAccountsBounded(t *testing.T) {
 	api := start(t, testkube.Options{})
 	c := newClient(t, api, testkube.Admin, kube.Options{})
@@ -329,7 +332,7 @@ func TestAccountsBounded(t *testing.T) {
 		must.Get(c.GetServiceAccount(t.Context(), "ci", name))(t)
 	}
 	wantCalls(t, api, "get", "serviceaccounts", most+1)
-	for _, name := range []string{fmt.Sprint("account-", most), "account-0"} { // still there, and dropped
+	for _, name := range []string{fmt.Sprint("account-", most), "account-0"} { // cached, and evicted
 		must.Get(c.GetServiceAccount(t.Context(), "ci", name))(t)
 	}
 	wantCalls(t, api, "get", "serviceaccounts", most+2)

@@ -35,8 +35,8 @@ func TestErrors(t *testing.T) {
 		name string
 		user string
 		with func(*testkube.Server, *regcred.TokenRequest)
-		call string // one of calls; "" is the token of a pod
-		want string // HOST stands for the server's address
+		call string // one of calls; "" requests a pod's token
+		want string // HOST is replaced by the server's address
 	}{
 		{
 			name: "no permission to get a service account", user: "dev", call: "get serviceaccounts",
@@ -162,7 +162,7 @@ func TestRetriedRequests(t *testing.T) {
 		call  string
 		fault testkube.Fault
 		calls int
-		says  string // "" if it succeeds in the end
+		says  string // "" if it finally succeeds
 	}{
 		{"429", "get pods", testkube.Fault{Kind: testkube.FaultTooManyRequests, RetryAfter: 2 * time.Second}, 2, ""},
 		{"429, to a creation", "create serviceaccounts/token", testkube.Fault{Kind: testkube.FaultTooManyRequests, RetryAfter: 2 * time.Second}, 2, ""},
@@ -183,7 +183,7 @@ func TestRetriedRequests(t *testing.T) {
 				api := startPipe(t)
 				addAccountAndPod(api)
 				c := newClient(t, api, testkube.Admin, kube.Options{})
-				// On a new connection net/http repeats nothing by itself.
+				// On a new connection, net/http itself retries nothing.
 				api.Inject(tt.fault)
 				begun := time.Now()
 				err := calls(c)[tt.call](t.Context())
@@ -226,7 +226,7 @@ func TestTimeout(t *testing.T) {
 				t.Errorf("%s: after %v", name, time.Since(begun))
 			}
 		}
-		time.Sleep(3 * time.Second) // abandoned calls end by themselves
+		time.Sleep(3 * time.Second) // abandoned calls end
 	})
 }
 

@@ -20,8 +20,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// A pod pulls with its own identity: its service account's token goes to the
-// plugin, which has it exchanged for credentials.
+// A pod pulls with its own identity: the plugin gets its service account's token and
+// exchanges it for credentials.
 func Example() {
 	kubeconfig, stop := exampleCluster()
 	defer stop()

@@ -31,7 +31,7 @@ func start(t testing.TB, opts testkube.Options) *testkube.Server {
 	return api
 }
 
-// startPipe starts an API server for a test in a bubble, which ends with it.
+// startPipe starts an API server for a test in a bubble. It ends with the test.
 func startPipe(t *testing.T) *testkube.Server {
 	t.Helper()
 	return start(t, testkube.Options{Pipe: true})
@@ -48,7 +48,7 @@ func newClient(t testing.TB, api *testkube.Server, user string, opts kube.Option
 	return c
 }
 
-// addAccountAndPod adds a service account, and a pod of it on node-1.
+// addAccountAndPod adds a service account and one of its pods on node-1.
 func addAccountAndPod(api *testkube.Server) regcred.TokenRequest {
 	account := api.AddServiceAccount(testkube.ServiceAccount{
 		Namespace: "ci", Name: "builder",
@@ -62,7 +62,7 @@ func addAccountAndPod(api *testkube.Server) regcred.TokenRequest {
 	}
 }
 
-// wantError checks an error's type and text, and that it holds no secret.
+// wantError checks the type and text of an error, and that it contains no secret.
 func wantError(t *testing.T, err error, parts ...string) *kube.Error {
 	t.Helper()
 	var e *kube.Error
@@ -106,7 +106,7 @@ func (l *lines) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// count returns how many lines hold a text.
+// count returns the number of lines that contain a text.
 func (l *lines) count(part string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

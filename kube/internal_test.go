@@ -50,7 +50,7 @@ func TestEvictionOrder(t *testing.T) {
 		t.Error("an expired entry is returned")
 	}
 	k.put("more", 4, in(2*time.Hour), in(2*time.Second)) // replaces "ended"
-	k.put("short", 5, in(time.Hour), in(2*time.Second))  // in its own place
+	k.put("short", 5, in(time.Hour), in(2*time.Second))  // in the cache for short lifetimes
 	for _, key := range []string{"long", "short", "more"} {
 		if _, ok := k.get(key, now); !ok {
 			t.Errorf("%q is gone", key)

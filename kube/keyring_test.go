@@ -84,7 +84,7 @@ func TestManyPods(t *testing.T) {
 		{config.CachePerToken, n, n},
 	} {
 		t.Run(string(tt.cacheType), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { // however busy this machine is, no call takes too long
+			synctest.Test(t, func(t *testing.T) { // no call times out, however busy this machine is
 				api := startPipe(t)
 				all := pods(api, n)
 				p := &cloud{}
@@ -124,7 +124,8 @@ func lookup(t *testing.T, k *regcred.Keyring, pod *regcred.Pod, image string) (*
 // may have any length that the API allows.
 func TestLongAnnotations(t *testing.T) {
 	const role = "example.com/role"
-	// The layout of the kubelet's cache key: 16 bits of length before each field, 32 of count.
+	// The kubelet's cache key has a 16-bit length before each field, and a 32-bit
+	// count.
 	const around = 2 + len("ci") + 2 + len("builder") + 2 + len("uid-1") + 4 + 2 + len(role) + 2
 	for _, tt := range []struct {
 		name   string
@@ -180,7 +181,7 @@ func TestKeyringWhileDown(t *testing.T) {
 		k := keyring(t, newClient(t, api, node, kube.Options{}), p, config.CachePerToken)
 		must.Get(lookup(t, k, all[0], "app"))(t)
 		api.Stop()
-		time.Sleep(59 * time.Minute) // the token is due, and still good
+		time.Sleep(59 * time.Minute) // the token is due for renewal and still valid
 		a, err := lookup(t, k, all[0], "app")
 		if err != nil || a.Cache != regcred.CacheHit {
 			t.Errorf("from the cache: %q, error %v", a.Cache, err)
@@ -210,7 +211,7 @@ func TestTokenExpiresDuringPull(t *testing.T) {
 			seen[p.last.Load().ServiceAccountToken.Reveal()] = true
 			time.Sleep(time.Minute)
 		}
-		// Each serves eight minutes.
+		// Each is valid for eight minutes.
 		if n := api.CountRequests("create", "serviceaccounts/token"); n != 4 || len(seen) != n {
 			t.Errorf("%d tokens were minted and %d used, want 4", n, len(seen))
 		}
@@ -307,7 +308,7 @@ func BenchmarkManyPods(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		b.ReportMetric(float64(heapBytes()-before), "heap-bytes") // the server's log of the calls is in it
+		b.ReportMetric(float64(heapBytes()-before), "heap-bytes") // includes the server's log of the calls
 		k.Close()
 	}
 }

@@ -57,7 +57,7 @@ func TestPullSecrets(t *testing.T) {
 	}
 	c := newClient(t, api, testkube.Admin, kube.Options{})
 	got, err := c.PullSecrets(t.Context(), "ci", append([]string{"missing"}, names...))
-	// Byte by byte, cmp would take seconds for the large one.
+	// cmp would take seconds for the large one, because it compares byte by byte.
 	if diff := cmp.Diff(secrets, got, cmp.Comparer(bytes.Equal)); diff != "" {
 		t.Errorf("(-want +got)\n%s", strings.ReplaceAll(diff, canary.Marker, "..."))
 	}
@@ -67,7 +67,8 @@ func TestPullSecrets(t *testing.T) {
 	}
 }
 
-// TestPullSecretSpoiled verifies that nothing of an unreadable secret is shown.
+// TestPullSecretSpoiled verifies that the content of an unreadable secret is never
+// shown.
 func TestPullSecretSpoiled(t *testing.T) {
 	encoded := base64.StdEncoding.EncodeToString([]byte(canary.PasswordSecret))
 	for _, tt := range []struct {

@@ -111,7 +111,7 @@ func TestTokenOutlives(t *testing.T) {
 		{"down", testkube.FaultConnReset, "http://testkube: "},
 		{"500", testkube.FaultServerError, "500"},
 		{"429", testkube.FaultTooManyRequests, "429"},
-		{"refused", testkube.FaultForbidden, "403"}, // kubelet: an answer, and the token is used all the same
+		{"refused", testkube.FaultForbidden, "403"}, // kubelet: a response, but the token is used anyway
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -51,7 +51,7 @@ func TestTransportThatMisbehaves(t *testing.T) {
 					cancel()
 				}
 				if tt.hangs {
-					time.Sleep(time.Minute) // for the calls that others might still have waited for
+					time.Sleep(time.Minute) // for calls that others might still wait for
 				}
 			})
 		})

@@ -224,7 +224,8 @@ func TestLintBinDirItself(t *testing.T) {
 	}
 }
 
-// A link out of the directory is as safe as what it leads to.
+// TestLintBinDirLinkTarget verifies that the target of a symlink that leads out of the
+// directory is checked.
 func TestLintBinDirLinkTarget(t *testing.T) {
 	dir, elsewhere := binDir(t), binDir(t)
 	this, err := os.Executable()
@@ -286,7 +287,7 @@ func TestLintBinDirOwner(t *testing.T) {
 	}
 }
 
-// Programs that the Go tool makes for other machines.
+// TestLintBinDirGoBuild verifies programs that Go builds for other systems.
 func TestLintBinDirGoBuild(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs")

@@ -69,7 +69,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// slack, in KiB, covers a late garbage collection, and the positions in a file that the parser rejects at once.
+// slack, in KiB, allows for a late garbage collection, and for the positions in a file
+// that the parser rejects at once.
 const slack = 32 << 10
 
 // tooLong is the time after which a process is killed.
@@ -87,7 +88,7 @@ func costOf(t *testing.T, side, path string) (c cost) {
 	defer stop()
 	out, err := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestHostileSide$", "-hostile.side="+side, "-hostile.file="+path).CombinedOutput()
 	if side == "theirs" && ctx.Err() != nil {
-		return cost{peak: math.MaxInt32, time: tooLong} // it was filling the memory of this machine
+		return cost{peak: math.MaxInt32, time: tooLong} // the process was about to fill the memory of this machine
 	}
 	if err != nil {
 		t.Fatalf("%s of %s: %v\n%.2000s", side, path, err, out)
@@ -98,7 +99,7 @@ func costOf(t *testing.T, side, path string) (c cost) {
 	return c
 }
 
-// TestHostileSide is what [TestHostile] starts.
+// TestHostileSide runs in the process that [TestHostile] starts.
 func TestHostileSide(t *testing.T) {
 	if *hostileSide == "" {
 		t.Skip("started by TestHostile alone")
@@ -124,7 +125,7 @@ func validateLikeTheCommand(path string) []finding.Finding {
 	return Check(c)
 }
 
-// parseAlone reads a file as the kubelet does, without its own types.
+// parseAlone parses a file as the kubelet does, without the kubelet's types.
 func parseAlone(path string) {
 	data, err := os.ReadFile(path)
 	if err != nil {

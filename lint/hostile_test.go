@@ -25,8 +25,8 @@ const (
 	jsonOne     = `{"name":"a","matchImages":["a.example"],"defaultCacheDuration":"1h","apiVersion":"credentialprovider.kubelet.k8s.io/v1"`
 )
 
-// largest returns the largest size up to size that is not rejected for its separators, since such a rejection costs
-// nothing.
+// largest returns the largest size up to size that is not rejected because of its
+// separators. Such a rejection costs nothing.
 func (h hostile) largest(size int) string {
 	for {
 		text, n := h.make(size), 0
@@ -40,8 +40,8 @@ func (h hostile) largest(size int) string {
 	}
 }
 
-// repeatToSize writes before, then one item after the other up to size, then after.
-// In an item %d is its number.
+// repeatToSize returns before, as many items as fit into size, and after. %d in an item
+// is its number.
 func repeatToSize(before, item, after string) func(int) string {
 	return func(size int) string {
 		var b strings.Builder
@@ -58,7 +58,7 @@ func repeatToSize(before, item, after string) func(int) string {
 	}
 }
 
-// nestToSize writes open and then close, as often as size allows but no more than depth times.
+// nestToSize returns open and then close, as often as size allows, at most depth times.
 func nestToSize(before, open, middle, close, after string, depth int) func(int) string {
 	return func(size int) string {
 		n := min(depth, (size-len(before)-len(after))/(len(open)+len(close)))
@@ -66,7 +66,7 @@ func nestToSize(before, open, middle, close, after string, depth int) func(int) 
 	}
 }
 
-// indentedLines writes lines of which each is deeper than the one before.
+// indentedLines returns lines of which each is indented more than the previous one.
 func indentedLines(key string) func(int) string {
 	return func(size int) string {
 		var b bytes.Buffer
@@ -106,7 +106,8 @@ func long(unit string) func(int) string {
 	return func(size int) string { return strings.Repeat(unit, size/len(unit)) }
 }
 
-// hostileConfigs returns about a hundred configurations, ordered by what they attack.
+// hostileConfigs returns about a hundred configurations, ordered by their kind of
+// attack.
 func hostileConfigs() []hostile {
 	var all []hostile
 	add := func(name string, f func(int) string) { all = append(all, hostile{name, f}) }

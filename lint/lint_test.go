@@ -43,7 +43,7 @@ func lintTokens(p config.Provider, change func(*config.TokenAttributes)) config.
 	return p
 }
 
-// briefFindings writes findings as "rule path: suggestion", which tests compare.
+// briefFindings formats findings as "rule path: suggestion" for comparison.
 func briefFindings(fs []finding.Finding) []string {
 	var lines []string
 	for _, f := range fs {
@@ -123,9 +123,9 @@ func TestLintRealConfigsAreClean(t *testing.T) {
 	}
 }
 
-// The configurations of kubernetes-sigs/kind#4185 and of #91 and #41 of
-// jfrog/jfrog-credentials-provider, each of which was reported as a plugin
-// that works by hand and never runs.
+// TestLintNamesPublicMisconfigurations verifies the configurations of
+// kubernetes-sigs/kind#4185 and of #91 and #41 of jfrog/jfrog-credentials-provider.
+// Each was reported as a plugin that works when run by hand and never runs on the node.
 func TestLintNamesPublicMisconfigurations(t *testing.T) {
 	for path, want := range map[string]string{
 		"kind-4185.yaml": `path-glob matchImages[0]: harbor.example.com`,
@@ -184,7 +184,7 @@ func TestLintDirectoryIsInFileOrder(t *testing.T) {
 	const file = `{apiVersion: kubelet.config.k8s.io/v1, kind: CredentialProviderConfig, providers: [
   {name: NAME, matchImages: ["NAME.example.com/*"], defaultCacheDuration: 0s, apiVersion: credentialprovider.kubelet.k8s.io/v1}]}`
 	for _, name := range []string{"b", "a", "c"} {
-		text := " " + strings.ReplaceAll(file, "NAME", name) // a leading { would be JSON
+		text := " " + strings.ReplaceAll(file, "NAME", name) // a leading { would be parsed as JSON
 		must.Do(t, os.WriteFile(filepath.Join(dir, name+".yaml"), []byte("# YAML\n"+text), 0o644))
 	}
 	var got []string

@@ -17,7 +17,7 @@ import (
 
 const noexecDirVar = "REGCRED_TEST_NOEXEC_DIR"
 
-// The test runs itself in a mount namespace of its own, where it may mount.
+// TestLintNoexecMount runs in its own mount namespace.
 func TestLintNoexecMount(t *testing.T) {
 	if dir := os.Getenv(noexecDirVar); dir != "" {
 		lintNoexecMount(t, dir)

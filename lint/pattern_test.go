@@ -148,7 +148,7 @@ func TestLintPatterns(t *testing.T) {
 		"::1":                                       {"go-version: " + ipv6},
 		"registry[12].example.com":                  {"go-version: " + ipv6},
 		"[a-z]":                                     {"go-version: " + ipv6},
-		// Rejected by every kubelet: none of lint's business.
+		// Every kubelet rejects it, so lint does not report it.
 		"registry.example.com:port": nil,
 		"registry.example.com:*":    nil,
 		"a b.example.com":           nil,
@@ -178,7 +178,7 @@ func TestLintPatternsWithTokens(t *testing.T) {
 	}
 }
 
-// TestLintPatternsBeside verifies the rules that compare a pattern with the others.
+// TestLintPatternsBeside verifies the rules that compare a pattern with other patterns.
 func TestLintPatternsBeside(t *testing.T) {
 	for name, patterns := range map[string][]string{
 		"both ports":           {"registry.example.com:443", "registry.example.com"},
@@ -254,8 +254,8 @@ func someImages() []string {
 	return images
 }
 
-// TestLintErrorsMatchImages verifies that a pattern has an error exactly if it matches no image, and that the suggested
-// pattern has none.
+// TestLintErrorsMatchImages verifies that a pattern has an error if and only if it
+// matches no image, and that the suggested pattern has none.
 func TestLintErrorsMatchImages(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	images := someImages()
@@ -297,8 +297,8 @@ func TestLintErrorsMatchImages(t *testing.T) {
 	}
 }
 
-// checkExample checks that an example is the normalised name of an image and
-// that both patterns match it.
+// checkExample checks that an example is the normalized name of an image and that both
+// patterns match it.
 func checkExample(t *testing.T, example string, a, b match.Pattern) {
 	t.Helper()
 	if example == "" {
@@ -311,7 +311,8 @@ func checkExample(t *testing.T, example string, a, b match.Pattern) {
 	}
 }
 
-// Overlap and cover against the images one by one.
+// TestLintPairsMatchImages compares overlapping and covered patterns with a search over
+// all images.
 func TestLintPairsMatchImages(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	images := someImages()
@@ -373,7 +374,7 @@ func TestMeetLabels(t *testing.T) {
 	}
 }
 
-// Globs against all short labels, one by one.
+// TestMeetLabelsIsExact compares globs with a search over all short labels.
 func TestMeetLabelsIsExact(t *testing.T) {
 	all := func(alphabet string, most int) (all []string) {
 		last := []string{""}

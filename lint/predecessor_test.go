@@ -18,7 +18,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// The one thing to say about the document's example is that no kubelet reads it.
+// TestLintPredecessorExample verifies that the only finding for the document's example
+// is that no kubelet reads it.
 func TestLintPredecessorExample(t *testing.T) {
 	path := filepath.FromSlash("../config/testdata/predecessor.yaml")
 	want := []finding.Finding{{Rule: "predecessor-config", Severity: finding.SeverityWarning, File: path, Line: 1, Column: 7, Path: "kind",
@@ -87,7 +88,8 @@ func TestLintPredecessorLeavesToValidate(t *testing.T) {
 	}
 }
 
-// What follows an equals sign in the name of a variable was meant for the value.
+// TestLintHidesWhatFollowsAnEqualsSign verifies that text after an equals sign in a
+// variable's name is hidden, because it was meant as the value.
 func TestLintHidesWhatFollowsAnEqualsSign(t *testing.T) {
 	p := lintProvider("a", "a.example")
 	p.Env = []config.EnvVar{{Name: "A_TOKEN=" + canary.EnvSecret, Value: plugin.NewSecret("x")}, {Name: "A_TOKEN=" + canary.EnvSecret, Value: plugin.NewSecret("${Y}")}, {Name: "B=" + canary.EnvSecret + ".password", Value: plugin.NewSecret("x")}}

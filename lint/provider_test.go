@@ -17,7 +17,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Each case changes a provider about which there is nothing to say.
+// TestLintProvider verifies changes to a provider without findings.
 func TestLintProvider(t *testing.T) {
 	const rootFile = "store it in a file that only root can read"
 	cache := func(d time.Duration) func(*config.Provider) {
@@ -267,7 +267,7 @@ const (
 	mirrorCure   = "set server in hosts.toml to the mirror, and pass --mirror-origin=none"
 )
 
-// cloudPlugin is a provider by its name, patterns and arguments.
+// cloudPlugin returns a provider with a name, patterns and arguments.
 func cloudPlugin(name string, patterns []string, arguments ...string) func(*config.Provider) {
 	return func(p *config.Provider) {
 		p.Name, p.MatchImages, p.Args = name, patterns, nil

@@ -16,7 +16,7 @@ import (
 
 const scaleHead = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n"
 
-// manyProviders is a configuration of n providers without a fault.
+// manyProviders returns a valid configuration of n providers.
 func manyProviders(n int) string {
 	var b strings.Builder
 	b.WriteString(scaleHead)
@@ -26,7 +26,7 @@ func manyProviders(n int) string {
 	return b.String()
 }
 
-// manyFindings is one provider with n patterns that never match.
+// manyFindings returns a provider with n patterns that never match.
 func manyFindings(n int) string {
 	var b strings.Builder
 	b.WriteString(scaleHead + "- name: p\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n  defaultCacheDuration: 5m\n  matchImages:\n")

@@ -19,8 +19,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestSettings verifies the findings for arguments and values that a shell, a template or an editor changed, by class;
-// each is tried as both.
+// TestSettings verifies the findings for values that a shell, a template or an editor
+// has changed, by class. Each value is tested as an argument and as an environment
+// variable.
 func TestSettings(t *testing.T) {
 	const c = canary.ArgSecret
 	for name, tt := range map[string]struct {

@@ -19,7 +19,7 @@ import (
 // known mistakes.
 func TestLintShippedConfigs(t *testing.T) {
 	mistakes := map[string][]string{
-		// In China, ECR's hosts end in amazonaws.com.cn.
+		// In China, the names of ECR's hosts end in amazonaws.com.cn.
 		"kubernetes-docs.yaml": {"no-such-registry matchImages[1]: *.dkr.ecr.*.amazonaws.com.cn"},
 	}
 	paths, err := filepath.Glob("testdata/shipped/*.yaml")

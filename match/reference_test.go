@@ -61,8 +61,8 @@ func FuzzReference(f *testing.F) {
 	f.Fuzz(checkReference)
 }
 
-// checkReference holds Repository against the library, and reports whether
-// the library accepts s.
+// checkReference compares Repository with the library, and reports whether the library
+// accepts s.
 func checkReference(t *testing.T, s string) {
 	t.Helper()
 	want := ""
@@ -82,8 +82,8 @@ func checkReference(t *testing.T, s string) {
 	}
 }
 
-// TestRepositoryAgreesWithLibrary makes references of good and nearly good
-// parts, and changes a byte of every third.
+// TestRepositoryAgreesWithLibrary builds references from valid and nearly valid parts,
+// and changes a byte of every third.
 func TestRepositoryAgreesWithLibrary(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	accepted := 0
@@ -104,7 +104,7 @@ func TestRepositoryAgreesWithLibrary(t *testing.T) {
 }
 
 func randomReference(rng *rand.Rand) string {
-	// The first half of the words is selected more often.
+	// Words in the first half are selected more often.
 	pick := func(words ...string) string { return words[min(rng.IntN(len(words)), rng.IntN(len(words)))] }
 	component := func() string {
 		s := pick("a", "app", "library", "0", "docker.io", hex64, "A", "")
@@ -120,7 +120,7 @@ func randomReference(rng *rand.Rand) string {
 	for rng.IntN(3) == 0 {
 		b.WriteString(pick("/", "/", "/", "//", ":") + component())
 	}
-	if rng.IntN(12) == 0 { // around the bound of 255, after "docker.io/library/" or another host
+	if rng.IntN(12) == 0 { // around the limit of 255, after "docker.io/library/" or another host
 		b.WriteString(strings.Repeat("a", max(0, 240+rng.IntN(40)-b.Len())))
 	}
 	if rng.IntN(3) == 0 {
@@ -222,7 +222,8 @@ func FuzzRegistry(f *testing.F) {
 	f.Fuzz(checkRegistry)
 }
 
-// checkRegistry verifies that a registry is accepted exactly if it may precede the slash in a name.
+// checkRegistry verifies that a registry is accepted if and only if it may precede the
+// slash in a name.
 func checkRegistry(t *testing.T, s string) {
 	t.Helper()
 	named, err := reference.WithName(s + "/x")
@@ -251,8 +252,8 @@ func TestErrorsHidePasswords(t *testing.T) {
 	}
 }
 
-// TestImports keeps package net and regular expressions, which are larger than a
-// small plugin, out of this package: every plugin links it.
+// TestImports verifies that this package imports neither package net nor regular
+// expressions. Every plugin links it, and they are larger than a small plugin.
 func TestImports(t *testing.T) {
 	const internal = "github.com/regcred/regcred/internal/"
 	small := []string{"errors", "fmt", "net/netip", "path", "slices", "sort", "strings", "unicode", internal + "excerpt", internal + "location", internal + "diagnose"}

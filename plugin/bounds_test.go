@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// TestPortsAndHosts verifies the last accepted and the first rejected value of each bound.
+// TestPortsAndHosts verifies the last accepted and the first rejected value at each
+// limit.
 func TestPortsAndHosts(t *testing.T) {
 	for s, want := range map[string]bool{"": false, "1": true, "65535": true, "12345": true, "123456": false, "08090": true, "12a": false} {
 		if got := isPort(s); got != want {
@@ -35,7 +36,8 @@ func TestImageKeyOfAddress(t *testing.T) {
 	}
 }
 
-// TestPrintableNames verifies which names of a plugin may be shown, and the exact length limit.
+// TestPrintableNames verifies the names in a plugin's output that errors may show, and
+// the exact length limit.
 func TestPrintableNames(t *testing.T) {
 	host := strings.Repeat("a", 128-3) + ".io"
 	for name, want := range map[string]bool{

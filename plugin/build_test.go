@@ -70,7 +70,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// BenchmarkCommand is one run of a minimal plugin.
+// BenchmarkCommand measures a run of a minimal plugin.
 func BenchmarkCommand(b *testing.B) {
 	c := Command{Path: buildStatic(b, "minimal"), APIVersion: V1}
 	req := &Request{Image: "registry.example/a"}
@@ -81,7 +81,7 @@ func BenchmarkCommand(b *testing.B) {
 	}
 }
 
-// buildStatic builds a program of testdata as it is released.
+// buildStatic builds a program of testdata with the flags of a release.
 func buildStatic(t testing.TB, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)

@@ -39,7 +39,7 @@ func TestEncodeRequest(t *testing.T) {
 		{"full v1alpha1", V1Alpha1, full, `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1alpha1","image":"registry.example/a\u003cb\u003e\u0026c"}` + "\n"},
 		{"empty", V1, Request{}, `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":""}` + "\n"},
 		{"empty annotations", V1, Request{ServiceAccountAnnotations: map[string]string{}}, `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":""}` + "\n"},
-		// kubelet: encoding/json replaces what is not UTF-8.
+		// kubelet: encoding/json replaces invalid UTF-8.
 		{"full OutOfTree", OutOfTree, full, `{"image":"registry.example/a\u003cb\u003e\u0026c"}` + "\n"},
 		{"not UTF-8", V1, Request{Image: "a\xff"}, `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"a\ufffd"}` + "\n"},
 	} {
@@ -99,7 +99,7 @@ func TestDecodeRequest(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name, data string
-		want       *Request // nil if it is refused
+		want       *Request // nil if it is rejected
 		message    string
 	}{
 		{"v1", full("v1"), &Request{V1, "registry.example/a", NewSecret(canary.TokenSecret), map[string]string{"a": "1"}}, ""},
@@ -166,7 +166,8 @@ func checkDecodeError(t *testing.T, err error, message string) {
 const goodResponse = `{"kind":"CredentialProviderResponse","apiVersion":"` + V1 + `","cacheKeyType":"Registry",` +
 	`"cacheDuration":"10m0s","auth":{"registry.example":{"username":"ci","password":"` + canary.PasswordSecret + `"}}}` + "\n"
 
-// Most refusals are in TestCommandStages. Here are those that need no process.
+// TestDecodeResponse verifies errors that need no process. TestCommandStages verifies
+// most errors.
 func TestDecodeResponse(t *testing.T) {
 	with := func(fields string) string {
 		return `{"kind":"CredentialProviderResponse","apiVersion":"` + V1 + `"` + fields + `}`
@@ -259,7 +260,7 @@ func TestDecodeLogin(t *testing.T) {
 	const todays = `: kind: got a CredentialProviderResponse from the current protocol; configure the plugin in a CredentialProviderConfig ("regcred convert" converts a RegistryCredentialConfig)`
 	for _, tt := range []struct {
 		name, data string
-		want       *Response // nil if it is refused
+		want       *Response // nil if it is rejected
 		message    string
 	}{
 		{"all", goodLogin, login(10 * time.Minute), ""},
@@ -346,7 +347,7 @@ func TestDecodeResponseOfPredecessor(t *testing.T) {
 	}
 }
 
-// TestFields checks that the table and the wire structs are the same.
+// TestFields verifies that the table and the wire structs have the same fields.
 func TestFields(t *testing.T) {
 	if V1 != protocol.VersionV1 || V1Beta1 != protocol.VersionV1Beta1 || V1Alpha1 != protocol.VersionV1Alpha1 || OutOfTree != protocol.VersionOutOfTree {
 		t.Error("the constants of packages plugin and protocol differ")
@@ -407,7 +408,7 @@ var wireTypeNames = map[reflect.Type]string{
 	reflect.TypeFor[map[string]wireAuthConfig](): "map[string]AuthConfig",
 }
 
-// TestFieldsAreWritten shows that each version carries its fields and no others.
+// TestFieldsAreWritten verifies that each version has its own fields and no others.
 func TestFieldsAreWritten(t *testing.T) {
 	for _, version := range append(versions, OutOfTree) {
 		req, err := EncodeRequest(&Request{version, "a", NewSecret("t"), map[string]string{"a": "b"}})

@@ -22,8 +22,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// checkRun fails the test if err is not an ExecError of the stage, or if
-// anything that a program may print holds a secret.
+// checkRun fails the test if err is not an ExecError of the stage, or if any output
+// contains a secret.
 func checkRun(t *testing.T, x *Exchange, err error, want Stage) *ExecError {
 	t.Helper()
 	if x == nil {
@@ -164,7 +164,7 @@ func TestCommandStages(t *testing.T) {
 }
 
 func TestCommandLongRequestNotRead(t *testing.T) {
-	// More than a pipe holds: the write of the request never ends.
+	// The request is larger than a pipe's buffer, so writing it never ends.
 	req := testRequest()
 	req.ServiceAccountAnnotations = map[string]string{"example.com/long": strings.Repeat("x", 256<<10)}
 	for _, mode := range []string{"not-read", "close-stdin"} {
@@ -277,7 +277,7 @@ func TestCommandStderr(t *testing.T) {
 		"control characters": {"\x1b[2Jgone\x00\a\u202e\r\n\tnext\r", "\\x1b[2Jgone\\x00\\a\\u202e\n\tnext\\r"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// A NUL cannot be in the environment, so a file has the text.
+			// The environment cannot contain a NUL, so the text is in a file.
 			file := filepath.Join(t.TempDir(), "stderr")
 			must.Do(t, os.WriteFile(file, []byte(tt.stderr), 0o600))
 			for _, exit := range []string{"0", "1"} {
@@ -294,7 +294,7 @@ func TestCommandStderr(t *testing.T) {
 
 func TestCommandDeadline(t *testing.T) {
 	c := testCommand(t, "hang", testStdout+"="+goodResponse, testStderr+"=waiting\n")
-	c.Timeout = 50 * time.Millisecond // the plugin may not even have begun
+	c.Timeout = 50 * time.Millisecond // the plugin may not even have started
 	x, err := c.Run(t.Context(), testRequest())
 	e := checkRun(t, x, err, StageTimeout)
 	if !strings.Contains(e.Error(), "no response within 50ms") || !errors.Is(err, context.DeadlineExceeded) {
@@ -315,7 +315,7 @@ func TestCommandCanceled(t *testing.T) {
 	}
 }
 
-// TestCommandFormat checks that no verb and no log handler prints Environ.
+// TestCommandFormat checks that no formatting verb and no log handler prints Environ.
 func TestCommandFormat(t *testing.T) {
 	c := Command{Path: "/opt/ecr", Environ: []string{"TOKEN=" + canary.TokenSecret}, Args: NewSecrets(canary.PasswordSecret)}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {

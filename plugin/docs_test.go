@@ -30,7 +30,7 @@ func TestDocsPredecessor(t *testing.T) {
 	}
 	var wire []string
 	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))) // by the test's own clock
+		time.Sleep(time.Until(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))) // on the clock of the test
 		wire = exchanges(t)
 	})
 	if diff := cmp.Diff(wire, documented); diff != "" {

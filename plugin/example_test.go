@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// A whole plugin. A kubelet runs it with a request on standard input.
+// A complete plugin. A kubelet runs it with a request on standard input.
 func Example() {
 	plugin.Main(plugin.ProviderFunc(func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 		token, err := os.ReadFile("/etc/registry.example/token")
@@ -46,7 +46,7 @@ func ExampleServe() {
 	// exit code 0
 }
 
-// A Command runs any plugin, and says at which stage a run failed.
+// A Command runs any plugin, and reports the stage at which a run failed.
 func ExampleCommand() {
 	cmd := plugin.Command{
 		Path:       "/usr/libexec/no-such-plugin",

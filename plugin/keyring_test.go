@@ -61,7 +61,8 @@ func FuzzImageKey(f *testing.F) {
 		if address, ok := strings.CutPrefix(repository, "["); ok {
 			address, _, _ = strings.Cut(address, "]")
 			if _, err := netip.ParseAddr(address); err != nil {
-				// An image, as [:]/app is, but no address: a kubelet takes no key for it.
+				// An image such as [:]/app, but not an address: a kubelet does not
+				// accept a key for it.
 				if got := match.Select([]string{"*", "*/*", repository, plugin.ImageKey(repository)}, repository); len(got) > 0 {
 					t.Errorf("%s: got the keys %q, want none", repository, got)
 				}

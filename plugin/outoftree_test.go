@@ -94,7 +94,7 @@ func TestCommandOutOfTreeStages(t *testing.T) {
 	}
 }
 
-// TestCommandGetsPredecessorsAnswer is the other way round.
+// TestCommandGetsPredecessorsAnswer verifies the opposite case.
 func TestCommandGetsPredecessorsAnswer(t *testing.T) {
 	for _, version := range versions {
 		c := testCommand(t, "say", testStdout+"="+goodLogin)
@@ -139,7 +139,7 @@ func TestServeOutOfTreeWhen(t *testing.T) {
 	for name, tt := range map[string]struct {
 		args  []string
 		stdin string
-		old   bool // it is answered in the old protocol; otherwise it is refused
+		old   bool // gets a response in the old protocol; otherwise rejected
 	}{
 		"both":                     {[]string{"get-credentials"}, alone, true},
 		"both, and more arguments": {[]string{"get-credentials", "-v=3"}, alone, true},

@@ -85,7 +85,8 @@ func TestGrace(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			go func() {
-				// More than the pipe holds: when it is written, the plugin reads.
+				// Its input is larger than the pipe's buffer: once it is written, the
+				// plugin has started to read.
 				w.Write([]byte(strings.Repeat(" ", 256<<10)))
 				cancel()
 			}()
@@ -124,7 +125,7 @@ func TestStderrSecret(t *testing.T) {
 	}
 }
 
-// TestChildHoldsStdout checks that a child process that holds standard output is
+// TestChildHoldsStdout checks that a child process that keeps standard output open is
 // reported.
 func TestChildHoldsStdout(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "go")

@@ -139,8 +139,8 @@ func FuzzScrub(f *testing.F) {
 		if len(got) > 10*2*process.HeadTailSize+100 {
 			t.Errorf("%d bytes", len(got))
 		}
-		// A secret that looks like the mask, or like what is written for
-		// bytes that were left out or changed, may appear by accident.
+		// A secret that looks like the mask, or like the placeholder for omitted or
+		// changed bytes, may appear by chance.
 		if strings.ContainsAny(secret, "[]()\\\ufffd\n") || !utf8.ValidString(secret) || strings.Contains(secretMask+"bytes omitted)", secret) {
 			return
 		}
@@ -151,7 +151,7 @@ func FuzzScrub(f *testing.F) {
 }
 
 func TestSecretsAcrossTheCut(t *testing.T) {
-	// The secret begins at every distance from both ends of the omitted part.
+	// The secret starts at every distance from both ends of the omitted part.
 	for shift := range 2 * len(canary.TokenSecret) {
 		for _, at := range []int{process.HeadTailSize - shift, 3*process.HeadTailSize - shift} {
 			text := []byte(strings.Repeat(".", 4*process.HeadTailSize))
@@ -177,7 +177,7 @@ func TestHeadTailSecrets(t *testing.T) {
 		!strings.Contains(text, "begin ") || !strings.Contains(text, " end") {
 		t.Errorf("%q", text)
 	}
-	// What standard error begins with was cut off nothing.
+	// The beginning of standard error is never truncated.
 	begin := process.HeadTail{Head: []byte(secret[8:] + " begin"), Tail: []byte("end"), Omitted: 1}
 	if text := redactStderr(&begin, unnamedSecrets([]string{secret})); !strings.Contains(text, secret[8:]+" begin") {
 		t.Errorf("%q", text)

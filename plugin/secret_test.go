@@ -22,7 +22,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// secretHolders returns every way in which a program may hold a secret, in exported fields.
+// secretHolders returns all kinds of values with exported fields that contain a secret.
 func secretHolders() map[string]any {
 	s := NewSecret(canary.PasswordSecret)
 	auth := AuthConfig{Username: "ci", Password: s}
@@ -47,12 +47,12 @@ func secretHolders() map[string]any {
 func TestSecretNeverPrints(t *testing.T) {
 	for what, v := range secretHolders() {
 		for _, flag := range []string{"", "+", "#", " ", "-", "0", "99", ".3", "99.3", "+#"} {
-			// Without p and w, for which fmt asks no method; vet refuses them.
+			// Without p and w, for which fmt calls no method; vet rejects them.
 			for _, verb := range "vTtbcdoOqxXUeEfFgGs!" {
 				format := "%" + flag + string(verb)
 				canary.AssertAbsent(t, what+" with "+format, fmt.Sprintf(format, v))
 				if what == "value" && verb != 'T' {
-					// Not even its length or its first bytes.
+					// Not even the length or the first bytes.
 					if a, b := fmt.Sprintf(format, v), fmt.Sprintf(format, NewSecret("other")); a != b {
 						t.Errorf("%s tells secrets apart", format)
 					}
@@ -106,7 +106,7 @@ func TestSecretNeverLogs(t *testing.T) {
 }
 
 func TestSecretIsNotEncoded(t *testing.T) {
-	empty := func(what string) bool { // nothing of them is exported, or they hold none
+	empty := func(what string) bool { // no exported fields, or no secrets
 		return what == "unexported field" || what == "behind a pointer" || what == "ExecError"
 	}
 	for what, v := range secretHolders() {
@@ -122,7 +122,7 @@ func TestSecretIsNotEncoded(t *testing.T) {
 			t.Errorf("%s: written as gob", what)
 		}
 		if what == "embedded" {
-			continue // encoding/xml panics at a type without a name that marshals itself
+			continue // encoding/xml panics for a type without a name that marshals itself
 		}
 		data, err = xml.Marshal(v)
 		canary.AssertAbsent(t, what+" as XML", string(data)+fmt.Sprint(err))

@@ -25,7 +25,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// The test binary plays every plugin: TestMain looks at testMode.
+// testMode selects the plugin that the test binary runs as: see TestMain.
 const (
 	testMode   = "PLUGIN_MODE"
 	testStdout = "PLUGIN_STDOUT"
@@ -50,7 +50,7 @@ func testCommand(t testing.TB, mode string, env ...string) Command {
 		Path:       self,
 		Name:       "test",
 		APIVersion: V1,
-		// The race detector otherwise takes a second to end.
+		// Otherwise the race detector sleeps for a second at exit.
 		Environ: slices.Concat(os.Environ(), []string{testMode + "=" + mode, "GORACE=atexit_sleep_ms=0"}, env),
 	}
 }
@@ -64,7 +64,7 @@ func testRequest() *Request {
 }
 
 var modes = map[string]func() int{
-	"say": func() int { // reads the request, then writes what the environment says
+	"say": func() int { // reads the request, then writes the text in the environment
 		io.Copy(io.Discard, os.Stdin)
 		return say()
 	},
@@ -80,7 +80,7 @@ var modes = map[string]func() int{
 		os.Stdin.Close()
 		return say()
 	},
-	"env": func() int { // stderr: its environment and arguments
+	"env": func() int { // stderr: environment and arguments
 		fmt.Fprintln(os.Stderr, strings.Join(os.Environ(), "\n"))
 		fmt.Fprintln(os.Stderr, strings.Join(os.Args, "\n"))
 		dir, _ := os.Getwd()
@@ -109,7 +109,7 @@ var modes = map[string]func() int{
 		Main(ProviderFunc(testProvider))
 		return 99
 	},
-	"serve-signal": func() int { // sends itself a signal, and ignores its context
+	"serve-signal": func() int { // sends a signal to itself and ignores its context
 		Main(ProviderFunc(func(context.Context, *Request) (*Response, error) {
 			sig, _ := strconv.Atoi(os.Getenv(testSignal))
 			syscall.Kill(os.Getpid(), syscall.Signal(sig))
@@ -150,7 +150,7 @@ func say() int {
 	return code
 }
 
-// hangDeaf writes its output, ignores SIGTERM and stays.
+// hangDeaf writes its output, ignores SIGTERM and never exits.
 func hangDeaf() int {
 	signal.Ignore(syscall.SIGTERM)
 	say()

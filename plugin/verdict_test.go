@@ -73,7 +73,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestIsLogin verifies that the hint at the older protocol needs both of its fields.
+// TestIsLogin verifies that the hint about the out-of-tree protocol needs both of its
+// fields.
 func TestIsLogin(t *testing.T) {
 	for data, want := range map[string]bool{
 		`{"username":"u","password":"p"}`: true, `{"username":"u"}`: false, `{"password":"p"}`: false, `[]`: false,

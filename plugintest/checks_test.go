@@ -26,7 +26,7 @@ import (
 // row is a plugin and the findings of one check.
 type row struct {
 	check  string
-	plugin string // a mode of the test binary, or a script if it begins with #!
+	plugin string // mode of the test binary, or a script if it starts with #!
 	want   finding.Severity
 	got    string // part of Got or Did
 	opts   Options
@@ -378,7 +378,7 @@ func processRows() []row {
 	}
 }
 
-// redirections keep a plugin from the real cloud.
+// redirections are settings that keep a plugin from calling the real cloud.
 func redirections() []string {
 	return []string{"AWS_ENDPOINT_URL_ECR=http://127.0.0.1:1", "AWS_EC2_METADATA_SERVICE_ENDPOINT=http://127.0.0.1:1"}
 }
@@ -471,7 +471,7 @@ func checkFindings(t *testing.T, c check, tt row, findings []Finding) {
 	}
 }
 
-// severities in rising order.
+// severities in ascending order.
 func severities() []finding.Severity {
 	return []finding.Severity{finding.SeverityOK, finding.SeveritySkipped, finding.SeverityInfo, finding.SeverityWarning, finding.SeverityError}
 }

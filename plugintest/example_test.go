@@ -45,7 +45,7 @@ func ExampleRun() {
 }
 
 func ExampleTest() {
-	// In a test of a plugin; each check is a subtest.
+	// In a test of a plugin. Each check is a subtest.
 	_ = func(t *testing.T) {
 		plugintest.Test(t, plugin.Command{Path: "./my-plugin"}, plugintest.Options{Images: []string{"registry.example/team/app"}})
 	}

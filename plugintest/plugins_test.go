@@ -29,10 +29,10 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// The test binary plays every plugin: TestMain looks at modeVar.
+// modeVar selects the plugin that the test binary runs as: see TestMain.
 const (
 	modeVar  = "PLUGINTEST_MODE"
-	stateVar = "PLUGINTEST_STATE" // a file or directory of the test's
+	stateVar = "PLUGINTEST_STATE" // a file or directory of the test
 )
 
 func TestMain(m *testing.M) {
@@ -55,7 +55,7 @@ func testCommand(t testing.TB, mode string) plugin.Command {
 		Path:       path,
 		Name:       "test",
 		APIVersion: plugin.V1,
-		// The race detector otherwise takes a second to end.
+		// Otherwise the race detector sleeps for a second at exit.
 		Env: plugin.NewSecrets(modeVar+"="+mode, "GORACE=atexit_sleep_ms=0", stateVar+"="+filepath.Join(t.TempDir(), "s")),
 	}
 }
@@ -122,7 +122,7 @@ func lasting(d *time.Duration) plugin.ProviderFunc {
 	})
 }
 
-// providers returns the plugins whose fault is in their response.
+// providers returns the plugins with a faulty response.
 func providers() map[string]plugin.ProviderFunc {
 	return map[string]plugin.ProviderFunc{
 		"good": good,
@@ -199,7 +199,7 @@ func providers() map[string]plugin.ProviderFunc {
 		"rotating": goodWithOtherCredential(func(_ *plugin.Request, auth *plugin.AuthConfig) {
 			auth.Password = plugin.NewSecret(auth.Password.Reveal() + rand.Text())
 		}),
-		"renewing": goodWithOtherCredential(func(_ *plugin.Request, auth *plugin.AuthConfig) { // from the first run without HOME on
+		"renewing": goodWithOtherCredential(func(_ *plugin.Request, auth *plugin.AuthConfig) { // from the first run without HOME
 			if os.Getenv("HOME") == "" {
 				os.WriteFile(os.Getenv(stateVar), nil, 0o600)
 			}
@@ -312,7 +312,7 @@ func providers() map[string]plugin.ProviderFunc {
 	}
 }
 
-// countRuns fails when it has been called more than most times.
+// countRuns fails if it is called more than most times.
 func countRuns(most int64) error {
 	f, err := os.OpenFile(os.Getenv(stateVar), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -475,7 +475,7 @@ func outOfTreeResponse(old, new string) int {
 	return 0
 }
 
-// loginAlone answers an image alone, however often it is there.
+// loginAlone responds only to an image, however often it occurs.
 func loginAlone() int {
 	raw, _, _ := readRequest()
 	if bytes.Contains(raw, []byte("kind")) {

@@ -27,7 +27,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// buildGood builds a plugin without fault as docs/plugin-authors.md says.
+// buildGood builds the correct plugin as docs/plugin-authors.md describes.
 func buildGood(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "good")
@@ -108,8 +108,8 @@ func TestChecksAreDescribed(t *testing.T) {
 	}
 }
 
-// TestNoAnswer verifies that a plugin that cannot respond here gets one finding about that, and the checks that need a
-// response are skipped.
+// TestNoAnswer verifies that a plugin that cannot respond on this machine has one
+// finding about that, and that checks which need a response are skipped.
 func TestNoAnswer(t *testing.T) {
 	var spoken []string
 	skipped := 0
@@ -249,7 +249,7 @@ func TestMadeUpToken(t *testing.T) {
 	}
 }
 
-// TestNoSecrets runs every check over plugins that are careless with secrets.
+// TestNoSecrets runs every check with plugins that print secrets.
 func TestNoSecrets(t *testing.T) {
 	for _, mode := range []string{"stderr-password", "stderr-token", "password-then-fail", "key-user",
 		"token-guess", "token-echo", "answer-and-fail", "unknown-field", "image-password", "line-end",
@@ -302,7 +302,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestRenewedPasswordCostsOneRun verifies that a password that was renewed in between costs one more run, not one for each key.
+// TestRenewedPasswordCostsOneRun verifies that a password that was renewed in the
+// meantime costs one more run, not one for each key.
 func TestRenewedPasswordCostsOneRun(t *testing.T) {
 	cmd := testCommand(t, "renewing")
 	cmd.Environ = append(os.Environ(), "HOME=/root")
@@ -311,7 +312,7 @@ func TestRenewedPasswordCostsOneRun(t *testing.T) {
 		t.Fatal("two equal requests got different passwords")
 	}
 	_, state, _ := strings.Cut(cmd.Env[len(cmd.Env)-1].Reveal(), "=")
-	if err := os.WriteFile(state, nil, 0o600); err != nil { // now they are renewed
+	if err := os.WriteFile(state, nil, 0o600); err != nil { // from now on they are renewed
 		t.Fatal(err)
 	}
 	answer := func(password plugin.Secret) *plugin.Response {

@@ -57,7 +57,7 @@ func newNode(t *testing.T) *node {
 	n := &node{t: t, az: az, net: net}
 	n.cmd = plugin.Command{
 		Path: self, Name: "acr-credential-provider", APIVersion: plugin.V1, Dir: t.TempDir(),
-		// The race detector otherwise takes a second to end.
+		// Otherwise the race detector sleeps for a second at exit.
 		Environ: append(append(az.Environ(), net.Environ()...), testMain+"=1", "GORACE=atexit_sleep_ms=0"),
 	}
 	return n
@@ -74,8 +74,8 @@ func (n *node) config(text string) string {
 	return path
 }
 
-// run sends a request as it is, since the host would remove the request's
-// token from standard error.
+// run sends the request unchanged. A host would remove the request's token from
+// standard error.
 func (n *node) run(req plugin.Request, args ...string) (*plugin.Exchange, error) {
 	n.t.Helper()
 	cmd := n.cmd
@@ -104,7 +104,8 @@ func pod(image string) plugin.Request {
 const answer = `{"kind":"CredentialProviderResponse","apiVersion":"VERSION","cacheKeyType":"Registry","cacheDuration":"1h0m0s","auth":{` +
 	`"*.azurecr.*":{"username":"","password":""},"foo.azurecr.io":{"username":"00000000-0000-0000-0000-000000000000","password":"PASSWORD"}}}` + "\n"
 
-// TestAnswers verifies the response's bytes, in each version, for every way in which the plugin is called.
+// TestAnswers verifies the exact bytes of the response, in each version, for each way
+// to call the plugin.
 func TestAnswers(t *testing.T) {
 	n := newNode(t)
 	config := n.config(managed)
@@ -147,7 +148,8 @@ func TestClientSecret(t *testing.T) {
 	}
 }
 
-// TestPod verifies that a service account's token takes three requests, whatever azure.json says about the node.
+// TestPod verifies that exchanging a service account's token takes three requests,
+// whatever azure.json contains.
 func TestPod(t *testing.T) {
 	n := newNode(t)
 	for _, config := range []string{managed, `{"aadClientId":"c","aadClientSecret":"` + canary.PasswordSecret + `"}`} {
@@ -163,7 +165,8 @@ func TestPod(t *testing.T) {
 	}
 }
 
-// TestForeignHosts verifies that a foreign host leads to a failure, or to an empty response on request.
+// TestForeignHosts verifies that a host of another cloud leads to an error, or to an
+// empty response if requested.
 func TestForeignHosts(t *testing.T) {
 	n := newNode(t)
 	config := n.config(managed)
@@ -183,7 +186,7 @@ func TestForeignHosts(t *testing.T) {
 	}
 }
 
-// TestMirror verifies mirrors in AKS's syntax and in the syntax of regcred's other plugins.
+// TestMirror verifies mirrors in AKS's syntax and in the syntax of the other plugins.
 func TestMirror(t *testing.T) {
 	n := newNode(t)
 	config := n.config(managed)
@@ -217,7 +220,7 @@ func TestMirror(t *testing.T) {
 
 func TestFailures(t *testing.T) {
 	for name, tt := range map[string]struct {
-		args    []string // CONFIG is the configuration
+		args    []string // CONFIG is replaced by the path of the configuration
 		fault   testcloud.Fault
 		want    string
 		request plugin.Request
@@ -264,8 +267,9 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestMetadataBypassesProxies verifies that the metadata server is called without the proxy. Its address here is
-// 0.0.0.0, which leads to this machine and which Go does not exempt from proxies. All other requests use the proxy.
+// TestMetadataBypassesProxies verifies that requests to the metadata server do not use
+// the proxy, and all others do. The server's address is 0.0.0.0: it reaches this
+// machine, and Go does not exempt it from proxies.
 func TestMetadataBypassesProxies(t *testing.T) {
 	n := newNode(t)
 	local := strings.Replace(n.az.URL(), "127.0.0.1", "0.0.0.0", 1)
@@ -281,8 +285,8 @@ func TestMetadataBypassesProxies(t *testing.T) {
 	}
 }
 
-// TestEmptyEnvironment verifies that without any variable the plugin reports what is missing. The request needs no
-// network.
+// TestEmptyEnvironment verifies that the plugin reports what is missing if no variable
+// is set. The request needs no network.
 func TestEmptyEnvironment(t *testing.T) {
 	n := newNode(t)
 	n.cmd.Environ = []string{testMain + "=1"}
@@ -291,8 +295,8 @@ func TestEmptyEnvironment(t *testing.T) {
 	}
 }
 
-// TestIdentityBinding verifies that the token endpoint is reached at the API server's address, with its own server name
-// and CA, and without the proxy.
+// TestIdentityBinding verifies that the token endpoint is called at the API server's
+// address, with its own server name and CA, and without the proxy.
 func TestIdentityBinding(t *testing.T) {
 	n := newNode(t)
 	server := httptest.NewTLSServer(n.az)

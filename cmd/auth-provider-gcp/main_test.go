@@ -50,7 +50,7 @@ func command(t *testing.T, google *testcloud.Google, args ...string) plugin.Comm
 	self := must.Get(os.Executable())(t)
 	return plugin.Command{
 		Path: self, Name: "auth-provider-gcp", Args: plugin.NewSecrets(args...), APIVersion: plugin.V1, Dir: t.TempDir(),
-		// The race detector otherwise takes a second to end.
+		// Otherwise the race detector sleeps for a second at exit.
 		Environ: append(google.Environ(), testMain+"=1", "GORACE=atexit_sleep_ms=0", "SystemRoot="+os.Getenv("SystemRoot")),
 	}
 }
@@ -70,7 +70,8 @@ const (
 	empty = `{"kind":"CredentialProviderResponse","apiVersion":"` + plugin.V1 + `","cacheKeyType":"Registry","cacheDuration":"0s"}` + "\n"
 )
 
-// TestAnswers verifies the response's bytes, in each version, for every way in which the plugin is called.
+// TestAnswers verifies the exact bytes of the response, in each version, for each way
+// to call the plugin.
 func TestAnswers(t *testing.T) {
 	google, net := newTestCloud(t)
 	for _, args := range [][]string{
@@ -176,7 +177,7 @@ func TestFails(t *testing.T) {
 			if tt.plain {
 				req.ServiceAccountAnnotations = nil
 			}
-			// As it is, since Run would remove the request's token from Stderr.
+			// Use RunRaw: Run would remove the request's token from Stderr.
 			stdin := must.Get(plugin.EncodeRequest(req))(t)
 			x, err := cmd.RunRaw(t.Context(), strings.NewReader(string(stdin)))
 			var failed *plugin.ExecError
@@ -194,7 +195,8 @@ func TestFails(t *testing.T) {
 	}
 }
 
-// TestOtherHosts verifies that another host leads to a failure or an empty response without any request.
+// TestOtherHosts verifies that another host leads to an error or an empty response
+// without any request.
 func TestOtherHosts(t *testing.T) {
 	google, net := newTestCloud(t)
 	for _, image := range []string{"docker.io/library/nginx", "gcr.io.example/p/app", "evilgcr.io/p/app", "localhost:5000/x", "registry.k8s.io/pause"} {
@@ -232,7 +234,8 @@ func TestOtherHosts(t *testing.T) {
 	}
 }
 
-// TestSettings of the environment replace what fits the token.
+// TestSettings verifies that variables of the environment override defaults for the
+// token exchange.
 func TestSettings(t *testing.T) {
 	google, _ := newTestCloud(t)
 	cmd := command(t, google)
@@ -243,8 +246,9 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestMetadataBypassesProxies verifies that the metadata server is called without the proxy. Its address here is
-// 0.0.0.0, which leads to this machine and which Go does not exempt from proxies.
+// TestMetadataBypassesProxies verifies that requests to the metadata server do not use
+// the proxy. The server's address is 0.0.0.0: it reaches this machine, and Go does not
+// exempt it from proxies.
 func TestMetadataBypassesProxies(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("0.0.0.0 leads nowhere")
@@ -270,7 +274,7 @@ func TestMetadataBypassesProxies(t *testing.T) {
 	if got := proxy.RequestLines(); len(got) > 0 {
 		t.Errorf("the proxy was called: %q", got)
 	}
-	// And the proxy would have been there.
+	// The proxy was available.
 	if _, err := run("--sts-audience=pool"); err == nil || len(proxy.Requests()) == 0 {
 		t.Errorf("the proxy got no request to STS: %v", err)
 	}

@@ -18,14 +18,14 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// emptyProgram and answeringPlugin measure the lower bound of a get: a Go program that starts, and the plugin that it
-// runs.
+// emptyProgram and answeringPlugin measure the lower bound of a get: the start of a Go
+// program plus the run of a plugin.
 const (
 	emptyProgram    = "package main\n\nfunc main() {}\n"
 	answeringPlugin = "package main\n\nimport \"os\"\n\nfunc main() { os.Stdout.WriteString(`%s`) }\n"
 )
 
-// buildProgram builds the one file of a program, or a package, as a release has it.
+// buildProgram builds a one-file program, or a package, with the flags of a release.
 func buildProgram(b *testing.B, dir, name, source string) string {
 	b.Helper()
 	what := "."

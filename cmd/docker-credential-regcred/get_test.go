@@ -24,7 +24,7 @@ import (
 // notFound is the error text for missing credentials that every client recognizes.
 const notFound = "credentials not found in native keychain\n"
 
-// TestGet verifies that each request runs one plugin once, or none.
+// TestGet verifies that each request runs at most one plugin, at most once.
 func TestGet(t *testing.T) {
 	b := newBox(t, "good r.example *.glob.example localhost:5000 [::1]:5000 docker.io", "second team.example/a", "none none.example", "identity token.example", "acr acr.example", "pod pods pods.example")
 	for _, tt := range []struct{ server, username string }{
@@ -54,7 +54,7 @@ func TestGet(t *testing.T) {
 		{"glob.example", ""},
 		{"pods.example", ""}, // not a pod
 		{"nobody.example", ""},
-		{"https://index.docker.io/v1/refresh-token", ""}, // "docker logout" sends it away
+		{"https://index.docker.io/v1/refresh-token", ""}, // sent by "docker logout"
 	} {
 		stdout, code := b.get(tt.server)
 		plugins, _ := b.runs()
@@ -142,7 +142,7 @@ func TestClient(t *testing.T) {
 func TestOrder(t *testing.T) {
 	for want, entries := range map[string][]string{
 		"user": {"good r.example", "second r.example"},
-		// Clients pull anonymously where a credential has no user name.
+		// Clients pull anonymously if a credential has no user name.
 		"user ":  {"nameless r.example", "good r.example"},
 		"second": {"failing r.example", "second r.example", "good r.example", "garbage r.example"},
 	} {
@@ -176,7 +176,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestProviderNamingHelperIsNotCalled verifies that the helper does not respond to a provider whose docker config file names the helper.
+// TestProviderNamingHelperIsNotCalled verifies that the helper returns nothing to a
+// provider whose docker config file names the helper.
 func TestProviderNamingHelperIsNotCalled(t *testing.T) {
 	b := newBox(t, "asking r.example", "good r.example")
 	if _, code := b.get("r.example"); code != 0 {

@@ -65,7 +65,7 @@ var testPlugins = map[string]func(host string){
 		os.Exit(3)
 	},
 	"hanging": func(string) { time.Sleep(time.Hour) },
-	"asking": func(host string) { // as dockerconfig-credential-provider does with a file that names the helper
+	"asking": func(host string) { // like dockerconfig-credential-provider with a file that names the helper
 		cmd := exec.Command(filepath.Join(filepath.Dir(os.Args[0]), programName), "get")
 		cmd.Stdin = strings.NewReader(host)
 		said, _ := cmd.Output()
@@ -74,7 +74,7 @@ var testPlugins = map[string]func(host string){
 	},
 }
 
-// playPlugin notes the run, and its process.
+// playPlugin records the run and its process ID.
 func playPlugin(self string, play func(host string)) {
 	runs, err := os.OpenFile(os.Getenv("TEST_RUNS"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err == nil {
@@ -86,12 +86,12 @@ func playPlugin(self string, play func(host string)) {
 	}
 	os.Exit(plugin.Serve(context.Background(), plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 		play(req.Registry())
-		os.Exit(0) // play has written the response
+		os.Exit(0) // play wrote the response
 		return nil, nil
 	}), plugin.ServeOptions{}))
 }
 
-// printResponse prints a plugin response with one credential under key.
+// printResponse prints a plugin response with one credential for key.
 func printResponse(key, username, password string) string {
 	return fmt.Sprintf(`{"kind":"CredentialProviderResponse","apiVersion":%q,"cacheKeyType":"Registry","cacheDuration":"0s","auth":{%q:{"username":%q,"password":%q}}}`,
 		plugin.V1, key, username, password)
@@ -114,7 +114,7 @@ func configuration(entries ...string) string {
 	return strings.ReplaceAll(b.String(), `\"`, `"`)
 }
 
-// box is a directory with the helper and the plugins, and a configuration.
+// box is a directory with the helper, the plugins and a configuration.
 type box struct {
 	t   *testing.T
 	dir string
@@ -157,13 +157,13 @@ func (b *box) command(stdin string, args []string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// get runs the helper to its end.
+// get runs the helper and waits for it.
 func (b *box) get(server string, env ...string) (stdout string, code int) {
 	b.t.Helper()
 	return b.run(b.command(server, []string{"get"}, env...))
 }
 
-// run runs a command to its end. There must be nothing on standard error.
+// run runs a command and waits for it. Standard error must be empty.
 func (b *box) run(cmd *exec.Cmd) (stdout string, code int) {
 	b.t.Helper()
 	var out, stderr bytes.Buffer

@@ -10,8 +10,8 @@ import (
 	"github.com/regcred/regcred/internal/testenv"
 )
 
-// TestConfigOnHungMount verifies that a configuration on a file system that hangs delays a client no longer than the timeout of
-// a run.
+// TestConfigOnHungMount verifies that a configuration on a hanging file system delays a
+// client no longer than the timeout of a run.
 func TestConfigOnHungMount(t *testing.T) {
 	if !testenv.InMountNamespace(t) {
 		return

@@ -22,8 +22,8 @@ func newBareBox(t *testing.T) *box {
 	return b
 }
 
-// TestWhereTheConfigurationIs verifies that the configuration is found as by "regcred get"; a machine that is not a node
-// has it at /etc/regcred.
+// TestWhereTheConfigurationIs verifies that the helper finds the same configuration as
+// "regcred get": on a machine that is not a node, /etc/regcred.
 func TestWhereTheConfigurationIs(t *testing.T) {
 	b := newBareBox(t)
 	stdout, code := b.get("r.example")
@@ -63,8 +63,8 @@ func TestWhereTheConfigurationIs(t *testing.T) {
 	b.checkFailure("broken twice", stdout, code, ".w: unknown field; ", ".x: unknown field; ", "the kubelet would not start")
 }
 
-// TestConfigurationOfOthers verifies that files are refused if another user can write to them, because their plugins
-// would run with the caller's rights.
+// TestConfigurationOfOthers verifies that files writable by another user are rejected,
+// because their plugins would run with the caller's privileges.
 func TestConfigurationOfOthers(t *testing.T) {
 	b := newBareBox(t)
 	b.write("root/etc/regcred/credential-providers.yaml", configuration("good r.example"))

@@ -72,7 +72,7 @@ func TestInput(t *testing.T) {
 		"a scheme":         {"ftp://r.example", "must be https or http"},
 		"user information": {"https://user:" + canary.PasswordSecret + "@r.example", "contains an at sign, question mark, number sign or quotation mark"},
 		"a path upwards":   {"r.example/../s.example", "invalid reference format"},
-		"two lines":        {"r.example\n:x", `registry "r.example:x"`}, // as the library puts them together
+		"two lines":        {"r.example\n:x", `registry "r.example:x"`}, // as the client library joins them
 	} {
 		stdout, code := b.get(tt.input)
 		if tt.want == "" {
@@ -119,10 +119,11 @@ func TestInputThatDoesNotEnd(t *testing.T) {
 	b.checkFailure("a pipe that is not closed", stdout, code, "read standard input: standard input was not closed within 100ms")
 }
 
-// TestSignalsKillPlugin verifies that everything that ends a run also ends its plugin.
+// TestSignalsKillPlugin verifies that the plugin is killed whenever the helper's run
+// ends.
 func TestSignalsKillPlugin(t *testing.T) {
 	for want, env := range map[string]string{
-		"no response within 2s":                                   "TEST_PLUGIN=2s", // a busy machine takes long to start a program
+		"no response within 2s":                                   "TEST_PLUGIN=2s", // starting a program is slow on a busy machine
 		`get: timed out after 2s, waiting for provider "hanging"`: "TEST_RUN=2s",
 	} {
 		b := newBox(t, "hanging r.example")
@@ -136,7 +137,8 @@ func TestSignalsKillPlugin(t *testing.T) {
 	}
 }
 
-// TestInterrupted verifies that the plugin is ended on each signal; SIGHUP is sent when a session closes.
+// TestInterrupted verifies that each signal also ends the plugin. SIGHUP is sent when a
+// session closes.
 func TestInterrupted(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		t.Run(sig.String(), func(t *testing.T) { interrupt(t, sig) })
@@ -153,7 +155,7 @@ func interrupt(t *testing.T, sig syscall.Signal) {
 	var stdout bytes.Buffer
 	cmd.Stdout = &stdout
 	must.Do(t, cmd.Start())
-	// A pipe, so that reading waits until the plugin runs.
+	// Reading the pipe waits until the plugin runs.
 	runs := must.Get(os.Open(b.path("runs")))(t)
 	defer runs.Close()
 	var process int
@@ -164,7 +166,8 @@ func interrupt(t *testing.T, sig syscall.Signal) {
 	checkExited(t, process)
 }
 
-// TestIgnoredSignals verifies that signals ignored by the parent, as with nohup, stay ignored.
+// TestIgnoredSignals verifies that signals ignored by the parent, for example under
+// nohup, stay ignored.
 func TestIgnoredSignals(t *testing.T) {
 	got := terminationSignals(func(sig os.Signal) bool { return sig == syscall.SIGHUP })
 	if want := []os.Signal{os.Interrupt, syscall.SIGTERM}; !slices.Equal(got, want) {
@@ -172,8 +175,8 @@ func TestIgnoredSignals(t *testing.T) {
 	}
 }
 
-// TestClosedDirectory verifies that the caller's working directory may be one that it could not enter now, as after sudo
-// -u.
+// TestClosedDirectory verifies that the working directory may be one that the user
+// cannot enter, as after sudo -u.
 func TestClosedDirectory(t *testing.T) {
 	b := newBox(t, "good r.example")
 	cmd := b.command("r.example", nil)

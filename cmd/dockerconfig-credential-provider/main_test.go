@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 // install returns a directory with the plugin, the helpers and a config.json.
 func install(t *testing.T) string {
 	t.Helper()
-	t.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector otherwise takes a second to end
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise the race detector sleeps for a second at exit
 	dir := t.TempDir()
 	self := must.Get(os.Executable())(t)
 	for _, name := range []string{name, "docker-credential-good", "docker-credential-failing"} {
@@ -75,7 +75,7 @@ func command(dir string, args ...string) plugin.Command {
 func TestPlugin(t *testing.T) {
 	dir := install(t)
 	for _, v := range []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} {
-		// As configurations of other plugins do, with an argument to be ignored.
+		// Configurations of other plugins have an argument, which is ignored.
 		cmd := command(dir, "get-credentials", "--config", filepath.Join(dir, "config.json"), "--helper-dir="+dir)
 		cmd.APIVersion = v
 		x := must.Get(cmd.Run(t.Context(), &plugin.Request{Image: "h.example:5000/app"}))(t)
@@ -112,7 +112,8 @@ func TestPluginFails(t *testing.T) {
 	}
 }
 
-// TestLookup asks through regcred, which reads an answer as a kubelet does.
+// TestLookup runs the plugin through a keyring, which reads its response as a kubelet
+// does.
 func TestLookup(t *testing.T) {
 	dir := install(t)
 	file := filepath.Join(t.TempDir(), "config.yaml")

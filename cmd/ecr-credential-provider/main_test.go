@@ -49,7 +49,7 @@ func keys() []string {
 	return []string{"AWS_ACCESS_KEY_ID=AKIAENV", "AWS_SECRET_ACCESS_KEY=" + canary.EnvSecret, "AWS_SESSION_TOKEN=" + canary.TokenSecret}
 }
 
-// run runs the plugin; standard error is searched for secrets.
+// run runs the plugin and checks standard error for secrets.
 func run(t *testing.T, c plugin.Command, image string) (*plugin.Exchange, error) {
 	t.Helper()
 	x, err := c.Run(t.Context(), &plugin.Request{Image: image})
@@ -108,8 +108,8 @@ func TestVersionAndHelp(t *testing.T) {
 	}
 }
 
-// TestOtherHosts verifies that one line, which a kubelet shows, contains the fix, and that --other-hosts=empty returns an
-// empty response.
+// TestOtherHosts verifies that the error is one line that contains the fix, because a
+// kubelet shows one line, and that --other-hosts=empty returns an empty response.
 func TestOtherHosts(t *testing.T) {
 	cloud := newCloud(t)
 	environ := append(cloud.Environ(), "AWS_REGION=eu-west-1")
@@ -150,7 +150,8 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestRoleVariable verifies that AWS_ECR_ROLE_ARN is the role of pods without an annotation.
+// TestRoleVariable verifies that AWS_ECR_ROLE_ARN sets the role of pods without an
+// annotation.
 func TestRoleVariable(t *testing.T) {
 	cloud := newCloud(t)
 	c := command(t, append(cloud.Environ(), "AWS_ECR_ROLE_ARN=arn:aws:iam::111122223333:role/pull"))
@@ -173,8 +174,9 @@ func TestBrokenRequest(t *testing.T) {
 	}
 }
 
-// TestEndpoints verifies the endpoints' public names, reached through a proxy. The image's host selects the form of the
-// name unless the SDK's variables do; neither applies to a custom endpoint.
+// TestEndpoints verifies the public names of the endpoints, reached through a proxy.
+// The image's host determines the name unless the SDK's variables do. Neither applies
+// to a custom endpoint.
 func TestEndpoints(t *testing.T) {
 	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
 		t.Skip("the authority of the little internet is taken from SSL_CERT_FILE, which this system does not know")
@@ -258,7 +260,7 @@ func TestEndpoints(t *testing.T) {
 		x, err := run(t, command(t, append(environ, "AWS_CA_BUNDLE="+net.CAFile())), privateHost+"/app")
 		checkServed(t, x, err, privateHost)
 	})
-	// The proxy refuses only connections to this host.
+	// The proxy rejects only connections to this host.
 	if diff := cmp.Diff([]string{"sts-fips.eu-west-9.api.aws:443"}, net.UnknownHosts()); diff != "" {
 		t.Error(diff)
 	}

@@ -23,14 +23,14 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// These measure the lower bound of a response: a Go program that starts, and the plugin that it runs, which takes about
-// a millisecond.
+// emptyProgram and answeringPlugin measure the lower bound of a response: the start of
+// a Go program plus the run of a plugin, about a millisecond.
 const (
 	emptyProgram    = "package main\n\nfunc main() {}\n"
 	answeringPlugin = "package main\n\nimport \"os\"\n\nfunc main() { os.Stdout.WriteString(`%s`) }\n"
 )
 
-// build builds the one file of a program, or this package, as a release has it.
+// build builds a one-file program, or this package, with the flags of a release.
 func build(b *testing.B, path, source string) {
 	b.Helper()
 	what := "."

@@ -104,7 +104,7 @@ func newNode(t *testing.T) *testNode {
 	dir := t.TempDir()
 	n := &testNode{t, generation.Store{Dir: filepath.Join(dir, "state")}, filepath.Join(dir, "bin"), filepath.Join(dir, "run"), self, []string{"GORACE=atexit_sleep_ms=0"}}
 	n.must(errors.Join(os.MkdirAll(n.bin, 0o755), os.MkdirAll(n.store.Dir, 0o700)))
-	if testing.CoverMode() != "" { // else each process has something to say about it
+	if testing.CoverMode() != "" { // otherwise each process prints a warning about coverage
 		n.environ = append(n.environ, "GOCOVERDIR="+t.TempDir())
 	}
 	dispatcher := n.store.Path(generation.DispatcherName)
@@ -262,7 +262,7 @@ func TestFaults(t *testing.T) {
 		name  string
 		spoil func(n *testNode)
 		entry string
-		want  string // "" means that it answers
+		want  string // "" if there is a response
 	}{
 		{"no generation", func(n *testNode) { n.must(n.store.Deactivate()) }, "", "current does not exist, so this node has no generation"},
 		{"link to nothing", func(n *testNode) { n.must(n.store.Activate(7)) }, "", "current points to generation 7, which cannot be opened"},
@@ -316,7 +316,7 @@ func (n *testNode) write(path, text string) {
 	n.must(os.WriteFile(path, []byte(text), 0o600))
 }
 
-// TestHugeAnswer verifies that the largest allowed plugin response is passed on.
+// TestHugeAnswer verifies that the largest allowed plugin response is returned.
 func TestHugeAnswer(t *testing.T) {
 	n := newNode(t)
 	n.has(provider("plugin-huge", nil))
@@ -375,7 +375,7 @@ func TestSignalKillsPlugin(t *testing.T) {
 	c := n.command(entries.Name)
 	cmd := &exec.Cmd{Path: c.Path, Args: []string{c.Path, c.Args[0].Reveal()}, Env: c.Environ, Stdin: bytes.NewReader(request), Stderr: &stderr}
 	n.must(cmd.Start())
-	report, err := os.ReadFile(fifo) // until the plugin has written
+	report, err := os.ReadFile(fifo) // blocks until the plugin has written
 	n.must(err)
 	n.must(cmd.Process.Signal(syscall.SIGTERM))
 	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != 1 {
@@ -423,7 +423,7 @@ func TestGenerationSwitches(t *testing.T) {
 	})
 	for i := range rounds * atOnce {
 		askers.Go(func() {
-			if i%10 == 9 { // killed somewhere on its way
+			if i%10 == 9 { // killed at a random moment
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*100*time.Microsecond)
 				defer cancel()
 				_, _ = n.command(entries.Name).GetCredentials(ctx, &plugin.Request{Image: "r.example/app"})

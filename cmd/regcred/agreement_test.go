@@ -35,8 +35,8 @@ var (
 	agreementNodes = flag.Int("agreement.nodes", 100, "how many nodes TestCommandsAgree makes")
 )
 
-// TestCommandsAgree generates valid and broken nodes. The results of validate, doctor,
-// explain, get and pull must agree with each other and with the library.
+// TestCommandsAgree generates valid and broken nodes, and checks that the results of
+// validate, doctor, explain, get and pull agree with each other and with the library.
 func TestCommandsAgree(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "bin")
 	must.Do(t, linkPlugins(bin))
@@ -197,7 +197,7 @@ func (v *libraryVerdict) kind() string {
 	return "none"
 }
 
-// ask returns the library's result.
+// ask returns the library's verdict.
 func (n *madeNode) ask(t *testing.T) *libraryVerdict {
 	v := &libraryVerdict{accepted: -1}
 	cfg, err := config.Load(n.config)
@@ -268,7 +268,7 @@ func (n *madeNode) run(t *testing.T, into any, args ...string) (code int, stderr
 	return code, talk.String()
 }
 
-// said holds the fields of the commands' JSON that are compared.
+// said holds the compared fields of the commands' JSON.
 type said struct {
 	Valid       bool
 	Healthy     bool

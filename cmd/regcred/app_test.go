@@ -99,7 +99,7 @@ func TestHelpWidth(t *testing.T) {
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {
 		if cmd.Name() == "completion" {
-			return // cobra writes its help
+			return // cobra writes its own help
 		}
 		for line := range strings.Lines(cmd.Long + "\n" + cmd.Example) {
 			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > helpWidth && !strings.HasPrefix(line, "  ") {

@@ -54,8 +54,7 @@ func TestField(t *testing.T) {
 	t.Logf("%s", count)
 }
 
-// named reports whether one finding has all wanted fragments, and the output has no
-// unwanted ones.
+// named reports whether one finding contains all wanted fragments and no unwanted ones.
 func (c *fieldCase) named(out string) bool {
 	for _, not := range c.not {
 		if contains(out, not) {

@@ -30,7 +30,7 @@ type fieldCase struct {
 	path    string // path of the case's file
 	thread  string // URL of the report
 	class   string
-	open    string // who must still fix the output; "" if it names the problem
+	open    string // who must fix the output; "" if it names the problem
 	run     string // regcred's arguments
 	want    []string
 	not     []string

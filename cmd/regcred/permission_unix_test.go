@@ -86,8 +86,8 @@ func TestNotPermitted(t *testing.T) {
 	}
 }
 
-// asNobody returns a function that makes commands to run regcred as an unprivileged
-// user, and a directory that this user can enter.
+// asNobody returns a function that creates commands which run regcred as an
+// unprivileged user, and a directory that this user can enter.
 func asNobody(t *testing.T) (regcred func(args ...string) *exec.Cmd, dir string) {
 	t.Helper()
 	binary := must.Get(exec.LookPath("regcred"))(t)

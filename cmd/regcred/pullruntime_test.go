@@ -219,7 +219,7 @@ func TestPrepullInterrupted(t *testing.T) {
 	}
 }
 
-// stuckReader simulates a terminal without input.
+// stuckReader is a reader that blocks, like a terminal without input.
 type stuckReader struct {
 	asked    func()
 	released chan struct{}

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 // install returns a directory with the plugin and a password.
 func install(t *testing.T) string {
 	t.Helper()
-	t.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector otherwise takes a second to end
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise the race detector sleeps for a second at exit
 	dir := t.TempDir()
 	self := must.Get(os.Executable())(t)
 	must.Do(t, os.Symlink(self, filepath.Join(dir, name)))

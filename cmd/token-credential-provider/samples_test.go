@@ -54,10 +54,10 @@ func newSilentServer(t *testing.T) string {
 type sample struct {
 	image       string
 	audience    string // the audience of the request's token; "" without a token
-	file        string // the file with a placeholder for the token
+	file        string // file with a placeholder for the token
 	annotations map[string]string
 	username    string // of the credential
-	jwt         bool   // the answer's secret is a JSON Web Token
+	jwt         bool   // the secret in the response is a JSON Web Token
 	host        string // of the endpoint; "" means that the token itself is the password
 	calls       []call // in this order
 }
@@ -67,19 +67,19 @@ type call struct {
 	answer  string
 	line    string // method and path
 	status  int
-	user    string // of HTTP Basic authentication, whose password is the token if basic is ""
+	user    string // user name of HTTP Basic authentication; the password is the token if basic is ""
 	basic   string // its password
 	headers map[string]string
-	json    map[string]string // of strings, and of documents as Go prints them; "TOKEN" stands for the token
+	json    map[string]string // strings, and documents as Go prints them; "TOKEN" stands for the token
 	form    map[string]string
-	signed  bool // it is authorized by a token that the node has signed
+	signed  bool // authorized by a token that the node has signed
 }
 
 // between is the token that the first endpoint returns and the second one accepts.
 const between = canary.EnvSecret + "-between"
 
-// samples lists the samples of docs/plugins/token with the values that docs/plugins/token.md cites from the products'
-// documentation.
+// samples lists the samples in docs/plugins/token with the values that
+// docs/plugins/token.md cites from the products' documentation.
 func samples() map[string]sample {
 	const idToken = "urn:ietf:params:oauth:token-type:id_token"
 	const grant = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -189,8 +189,8 @@ var appKey = sync.OnceValue(func() *rsa.PrivateKey {
 	return key
 })
 
-// isSigned reports whether GitHub would take the token: RS256, for the app,
-// issued in the past, and for ten minutes at most.
+// isSigned reports whether GitHub would accept the token: RS256, for the app, issued in
+// the past, and valid for ten minutes at most.
 func isSigned(token string) bool {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -237,8 +237,8 @@ func (s sample) serve(t *testing.T, secret, token string) http.Handler {
 	})
 }
 
-// TestSamples pulls an image with each sample of the documentation: the real
-// files, hosts and processes, in an internet on loopback.
+// TestSamples pulls an image with each sample of the documentation, with the real
+// files, hosts and programs. All servers are on loopback.
 func TestSamples(t *testing.T) {
 	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
 		t.Skip("SSL_CERT_FILE has no effect here")
@@ -278,7 +278,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// pullWith looks the image's credential up and pulls the image with it.
+// pullWith looks up the image's credential and pulls the image with it.
 func pullWith(t *testing.T, web *testcloud.FakeNetwork, bin, config string, s sample, token string) {
 	t.Helper()
 	cfg := loadSample(t, config)
@@ -306,7 +306,8 @@ func pullWith(t *testing.T, web *testcloud.FakeNetwork, bin, config string, s sa
 	}
 }
 
-// loadSample loads a configuration that neither the kubelet nor lint minds.
+// loadSample loads a configuration that the kubelet accepts and lint does not complain
+// about.
 func loadSample(t *testing.T, name string) *config.Config {
 	t.Helper()
 	cfg, err := config.Load(name)

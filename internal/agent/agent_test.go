@@ -40,7 +40,7 @@ providers:
   apiVersion: credentialprovider.kubelet.k8s.io/v1
 `
 
-// What regcred on the node prints.
+// installed and the following constants are outputs of regcred on the node.
 const (
 	installed = `{"schemaVersion":1,"outcome":"installed","generation":1,"restart":[],"warnings":[],"changes":[]}`
 	unchanged = `{"schemaVersion":1,"outcome":"unchanged","generation":1,"restart":[],"warnings":[],"changes":[]}`
@@ -64,7 +64,7 @@ var codes = map[string]int{noRestart: 1, wentBack: 1, broken: 1, refused: 1, own
 type node struct {
 	t       *testing.T
 	answers map[string][]string // by command: "install", "status", "uninstall", "install --dry-run"
-	calls   []string            // "install", "status", …, with the time of each
+	calls   []string            // "install", "status", …, with their times
 	args    [][]string
 	begun   time.Time
 	fail    func(command string) error
@@ -164,7 +164,7 @@ func (p *pod) write(t *testing.T, name, content string) {
 	must.Do(t, os.WriteFile(path, []byte(content), 0o755))
 }
 
-// runFor runs the agent for so long, and may do something meanwhile.
+// runFor runs the agent for a duration and calls a function in the meantime.
 func (p *pod) runFor(t *testing.T, d time.Duration, meanwhile ...func()) {
 	t.Helper()
 	p.node.begun = time.Now()
@@ -207,7 +207,8 @@ func (p *pod) phases() string {
 
 type answers = map[string][]string
 
-// TestAgentActions verifies what an agent does over several minutes in each situation.
+// TestAgentActions verifies the actions of an agent over several minutes in each
+// situation.
 func TestAgentActions(t *testing.T) {
 	gone := func(string) error { return errors.New("no answer of the node's systemd") }
 	none := func(string) error {
@@ -219,7 +220,7 @@ func TestAgentActions(t *testing.T) {
 		minutes  int
 		commands string
 		phases   string
-		reason   string // a part of it
+		reason   string // part of the reason
 		ready    bool
 		applies  int
 		failures int
@@ -466,7 +467,7 @@ func TestContainerRestarts(t *testing.T) {
 		if s := p.last(t); s.Phase != agent.PhaseInstalled {
 			t.Errorf("%s: %+v", name, s)
 		}
-		p.write(t, "work/agent.json", "{") // and what cannot be read is as nothing
+		p.write(t, "work/agent.json", "{") // an unreadable file is ignored
 	}
 }
 

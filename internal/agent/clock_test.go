@@ -17,7 +17,7 @@ func TestClockIsSet(t *testing.T) {
 	a := &Agent{Options: Options{Work: t.TempDir()}, Print: func([]byte) error { return nil }}
 	must.Do(t, a.initialize(t.Context()))
 	for name, at := range map[string]time.Time{"until": a.until, "lastPrinted": a.lastPrinted} {
-		if !strings.Contains(at.String(), " m=") { // see package time, Monotonic Clocks
+		if !strings.Contains(at.String(), " m=") { // see "Monotonic Clocks" in package time
 			t.Errorf("%s is %v, by the wall clock alone", name, at)
 		}
 	}

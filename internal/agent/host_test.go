@@ -18,7 +18,8 @@ import (
 	"github.com/regcred/regcred/internal/hostrun"
 )
 
-// fails runs nothing, for a reason, and notes where what programs print would be kept.
+// fails is a host that runs nothing and returns an error. It records where responses
+// would be kept.
 type fails struct {
 	why  error
 	kept []string
@@ -29,8 +30,8 @@ func (f *fails) Run(_ context.Context, c hostrun.Command, _, _ io.Writer) (int, 
 	return 0, f.why
 }
 
-// TestResponseFileIsKept verifies that the response of a change is kept where the next container searches for it, and that
-// responses of read-only commands are not.
+// TestResponseFileIsKept verifies that the response of a change is stored where the
+// next container looks for it, and that responses of read-only commands are not stored.
 func TestResponseFileIsKept(t *testing.T) {
 	r := &fails{why: fs.ErrClosed}
 	h := agent.NewSystemdHost(r, agent.Options{Work: "/pod"}, "/node/work", nil)

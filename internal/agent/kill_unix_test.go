@@ -51,7 +51,7 @@ func podFiles(n int) (config, program []byte) {
 	return []byte(strings.ReplaceAll(configuration, "r.example", letter+".example")), bytes.Repeat([]byte(letter), 4<<20+n%2)
 }
 
-// runWriter runs one agent after another, each until it has installed, and never ends.
+// runWriter runs one agent after another, each until it has installed. It never ends.
 func runWriter(dir string) {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	for n := 0; ; n++ {
@@ -83,14 +83,14 @@ func runWriter(dir string) {
 // partial files.
 func TestKilled(t *testing.T) {
 	dir := t.TempDir()
-	left := 0 // how often something was half written
+	left := 0 // number of partial files
 	for round := range 100 {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), workIn+"="+dir)
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		must.Do(t, cmd.Start())
-		time.Sleep(rand.N(400 * time.Millisecond)) // to be killed at any moment, not to have come somewhere
+		time.Sleep(rand.N(400 * time.Millisecond)) // kill at a random moment, not at a certain progress
 		must.Do(t, cmd.Process.Kill())
 		if err := cmd.Wait(); stderr.Len() > 0 {
 			t.Fatalf("%v: %s", err, stderr.String())
@@ -107,7 +107,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// checkWhole checks what an agent has written, and counts what is temporary.
+// checkWhole checks the files that an agent has written, and counts the temporary ones.
 func checkWhole(t *testing.T, work string) (temporary int) {
 	t.Helper()
 	whole := map[string][]string{}

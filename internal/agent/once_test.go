@@ -41,7 +41,7 @@ func killedDuring(t *testing.T, command, answer string) *pod {
 	p.write(t, "work/answer.json", answer)
 	p.restart()
 	p.node.calls = nil
-	p.node.answers = answers{"status": {nothing}} // and to ask for anything else is an error
+	p.node.answers = answers{"status": {nothing}} // any other command is an error
 	return p
 }
 
@@ -103,8 +103,8 @@ func TestContainerEndsDuringChange(t *testing.T) {
 	}
 }
 
-// TestKilledBeforehand verifies that the response of an earlier change is not used for a change that a container had not
-// started when it ended.
+// TestKilledBeforehand verifies that the response of an earlier change is not used for
+// a change that was not started before its container was killed.
 func TestKilledBeforehand(t *testing.T) {
 	p := newPod(t, answers{"uninstall": {"hangs"}})
 	p.write(t, "state/state", "absent")
@@ -144,7 +144,7 @@ func TestUnreadableResponseFile(t *testing.T) {
 func TestKilledAgainAndAgain(t *testing.T) {
 	p := killedDuring(t, "install", wentBack)
 	p.node.answers["status"] = []string{"hangs"}
-	for range 5 { // while it waits for the running change
+	for range 5 { // while it waits for the change in progress
 		synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
 		p.restart()
 	}

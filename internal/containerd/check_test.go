@@ -188,7 +188,7 @@ func FuzzRoute(f *testing.F) {
 func TestUnknownVersion(t *testing.T) {
 	const config, file = "/etc/containerd/config.toml", "/certs/quay.io/hosts.toml"
 	for hosts, want := range map[string][]string{
-		"server = 'https://m.example'\n":                         nil, // containerd 1 would refuse it
+		"server = 'https://m.example'\n":                         nil, // containerd 1 rejects it
 		"[host.'http://m.example']\n":                            {"info mirror-plain-http " + file + ":1"},
 		"[host.'https://m.example']\ncapabilities = ['fetch']\n": {"error mirror-unread " + file + ":2", "info mirror-version " + config + ":0"},
 	} {

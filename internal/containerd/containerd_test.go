@@ -25,8 +25,8 @@ const (
 	version3 = "version = 3\n[plugins.'io.containerd.cri.v1.images'.registry]\nconfig_path = %q\n[plugins.'io.containerd.gc.v1.scheduler']\npause_threshold = 0.02\n"
 )
 
-// node writes files below a root directory and reads the configuration there, without
-// a version.
+// node writes files below a root directory and reads the configuration there, for an
+// unknown version.
 func node(t *testing.T, config string, files map[string]string) *containerd.Runtime {
 	t.Helper()
 	return nodeOf(t, "", config, files)
@@ -50,15 +50,15 @@ func nodeOf(t *testing.T, version, config string, files map[string]string) *cont
 
 const mirror = "https://mirror.example/v2/hub"
 
-// TestOrigin verifies that only a file with another server and a host keeps every version of a runtime from the image's
-// own host.
+// TestOrigin verifies that only a file with another server and a host prevents every
+// version of a runtime from contacting the image's own host.
 func TestOrigin(t *testing.T) {
 	const certs = "/etc/containerd/certs.d"
 	for name, tt := range map[string]struct {
 		path  string // of hosts.toml
 		text  string
 		host  string
-		want  string // in the reason; "" for none
+		want  string // part of the reason; "" for none
 		roots string
 	}{
 		"no fallback":              {"docker.io/hosts.toml", "server = \"" + mirror + "\"\noverride_path = true\n[host.\"" + mirror + "\"]\noverride_path = true\n", "docker.io", "", certs},
@@ -100,7 +100,7 @@ func TestOrigin(t *testing.T) {
 				r := node(t, fmt.Sprintf(config, tt.roots), map[string]string{filepath.Join(certs, tt.path): tt.text})
 				want := tt.want
 				if name == "the server alone" && version == "3" {
-					want = "" // of which containerd 1 reads no file
+					want = "" // containerd 1 reads no such file
 				}
 				got := r.OriginQueryReason(tt.host)
 				if !strings.Contains(got, want) || (got == "") != (want == "") {
@@ -111,8 +111,8 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-// TestRead verifies that a file with which no containerd starts is an error with its position, and that Docker's own
-// configuration is recognized.
+// TestRead verifies that a file with which no containerd starts is an error with a
+// position, and that Docker's own configuration is recognized.
 func TestRead(t *testing.T) {
 	if _, err := containerd.Read(t.TempDir(), "/etc/containerd/config.toml", containerd.Version{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
@@ -153,7 +153,7 @@ func TestSections(t *testing.T) {
 	const version1 = "[plugins.cri.registry]\nconfig_path = %q\n"
 	for _, tt := range []struct {
 		config string
-		want   map[string]bool // by containerd, whether config_path is read
+		want   map[string]bool // by containerd version: whether config_path is read
 	}{
 		{version1, map[string]bool{"1.6.20": true, "1.7.29": true, "2.0.0": true, "2.4.3": true}},
 		{version2, map[string]bool{"1.6.20": true, "1.7.29": true, "2.0.0": true, "2.4.3": true}},

@@ -24,8 +24,8 @@ import (
 	"github.com/regcred/regcred/internal/testcri"
 )
 
-// TestMain plays a containerd whose whole configuration is its file: what
-// "config dump" prints is that.
+// TestMain also runs as a containerd whose configuration consists of one file, which
+// "config dump" prints.
 func TestMain(m *testing.M) {
 	socket := os.Getenv("TEST_CONTAINERD_SOCKET")
 	switch {
@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// startRuntime starts what TestMain plays, and returns its socket.
+// startRuntime starts such a containerd and returns its socket.
 func startRuntime(t *testing.T, cmd *exec.Cmd, socket string) {
 	t.Helper()
 	cmd.Env = append(cmd.Env, "TEST_CONTAINERD_SOCKET="+socket)
@@ -103,7 +103,7 @@ func TestPauseImage(t *testing.T) {
 				must.Do(t, os.WriteFile(file, []byte(tt.config), 0o600))
 			}
 			cmd := exec.CommandContext(t.Context(), os.Args[0], "--log-level=debug", "-c", "c.toml")
-			cmd.Dir = dir // where a relative path begins
+			cmd.Dir = dir // relative paths start here
 			startRuntime(t, cmd, filepath.Join(dir, "s"))
 			image, from, err := containerd.PauseImage(t.Context(), filepath.Join(dir, "s"))
 			if tt.fails != "" {
@@ -155,7 +155,8 @@ func TestPauseImageOfOthers(t *testing.T) {
 	}
 }
 
-// TestPauseImageOfContainerd asks the real one, whose file has changed since it started.
+// TestPauseImageOfContainerd queries the real containerd, whose file has changed since
+// it started.
 func TestPauseImageOfContainerd(t *testing.T) {
 	c := testcri.StartContainerd(t)
 	c.SetSandboxImage("it.example/pause:3")

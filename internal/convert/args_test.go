@@ -73,7 +73,7 @@ func TestAddArgs(t *testing.T) {
 	}
 }
 
-// patched returns the file after diff was applied by patch.
+// patched returns the file after patch has applied diff.
 func patched(t *testing.T, path, diff string) string {
 	t.Helper()
 	if _, err := exec.LookPath("patch"); err != nil {
@@ -88,8 +88,8 @@ func patched(t *testing.T, path, diff string) string {
 	return string(data)
 }
 
-// TestAddArgsNotThere verifies that a text into which arguments cannot be inserted is unchanged, and that the error
-// contains none of its values.
+// TestAddArgsNotThere verifies that a file into which arguments cannot be inserted
+// stays unchanged, and that the error contains none of its values.
 func TestAddArgsNotThere(t *testing.T) {
 	const head = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n"
 	const rest = "  matchImages: [r.example]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
@@ -130,7 +130,7 @@ func TestAddArgsNamesProviders(t *testing.T) {
 	}
 }
 
-// asUTF16 writes ASCII in UTF-16, which kubelets take.
+// asUTF16 encodes ASCII text in UTF-16, which kubelets accept.
 func asUTF16(s string) string {
 	b := []byte{0xff, 0xfe}
 	for _, c := range []byte(s) {
@@ -173,7 +173,7 @@ func TestDiffShowsNoOtherLine(t *testing.T) {
 	}
 }
 
-// TestDiffFindsItsFile verifies that patch finds a file with a space in its name from the diff.
+// TestDiffFindsItsFile verifies that patch finds a file with a space in its name.
 func TestDiffFindsItsFile(t *testing.T) {
 	if _, err := exec.LookPath("patch"); err != nil {
 		t.Skip("patch is not installed, by which an operator applies the diff; test.sh installs it on Debian")

@@ -69,7 +69,8 @@ func TestConvertBad(t *testing.T) {
 	}
 }
 
-// TestResultValidate verifies that what a kubelet rejects is reported at its position in the result.
+// TestResultValidate verifies that errors of a kubelet's validation have positions in
+// the result.
 func TestResultValidate(t *testing.T) {
 	res := convert(t, strings.Replace(beta, "720m", "-720m", 1), LayoutKeep, Options{})
 	check := func(target config.Target, want string) {

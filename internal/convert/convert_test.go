@@ -37,7 +37,7 @@ func convert(t *testing.T, text string, layout Layout, o Options) *Result {
 	return res
 }
 
-// contents returns the files of a result one after the other.
+// contents returns the files of a result, concatenated.
 func contents(res *Result) string {
 	var b strings.Builder
 	for _, f := range res.Files {
@@ -49,7 +49,7 @@ func contents(res *Result) string {
 	return b.String()
 }
 
-// compare compares texts that may hold planted secrets.
+// compare compares texts that may contain planted secrets.
 func compare(t *testing.T, want, got string) {
 	t.Helper()
 	mask := strings.NewReplacer(canary.Marker, "MASKED-")
@@ -89,14 +89,14 @@ const betaJSON = "\t{ \"kind\":\"CredentialProviderConfig\",\n" +
 	"\t\"apiVersion\" : \"credentialprovider.kubelet.k8s.io/v1beta1\"}],\n" +
 	"\t\"apiVersion\": \"kubelet.config.k8s.io/v1alpha1\" }"
 
-// oneLine has, before the version, characters of more than one byte and the
-// version as a value.
+// oneLine has multibyte characters and the version as a value before the version field.
 const oneLine = `"kind": CredentialProviderConfig
 "providers": [{name: é, matchImages: [kubelet.config.k8s.io/v1beta1], defaultCacheDuration: 0s, apiVersion: credentialprovider.kubelet.k8s.io/v1}]
 # é
 !!str "apiVersion": kubelet.config.k8s.io/v1beta1`
 
-// aliased sets the version of its providers once, after the same text as a value.
+// aliased sets the version of its providers with an alias. The same text occurs earlier
+// as a value.
 const aliased = `kind: CredentialProviderConfig
 apiVersion: kubelet.config.k8s.io/v1
 providers:
@@ -183,7 +183,8 @@ func TestConvertWritesAnew(t *testing.T) {
 	}
 }
 
-// TestConvertQuotes verifies that a string stays a string in YAML, whatever it looks like.
+// TestConvertQuotes verifies that a string stays a string in YAML, whatever it
+// contains.
 func TestConvertQuotes(t *testing.T) {
 	words := []string{"yes", "Y", "on", "OFF", "~", "null", "True", "1:20", "0x1f", "0o7", "012", "1_000", "1e3", ".5", ".inf", "=", "<<", "-", "- a", "?", "!!str a",
 		"#", "a #b", "a: b", "a:", "[a", "{a", "*a", "&a", "%a", "@a", "|", ">", "\"", "'", "", " ", " a", "a ", "2001-01-01", "é", "\u2028", "\u0085", "\ufeff", "\U0001f600",

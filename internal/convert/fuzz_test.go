@@ -24,7 +24,7 @@ func FuzzConvert(f *testing.F) {
 		}
 	}
 	dir := f.TempDir()
-	// One way at a time, so that more inputs are tried.
+	// Convert one way per run, so that more inputs are tried.
 	f.Fuzz(func(t *testing.T, data []byte, way byte) {
 		path := filepath.Join(dir, "config.yaml")
 		must.Do(t, os.WriteFile(path, data, 0o600))

@@ -129,7 +129,7 @@ func TestConvertedGivesTheSameCredentials(t *testing.T) {
 	}
 }
 
-// converted converts a configuration into a directory, and returns its path.
+// converted converts a configuration into a directory and returns its path.
 func converted(t *testing.T, path string, layout Layout, o Options) string {
 	t.Helper()
 	res := must.Get(Convert(path, layout, o))(t)
@@ -138,8 +138,8 @@ func converted(t *testing.T, path string, layout Layout, o Options) string {
 	return dir
 }
 
-// lookups returns what comes of each image: credentials in their order, and
-// whether that is a failure.
+// lookups returns the result for each image: the credentials in order, and whether the
+// lookup failed.
 func lookups(t *testing.T, path, bin string) map[string][]string {
 	t.Helper()
 	cfg, err := config.Load(path)
@@ -175,9 +175,10 @@ func lookups(t *testing.T, path, bin string) map[string][]string {
 	return got
 }
 
-// TestConvertedOrder verifies the order of credentials. A response in the out-of-tree protocol is for one image and so
-// precedes other providers' responses for the registry. In today's protocol the plugin may respond for the registry too;
-// then the order of the configuration decides. docs/migration.md documents this.
+// TestConvertedOrder verifies the order of credentials. A response in the out-of-tree
+// protocol is for one image and therefore precedes other providers' responses for the
+// registry. In the current protocol the plugin may respond for the registry too; then
+// the order of the configuration decides. docs/migration.md documents this.
 func TestConvertedOrder(t *testing.T) {
 	dir, bin := t.TempDir(), linkPlugins(t)
 	write(t, dir, "1.yaml", `kind: CredentialProviderConfig

@@ -19,8 +19,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// former is a configuration of the predecessor in every form that its
-// document has: the example's, with a mapping, and the types', with a list.
+// former is a configuration of the out-of-tree proposal in both forms of the document:
+// with a mapping as in the example, and with a list as in the types.
 const former = `# Licence: ours
 
 # our registries
@@ -103,7 +103,7 @@ func TestConvertPredecessor(t *testing.T) {
 	}
 }
 
-// versions returns the versions of the protocol without their group.
+// versions returns the protocol versions without their group.
 func versions(providers []config.Provider) string {
 	var list []string
 	for _, p := range providers {
@@ -128,14 +128,15 @@ func TestConvertIsIdempotent(t *testing.T) {
 	}
 }
 
-// writeMixedVersions writes a directory of every version, and returns its path.
+// writeMixedVersions writes a directory with files of every version and returns its
+// path.
 func writeMixedVersions(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	write(t, dir, "10-beta.yaml", beta)
 	write(t, dir, "20-former.yml", former)
 	write(t, dir, "README", "not a configuration")
-	// A name that files on Windows cannot have.
+	// Files on Windows cannot have this name.
 	write(t, dir, "30-v1.json", strings.NewReplacer(`"a"`, `"last:*?"`, "io/v1alpha1", "io/v1").Replace(betaJSON))
 	return dir
 }
@@ -221,7 +222,7 @@ func TestConvertSecondDocument(t *testing.T) {
 		"broken":           {"---\n\t*:\n", []int{8}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// The head has seven lines, the last of them empty.
+			// The header has seven lines, of which the last is empty.
 			res := convert(t, "---\n# one\n"+oneLine+"\n\n"+tt.tail, LayoutKeep, Options{})
 			if diff := cmp.Diff(tt.want, lines(res.SecondDocuments)); diff != "" {
 				t.Errorf("-want +got\n%s", diff)

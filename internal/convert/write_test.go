@@ -17,7 +17,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// list returns what is in a directory: names, modes and contents.
+// list returns the content of a directory: names, modes and contents.
 func list(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	got := map[string]string{}
@@ -38,7 +38,7 @@ func list(t *testing.T, dir string) map[string]string {
 	return got
 }
 
-// formatMode returns how list shows a file of a mode.
+// formatMode returns a file mode as list shows it.
 func formatMode(m, text string) string {
 	if runtime.GOOS == "windows" {
 		return text
@@ -46,7 +46,7 @@ func formatMode(m, text string) string {
 	return m + " " + text
 }
 
-// compareDirs compares what list returned.
+// compareDirs compares two results of list.
 func compareDirs(t *testing.T, want, got map[string]string) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -54,7 +54,7 @@ func compareDirs(t *testing.T, want, got map[string]string) {
 	}
 }
 
-// toReplace returns files of a directory that are to be replaced.
+// toReplace returns replacements for files of a directory.
 func toReplace(t *testing.T, dir string, names ...string) []File {
 	t.Helper()
 	var files []File
@@ -161,7 +161,7 @@ func TestReplaceRestores(t *testing.T) {
 	must.Do(t, restoreFiles(replacing))
 	compareDirs(t, before, list(t, dir))
 
-	// Should that fail too, the error names the backup.
+	// If that fails too, the error names the backup.
 	if replacing, err = backUpFiles(files[:1]); err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func TestExit(t *testing.T) {
 	}
 }
 
-// TestExitOutput checks the causes that stdout and the request's version give.
+// TestExitOutput verifies causes that follow from stdout and the request's version.
 func TestExitOutput(t *testing.T) {
 	none := func(string) string { return "" }
 	for name, tt := range map[string]struct {

@@ -37,7 +37,8 @@ type scriptedProvider struct {
 
 const useDefault = time.Duration(-1)
 
-// provider returns the dispatcher of one entry that matches the patterns of its providers and more.
+// provider returns the dispatcher for one entry with the patterns of its providers and
+// more.
 func provider(list []scriptedProvider, more ...string) *Provider {
 	p := &Provider{Config: &config.Config{}, MaxStale: 5 * time.Minute, Entry: entries.Entry{Name: entries.Name, MatchImages: more}}
 	for i, s := range list {
@@ -92,7 +93,7 @@ func TestScopeAndDuration(t *testing.T) {
 		{"alone, with the key of Docker Hub", []scriptedProvider{{scope: plugin.CacheGlobal, duration: time.Minute, patterns: []string{"*.example", "index.docker.io"}, keys: []string{"https://index.docker.io/v1/"}}}, nil, "Registry 1m0s"},
 		{"alone, with nothing", []scriptedProvider{{scope: plugin.CacheGlobal, duration: time.Minute}}, nil, "Global 1m0s"},
 		{"another one in the entry", []scriptedProvider{{scope: plugin.CacheGlobal, duration: time.Minute, keys: own}, {patterns: []string{"s.example"}}}, nil, "Registry 1m0s"},
-		{"another one in another entry", []scriptedProvider{{scope: plugin.CacheGlobal, duration: time.Minute, keys: own}, {patterns: []string{"s.example"}, tokens: someTokens("a")}}, nil, "Registry 1m0s"}, // its patterns are in the entry here
+		{"another one in another entry", []scriptedProvider{{scope: plugin.CacheGlobal, duration: time.Minute, keys: own}, {patterns: []string{"s.example"}, tokens: someTokens("a")}}, nil, "Registry 1m0s"}, // in this test, its patterns are in the same entry
 		{"two for the registry", []scriptedProvider{{scope: plugin.CacheRegistry, duration: time.Hour, keys: own}, {scope: plugin.CacheGlobal, duration: time.Minute, keys: []string{"*.example"}}}, nil, "Registry 1m0s"},
 		{"one of two for the image", []scriptedProvider{{scope: plugin.CacheRegistry, duration: time.Hour, keys: own}, {scope: plugin.CacheImage, duration: time.Minute, keys: []string{"*.example"}}}, nil, "Image 1m0s"},
 		{"pattern with a path", []scriptedProvider{{patterns: []string{"r.example/team"}, scope: plugin.CacheRegistry, duration: time.Minute, keys: own}}, nil, "Image 1m0s"},
@@ -122,7 +123,8 @@ func someTokens(audience string) *config.TokenAttributes {
 	return &config.TokenAttributes{ServiceAccountTokenAudience: audience, CacheType: config.CachePerToken, RequireServiceAccount: new(true)}
 }
 
-// TestKeys verifies that credentials keep keys that a kubelet tries in the providers' order.
+// TestKeys verifies that the kubelet tries credentials in the providers' order because
+// of their keys.
 func TestKeys(t *testing.T) {
 	for _, tt := range []struct {
 		name, image string
@@ -220,7 +222,7 @@ func TestWithoutCacheType(t *testing.T) {
 	}
 }
 
-// TestEventsHideSecrets verifies that observed events print no password.
+// TestEventsHideSecrets verifies that observed events contain no password.
 func TestEventsHideSecrets(t *testing.T) {
 	p := provider([]scriptedProvider{{scope: plugin.CacheImage, keys: []string{"r.example"}}})
 	var seen Outcome

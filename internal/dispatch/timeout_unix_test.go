@@ -22,8 +22,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestTooLong verifies that a plugin that takes too long is ended and reported before the kubelet's own timeout, and
-// that other plugins' credentials are still returned.
+// TestTooLong verifies that a slow plugin is killed and reported before the kubelet's
+// own timeout, and that other plugins' credentials are still returned.
 func TestTooLong(t *testing.T) {
 	if DefaultTimeout >= ServeTimeout || ServeTimeout >= protocol.Timeout {
 		t.Errorf("a plugin has %v, the dispatcher %v, and a kubelet waits %v", DefaultTimeout, ServeTimeout, protocol.Timeout)
@@ -34,12 +34,12 @@ func TestTooLong(t *testing.T) {
 	for _, timeout := range []time.Duration{500 * time.Millisecond, 5 * time.Second, 50 * time.Second} {
 		if ended := pluginEnded(t, dir, timeout); ended {
 			return
-		} // or else a slow machine had not begun it
+		} // otherwise, a slow machine had not started it
 	}
 	t.Error("the plugin had never begun")
 }
 
-// pluginEnded reports whether the plugin of a directory had begun when it was ended.
+// pluginEnded reports whether the plugin of a directory had started when it was killed.
 func pluginEnded(t *testing.T, dir string, timeout time.Duration) bool {
 	p := &Provider{
 		Entry:   entries.Entry{Name: entries.Name, MatchImages: []string{"r.example"}},

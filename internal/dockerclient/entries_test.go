@@ -66,8 +66,8 @@ func TestPut(t *testing.T) {
 	}
 }
 
-// putAndRemove puts entries into a file, twice and others in between, and takes them
-// out again.
+// putAndRemove adds entries to a file twice, makes other changes in between, and
+// removes the entries.
 func putAndRemove(t *testing.T, old []byte, w Desired) {
 	t.Helper()
 	clean, err := RemoveEntries(old)
@@ -76,7 +76,7 @@ func putAndRemove(t *testing.T, old []byte, w Desired) {
 	}
 	put, err := PutEntries(old, w)
 	if err != nil {
-		return // the disk is full
+		return // disk full
 	}
 	if !json.Valid(put) {
 		t.Fatalf("%q became %q", old, put)
@@ -120,8 +120,8 @@ func checkOthersUnchanged(t *testing.T, old, new []byte) {
 	}
 }
 
-// TestPutCreates verifies that a created file is removed again, and that a file with the same members by another author
-// stays.
+// TestPutCreates verifies that a created file is removed again, and that an existing
+// file with the same members is kept.
 func TestPutCreates(t *testing.T) {
 	for _, w := range []Desired{wanted, {AllHosts: true}, {Hosts: wanted.Hosts, AllHosts: true}} {
 		putAndRemove(t, nil, w)
@@ -232,7 +232,7 @@ func FuzzPut(f *testing.F) {
 		if !json.Valid([]byte(quoteJSON(host))) {
 			t.Fatalf("%q is written %s", host, quoteJSON(host))
 		}
-		host = strings.ToValidUTF8(host, "?") // as hosts of a configuration are
+		host = strings.ToValidUTF8(host, "?") // as in the hosts of a configuration
 		putAndRemove(t, data, Desired{Hosts: []string{host, host + "2"}, AllHosts: all})
 	})
 }

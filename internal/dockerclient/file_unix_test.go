@@ -22,8 +22,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// changerPath, in the environment, makes the test binary change the file there
-// back and forth until it is killed.
+// changerPath, in the environment, makes the test binary change that file back and
+// forth until it is killed.
 const changerPath = "REGCRED_TEST_CHANGER"
 
 func TestMain(m *testing.M) {
@@ -46,7 +46,7 @@ func put(data []byte) ([]byte, error) { return PutEntries(data, wanted) }
 func write(t *testing.T, path, text string, mode fs.FileMode) {
 	t.Helper()
 	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
-	if err := os.Chmod(path, mode); err != nil { // whatever the umask is
+	if err := os.Chmod(path, mode); err != nil { // independent of the umask
 		t.Fatal(err)
 	}
 }
@@ -57,7 +57,7 @@ func read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// checkOnlyFiles checks that dir contains exactly these files.
+// checkOnlyFiles checks that dir contains exactly the given files.
 func checkOnlyFiles(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	entries := must.Get(os.ReadDir(dir))(t)
@@ -170,7 +170,7 @@ func TestApplyRefuses(t *testing.T) {
 // TestApplyReadOnly verifies the error for a directory that the user cannot write to. Root can, so the test uses another
 // user.
 func TestApplyReadOnly(t *testing.T) {
-	dir, err := os.MkdirTemp("/tmp", "regcred-test-") // which other users may look into
+	dir, err := os.MkdirTemp("/tmp", "regcred-test-") // other users can enter this directory
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestApplyKilled(t *testing.T) {
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		must.Do(t, cmd.Start())
-		stdout.Read(make([]byte, 1)) // it runs; when it is killed is chance
+		stdout.Read(make([]byte, 1)) // it has started; it is killed at a random moment
 		for range 200 {
 			if got := read(t, path); got != old && got != files["docker's"].new {
 				t.Fatalf("the file is %q", got)

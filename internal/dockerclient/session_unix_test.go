@@ -228,7 +228,7 @@ func TestSessionEnviron(t *testing.T) {
 	}
 }
 
-// TestSessionNoPath verifies that an empty PATH does not become one with the working directory.
+// TestSessionNoPath verifies that the working directory is not added to an empty PATH.
 func TestSessionNoPath(t *testing.T) {
 	dir := t.TempDir()
 	s, err := NewSession(home(t, dir, nil), SessionOptions{Hosts: []string{"a.example"}, Program: filepath.Join(dir, "docker-credential-regcred")})
@@ -241,7 +241,8 @@ func TestSessionNoPath(t *testing.T) {
 	}
 }
 
-// TestSessionFilesAreFree verifies that a command can change its files like the user's.
+// TestSessionFilesAreFree verifies that a command can change its files as it can change
+// the user's files.
 func TestSessionFilesAreFree(t *testing.T) {
 	dir := t.TempDir()
 	put1(t, filepath.Join(dir, "run", "x"), "")

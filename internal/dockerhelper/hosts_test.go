@@ -25,7 +25,7 @@ func TestHosts(t *testing.T) {
 		"[::1]:5000":           "[::1]:5000",
 		"docker.io":            "docker.io",
 		"u@r.example":          "r.example",
-		"[::1]":                "", // a kubelet takes it for a character class
+		"[::1]":                "", // a kubelet parses it as a character class
 		"index.docker.io":      "", // images are docker.io's
 		"registry-1.docker.io": "",
 		"r.example/":           "",
@@ -35,8 +35,8 @@ func TestHosts(t *testing.T) {
 		"*":                    "",
 		"https://r.example":    "",
 		"r%c3%a9.example":      "",
-		"r_1.example":          "", // no image has such a host
-		"registry":             "", // nor this: registry/app is Docker Hub's
+		"r_1.example":          "", // invalid as an image's host
+		"registry":             "", // registry/app is on Docker Hub
 		"registry:5000":        "registry:5000",
 		"r..example":           "",
 		"r.example:x":          "",
@@ -50,7 +50,7 @@ func TestHosts(t *testing.T) {
 		if diff := cmp.Diff(wants, dockerhelper.ExactHosts(cfg)); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", pattern, diff)
 		}
-		// A helper is never called for a listed host without effect.
+		// A helper is never configured for a host that clients do not use.
 		if x := regcred.Explain(cfg, regcred.Request{Registry: want}); want != "" && !x.Providers[0].Matched {
 			t.Errorf("%q: no provider is called for the registry %q: %s", pattern, want, x.Providers[0].Reason)
 		}

@@ -71,7 +71,7 @@ var names = map[string]string{
 	"docker.io/nginx":                    "image docker.io/nginx, image docker.io:443/nginx",
 	"index.docker.io/v1/app":             "image docker.io/v1/app, image index.docker.io:443/v1/app",
 
-	// What "docker logout" asks about, and sends to login.docker.com.
+	// "docker logout" queries this host, which is for login.docker.com.
 	"https://index.docker.io/v1/access-token":  "",
 	"https://index.docker.io/v1/refresh-token": "",
 	"http://r.example/v2/token":                "",

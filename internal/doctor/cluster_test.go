@@ -57,7 +57,8 @@ func (a answerer) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{Header: http.Header(a), Body: http.NoBody}, nil
 }
 
-// TestClock takes the middle of the exchange for the moment of the answer.
+// TestClock verifies that the middle of the exchange is used as the time of the
+// response.
 func TestClock(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	tests := []struct {
@@ -101,7 +102,8 @@ func TestConcurrentSecretsShareClock(t *testing.T) {
 	}
 }
 
-// TestForbiddenRemedy tells the reasons of a 403 apart by the API server's words.
+// TestForbiddenRemedy verifies that the reasons for a 403 are distinguished by the API
+// server's message.
 func TestForbiddenRemedy(t *testing.T) {
 	for _, tt := range []struct{ name, resource, message, want string }{
 		{"audience", "serviceaccounts/token",

@@ -16,7 +16,7 @@ import (
 	"github.com/regcred/regcred/internal/tally"
 )
 
-// TestCheckFindings verifies that the result is good only if all findings are remarks.
+// TestCheckFindings verifies that a check passes if all of its findings are notes.
 func TestCheckFindings(t *testing.T) {
 	for _, tt := range []struct {
 		name     string

@@ -39,7 +39,7 @@ func newSilentServer(t *testing.T, accepted func()) string {
 	return l.Addr().String()
 }
 
-// hangingImage returns an image that is looked up at two hosts that never respond.
+// hangingImage returns an image with two hosts that never respond.
 func hangingImage(t *testing.T, timeout time.Duration, accepted func()) *Image {
 	t.Helper()
 	one, two := newSilentServer(t, accepted), newSilentServer(t, accepted)

@@ -139,7 +139,7 @@ func TestNoRestartHintIfStartFails(t *testing.T) {
 		k, r := newKubeadmNode(t), checkResults{check: "kubelet"}
 		path, _ := k.Config.Path()
 		data := append(k.Config.Files()[0].Data(), "  tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true, cacheType: Token}\n"+tt.more...)
-		uptime := k.Node.HostPath("/proc/uptime") // since the day before
+		uptime := k.Node.HostPath("/proc/uptime") // since yesterday
 		if err := errors.Join(os.WriteFile(path, data, 0o600), os.MkdirAll(filepath.Dir(uptime), 0o755), os.WriteFile(uptime, []byte("86400.00 1.00\n"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
@@ -417,7 +417,7 @@ func TestKubeletClockSetBack(t *testing.T) {
 	if since.IsZero() || since.After(time.Now()) {
 		t.Errorf("the log since %v", since)
 	}
-	n, r := node.Node{}.NewReader(), checkResults{} // a process of this machine, whatever the clock says
+	n, r := node.Node{}.NewReader(), checkResults{} // a process of this machine, independent of the clock
 	state = service.State{Load: "loaded", Active: "active", Sub: "running", MainPID: 1, Restarts: 1, Started: time.Now().Add(time.Hour)}
 	setup := &node.Setup{Kind: node.PlainUnit, Init: node.InitSystemd, Service: "kubelet.service", Running: &node.RunningProcess{PID: 1, Flags: &node.RunningFlags{}}}
 	checkKubelet(t.Context(), &Input{Kubelet: Kubelet{Node: n, Setup: setup, Service: &service.Service{Name: "kubelet.service", Manager: fakeManager{state: state}}}}, &r)
@@ -446,7 +446,8 @@ func TestKubeletManagerHangs(t *testing.T) {
 	}
 }
 
-// TestKubeletWithoutService verifies the findings for a kubelet that no service starts, of which only the process is known.
+// TestKubeletWithoutService verifies the findings for a kubelet that no service starts.
+// Only its process is known.
 func TestKubeletWithoutService(t *testing.T) {
 	n, r := node.Node{Root: t.TempDir()}.NewReader(), checkResults{check: "kubelet"}
 	setup := &node.Setup{Kind: node.NoKubelet, Init: node.InitSystemd, Running: &node.RunningProcess{PID: 7, Flags: &node.RunningFlags{Config: "/c", BinDir: "/b"}}}

@@ -72,7 +72,7 @@ func TestCheckMirrorOrigin(t *testing.T) {
 	}
 }
 
-// writeContainerdFile writes a file of containerd's.
+// writeContainerdFile writes a configuration file of containerd.
 func writeContainerdFile(t *testing.T, root, name, text string) {
 	t.Helper()
 	path := filepath.Join(root, "etc/containerd", name)

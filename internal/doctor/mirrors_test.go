@@ -26,7 +26,7 @@ func TestMirrors(t *testing.T) {
 	for name, tt := range map[string]struct {
 		runtime, provider, patterns, args string
 		files                             map[string]string
-		want                              []string // in the one check there is, or the first; none if nil
+		want                              []string // findings of the first check; none if nil
 	}{
 		"nothing said": {"containerd", "ecr-credential-provider", "docker.io", "", nil, nil},
 		"fallback": {"containerd", "ecr-credential-provider", "docker.io", "--mirror=docker.io=" + cache + "/hub", map[string]string{containerd + "docker.io/hosts.toml": table},

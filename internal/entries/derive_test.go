@@ -146,7 +146,8 @@ func TestEntryCoversAnyHost(t *testing.T) {
 	}
 }
 
-// TestKeyOrder verifies that the order of annotation keys does not matter, but everything else does.
+// TestSameTokens verifies that the order of annotation keys does not matter, and that
+// all other fields do.
 func TestSameTokens(t *testing.T) {
 	base := func() *config.TokenAttributes {
 		t := tokens("x", "a/1", "b/2")

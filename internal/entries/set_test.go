@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// plain and token are entries of regcred; names are their names.
+// plain and token are entries of regcred; names holds their names.
 var (
 	plain = []Entry{entry(1, nil, "*.a.example", "b.example:5000/t\"<e>a#m: ]")}
 	token = append(plain, entry(2, &config.TokenAttributes{
@@ -40,7 +40,7 @@ func TestSet(t *testing.T) {
 	}
 }
 
-// checkSet puts ours into a file and takes them out.
+// checkSet adds entries to a file and removes them again.
 func checkSet(t *testing.T, data []byte, ours []Entry, must bool) {
 	t.Helper()
 	former := bytes.Clone(data)
@@ -201,7 +201,8 @@ func TestSetCreated(t *testing.T) {
 	}
 }
 
-// TestSetKeepsConcurrentChanges verifies that changes which others made in the meantime are kept.
+// TestSetKeepsConcurrentChanges verifies that changes made by others in the meantime
+// are kept.
 func TestSetKeepsConcurrentChanges(t *testing.T) {
 	theirs := map[string]func(installed string) (changed, want string){
 		"another behind": func(s string) (string, string) {

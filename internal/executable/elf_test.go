@@ -54,7 +54,7 @@ func TestReadELF(t *testing.T) {
 	}
 }
 
-// countingReader counts what is read of a file.
+// countingReader counts the bytes read from a file.
 type countingReader struct {
 	r io.ReaderAt
 	n int

@@ -16,7 +16,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestReadPipe has no writer: to open the pipe would wait for ever.
+// TestReadPipe verifies that a pipe without a writer does not block the reader.
 func TestReadPipe(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	must.Do(t, syscall.Mkfifo(pipe, 0o700))
@@ -25,7 +25,7 @@ func TestReadPipe(t *testing.T) {
 	}
 }
 
-// TestReadSelf reads what the Go tool made, and a shell.
+// TestReadSelf reads the test binary and a shell.
 func TestReadSelf(t *testing.T) {
 	self := must.Get(os.Executable())(t)
 	for _, path := range []string{self, "/bin/sh"} {

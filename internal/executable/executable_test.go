@@ -65,7 +65,7 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
-// readerAt reads from the beginning alone.
+// readerAt reads only from the beginning.
 type readerAt struct{ io.Reader }
 
 func (r readerAt) ReadAt(p []byte, _ int64) (int, error) { return r.Read(p) }

@@ -30,7 +30,7 @@ type cluster struct {
 	t *testing.T
 }
 
-// newCluster has a DaemonSet of the release kube-system/regcred.
+// newCluster returns a cluster with a DaemonSet of the release kube-system/regcred.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	api := must.Get(testkube.New(testkube.Options{Pipe: true}))(t)
@@ -71,7 +71,7 @@ func (c *cluster) daemonSet() *appsv1.DaemonSet {
 	}
 }
 
-// node adds a node that is ready, unless change says otherwise.
+// node adds a ready node. change may modify it.
 func (c *cluster) node(name string, change ...func(*corev1.Node)) {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Now()},
@@ -100,7 +100,7 @@ func unreachableNode(n *corev1.Node) {
 	n.Status.Conditions[0].Reason, n.Status.Conditions[0].Message = "NodeStatusUnknown", "Kubelet stopped posting node status."
 }
 
-// pod adds the agent's pod on a node, which runs, unless change says otherwise.
+// pod adds a running agent's pod on a node. change may modify it.
 func (c *cluster) pod(node string, change ...func(*corev1.Pod)) {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

@@ -66,7 +66,7 @@ func (r *uninstallTest) options() RemoveOptions {
 	}
 }
 
-// afterPatch runs f so long after the state became absent.
+// afterPatch runs f after a delay that starts when the state becomes absent.
 func (r *uninstallTest) afterPatch(d time.Duration, f func()) {
 	go func() {
 		for r.ConfigMap("kube-system", "regcred-state")["state"] != "absent" {
@@ -213,7 +213,7 @@ func TestDeletedNodes(t *testing.T) {
 				r.Grant("hook", "list", "nodes")
 			}
 			r.says("a", agent.PhaseRemoved)
-			r.afterPatch(20*time.Second, func() { // b is deleted; its pod stays for a while, as it does
+			r.afterPatch(20*time.Second, func() { // b is deleted; its pod remains for a while, as usual
 				r.Delete("nodes", "", "b")
 				r.Delete("pods", "kube-system", "regcred-c")
 			})
@@ -324,7 +324,8 @@ func TestRemoveTransient(t *testing.T) {
 	}
 }
 
-// TestRemoveDown verifies that the error of an API server that stays down is returned at the timeout.
+// TestRemoveDown verifies that the error of an unavailable API server is returned at
+// the timeout.
 func TestRemoveDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t, "a")
@@ -394,7 +395,7 @@ func TestRemoveOthers(t *testing.T) {
 	})
 }
 
-// TestRemoveInterrupted verifies that the end of the context ends every wait at once.
+// TestRemoveInterrupted verifies that canceling the context ends every wait at once.
 func TestRemoveInterrupted(t *testing.T) {
 	for _, fault := range []testkube.Fault{
 		{Kind: testkube.FaultHang, Verb: "patch"}, {Kind: testkube.FaultHang, Resource: "pods"}, {Kind: testkube.FaultHang, Resource: "pods/log"}, {Kind: testkube.FaultReplaceText},

@@ -119,7 +119,7 @@ func TestStates(t *testing.T) {
 			"n deleted: the node no longer exists; its pod will be deleted\n"},
 		{"not replaced yet", func(c *cluster) { c.pod("n", ofEarlierRevision); c.says("n", agent.PhaseInstalled) },
 			"n installed behind: its pod has not been replaced yet\n"},
-		{"two pods", func(c *cluster) { // the one is ending
+		{"two pods", func(c *cluster) { // one is terminating
 			c.pod("n", named("old"), func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()) })
 			c.pod("n")
 			c.says("n", agent.PhaseApplying)
@@ -464,7 +464,8 @@ func TestRetried(t *testing.T) {
 	})
 }
 
-// TestInterrupted verifies that the error is the context's, not a consequence of its end.
+// TestInterrupted verifies that the context's error is returned, not an error that it
+// caused.
 func TestInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, resource := range []string{"pods", "daemonsets", "nodes", "pods/log"} {

@@ -20,7 +20,7 @@ import (
 
 const fakeBOM = `{"bomFormat": "CycloneDX"}`
 
-// fakeIndex returns the index of a release for both platforms.
+// fakeIndex returns the index of a release for two platforms.
 func fakeIndex(t *testing.T) (Release, v1.ImageIndex) {
 	t.Helper()
 	var parts []PlatformImage

@@ -105,7 +105,8 @@ func TestEveryStepFails(t *testing.T) {
 	}
 }
 
-// TestPut verifies content, mode and owner, and that a symlink is replaced while its target is not.
+// TestPut verifies content, mode and owner, and that a symlink is replaced while its
+// target stays unchanged.
 func TestPut(t *testing.T) {
 	dir := t.TempDir()
 	f := inroot.FS{Root: dir}

@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/internal/inroot"
 )
 
-// TestMountedFile verifies that a file that is a mount point is refused before anything is written, since a rename over
-// it would fail.
+// TestMountedFile verifies that a file that is a mount point is rejected before
+// anything is written, because renaming a file over it would fail.
 func TestMountedFile(t *testing.T) {
 	const inside = "REGCRED_TEST_MOUNTED"
 	if root := os.Getenv(inside); root != "" {

@@ -41,8 +41,8 @@ func (c *changing) boot() {
 
 const wantsRestart = "the kubelet must be restarted"
 
-// TestRestartNeeded verifies that a change needs a restart exactly if the kubelet has read a configuration that does not cover
-// it.
+// TestRestartNeeded verifies that a change needs a restart if and only if the kubelet
+// has read a configuration that does not cover it.
 func TestRestartNeeded(t *testing.T) {
 	type step struct {
 		do   string // a change, without a restart; "boot", "crash", "reread" or "install b, restart"
@@ -111,7 +111,8 @@ func TestKubeletReadsConfigLate(t *testing.T) {
 	}
 }
 
-// TestAppliedLinks verifies that symlinks stay exactly as long as a kubelet may run their targets.
+// TestAppliedLinks verifies that symlinks are kept exactly as long as a kubelet may run
+// their targets.
 func TestAppliedLinks(t *testing.T) {
 	c := nodeAfter(t, layoutNamed(t, "json"), "install a", "install b")
 	second := "/opt/plugins/regcred-credential-provider-2"

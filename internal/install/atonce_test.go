@@ -34,7 +34,7 @@ func TestConcurrentChanges(t *testing.T) {
 		for i, change := range changes {
 			dir := filepath.Join(t.TempDir(), fmt.Sprint(round, i))
 			all.Go(func() {
-				// A clock of its own, the same node.
+				// Another clock, the same node.
 				if err := os.Mkdir(dir, 0o700); err != nil {
 					t.Error(err)
 				}

@@ -16,7 +16,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// edit replaces a text in a file of the node.
+// edit replaces text in a file of the node.
 func (c *changing) edit(name, old, new string) error {
 	name = filepath.Join(c.root(), name)
 	data, err := os.ReadFile(name)
@@ -44,11 +44,11 @@ func TestChangedByOthers(t *testing.T) {
 	for _, tt := range []struct {
 		name, layout string
 		change       func(c *changing) error
-		status       string // a problem; "" if none
-		install      string // the error of the next install
+		status       string // a problem in the output of status; "" if none
+		install      string // error of the next install
 		rollback     string // output of rollback 1
 		uninstall    string // output of uninstall
-		says         string // uninstall, if it works
+		says         string // output of uninstall if it succeeds
 		left         tree   // the changes that remain after uninstall; "-" marks a removed file
 	}{
 		{name: "another provider, JSON", layout: "json", change: func(c *changing) error { return c.edit(json, `"providers": [`, `"providers": [`+another+",") },
@@ -132,7 +132,8 @@ func TestChangedByOthers(t *testing.T) {
 	}
 }
 
-// compareLeft fails unless the node is in its original state except for the files in left.
+// compareLeft fails the test unless the node is in its original state, except for the
+// files in left.
 func compareLeft(t *testing.T, pristine, now, left tree) {
 	t.Helper()
 	var names []string

@@ -70,7 +70,7 @@ func wish(dir, name string) install.Desired {
 
 func options() install.Options { return install.Options{Restart: true} }
 
-// makeChange makes one change, by its name: "install a", "rollback 1", "uninstall".
+// makeChange makes a change such as "install a", "rollback 1" or "uninstall".
 func makeChange(ctx context.Context, in *install.Installer, dir, name string) (err error) {
 	o := options()
 	switch name {
@@ -88,8 +88,8 @@ func makeChange(ctx context.Context, in *install.Installer, dir, name string) (e
 	return err
 }
 
-// TestDesiredStateAndFeatureGate verifies that tokenAttributes of kubelet 1.33 are installed if that kubelet's feature gate is on, and
-// refused otherwise.
+// TestDesiredStateAndFeatureGate verifies that tokenAttributes for kubelet 1.33 are
+// installed if that kubelet's feature gate is on, and rejected otherwise.
 func TestDesiredStateAndFeatureGate(t *testing.T) {
 	for gate, refused := range map[bool]string{false: "kubelet 1.33 supports tokenAttributes only with the feature gate ", true: "<nil>"} {
 		dir := writeConfigs(t)
@@ -121,8 +121,9 @@ func TestDesiredStateForUnknownKubelet(t *testing.T) {
 	}
 }
 
-// TestCurrentConfigDirectory verifies that a generation's configuration may be a directory even if this node's kubelet does not
-// support that, because the dispatcher reads it.
+// TestCurrentConfigDirectory verifies that a generation's configuration may be a
+// directory even if this node's kubelet does not support directories, because the
+// dispatcher reads it.
 func TestCurrentConfigDirectory(t *testing.T) {
 	dir := writeConfigs(t)
 	in := must.Get(newFakeNode(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil))(t)
@@ -144,8 +145,8 @@ func configDirectory(t *testing.T) string {
 	return dir
 }
 
-// TestDesiredStateOfDirectory verifies the same for a given directory, such as the chart's; each of its files is validated as a
-// kubelet's file.
+// TestDesiredStateOfDirectory verifies the same for a given directory, such as the
+// chart's. Each of its files is validated like a kubelet's file.
 func TestDesiredStateOfDirectory(t *testing.T) {
 	dir := writeConfigs(t)
 	in := must.Get(newFakeNode(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil))(t)
@@ -162,8 +163,9 @@ func TestDesiredStateOfDirectory(t *testing.T) {
 	}
 }
 
-// TestDesiredStateWithoutSavedChanges verifies that for a node without saved changes one file for the kubelet is shown, and none if
-// values are to be hidden.
+// TestDesiredStateWithoutSavedChanges verifies the configuration that is shown for a
+// node without saved changes: one file for the kubelet, or none if values must be
+// hidden.
 func TestDesiredStateWithoutSavedChanges(t *testing.T) {
 	for _, hidden := range []bool{false, true} {
 		w := must.Get(install.NewManualChange(configDirectory(t), hidden))(t)

@@ -65,7 +65,7 @@ func (w *fakeNode) load() error {
 	return json.Unmarshal(data, w)
 }
 
-// setup reads the node as it is.
+// setup reads the node's current setup.
 func (w *fakeNode) setup(ctx context.Context) (*node.Setup, error) {
 	s, err := node.Node{Root: w.root()}.NewReader().Setup(ctx)
 	if err != nil {
@@ -91,7 +91,8 @@ func (w *fakeNode) flags() (node.RunningFlags, error) {
 	return node.RunningFlags{Config: s.Config.Path, BinDir: s.BinDir.Path}, nil
 }
 
-// try returns the names of the entries that a kubelet reads at start with these flags, or why it exits.
+// try returns the names of the entries that a kubelet with these flags reads at start,
+// or the reason why it exits.
 func (w *fakeNode) try(f node.RunningFlags) (names []string, err error) {
 	if f.Config == "" && f.BinDir == "" {
 		return nil, nil
@@ -110,7 +111,8 @@ func (w *fakeNode) try(f node.RunningFlags) (names []string, err error) {
 	return names, w.works(f.BinDir, names)
 }
 
-// readConfig reads what the flag names, links as on the node.
+// readConfig reads the configuration that the flag names. It resolves links as on the
+// node.
 func (w *fakeNode) readConfig(name string) (*config.Config, error) {
 	temp, err := os.MkdirTemp(w.dir, "read")
 	if err != nil {
@@ -152,8 +154,8 @@ func (w *fakeNode) readConfig(name string) (*config.Config, error) {
 	return config.Load(temp)
 }
 
-// works fails if one of these executables is not there, or is the dispatcher and
-// has no generation.
+// works fails the test if an executable is missing, or if one is the dispatcher and
+// there is no generation.
 func (w *fakeNode) works(binDir string, names []string) error {
 	for _, name := range names {
 		info, err := w.fs().Stat(path.Join(binDir, name))
@@ -175,8 +177,8 @@ func (w *fakeNode) works(binDir string, names []string) error {
 	return nil
 }
 
-// check fails if a kubelet that runs, is started again, or starts after a boot
-// does not work; and else returns what one finds that starts after a boot.
+// check fails the test if a kubelet that is running, is restarted, or starts at boot
+// does not work. It returns the entries that a kubelet reads at boot.
 func (w *fakeNode) check() (names []string, err error) {
 	if w.Running != nil {
 		if err := w.works(w.BinDir, w.Names); err != nil {
@@ -199,7 +201,7 @@ func (w *fakeNode) check() (names []string, err error) {
 	return names, nil
 }
 
-// start starts the kubelet, which ends at once if it finds what it does not like.
+// start starts the kubelet, which exits at once if it rejects its configuration.
 func (w *fakeNode) start() {
 	w.Running = nil
 	w.Ticks += 2000
@@ -229,7 +231,7 @@ func (w *fakeNode) now() (generation.BootTime, error) {
 type manager struct {
 	*fakeNode
 	fail func(call string) error // nil: all works
-	ill  func() bool             // the kubelet comes back and ends; nil: never
+	ill  func() bool             // reports whether the kubelet exits again after a restart; nil: never
 }
 
 func (m manager) call(name string) error {

@@ -20,7 +20,7 @@ type layout struct {
 	name    string
 	version string            // of its kubelet
 	files   map[string]string // by path
-	spoil   func(*node.Setup) // mounts and similar, which a tree cannot contain
+	spoil   func(*node.Setup) // mounts and similar changes that a tree cannot contain
 }
 
 const (
@@ -109,7 +109,7 @@ func layoutNamed(t testing.TB, name string) layout {
 	return layout{}
 }
 
-// make writes the tree of a layout.
+// make writes the files of a layout.
 func (l layout) make(t testing.TB, root string) {
 	t.Helper()
 	for _, dir := range []string{"etc/systemd/system", "var/lib"} {

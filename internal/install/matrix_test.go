@@ -25,7 +25,7 @@ import (
 // fullMatrix makes the test interrupt every step of every layout, which takes minutes.
 var fullMatrix = flag.Bool("matrix", false, "break every layout at each step in each way, not two of them at each ninth step, and the others at each sixtieth without a kill")
 
-// withKills reports whether a layout is killed too.
+// withKills reports whether changes of a layout are also killed.
 func (l layout) withKills() bool {
 	return *fullMatrix || l.name == "kubeadm" || l.name == "read-only bin dir"
 }
@@ -59,7 +59,7 @@ func changes() []struct {
 	}
 }
 
-// scene is a node before a change and the results of that change.
+// scene is a node before a change, with the results of that change.
 type scene struct {
 	t        testing.TB
 	layout   layout
@@ -69,7 +69,7 @@ type scene struct {
 	base     string
 	before   tree
 	after    tree
-	old, new []string // the names of the kubelet's entries
+	old, new []string // names of the kubelet's entries
 	steps    int
 }
 
@@ -146,7 +146,7 @@ type broken struct {
 	make func(w *fakeNode, step int) error
 }
 
-// errs lists the errors with which a step may fail.
+// errs lists errors that a step may return.
 var errs = []error{syscall.EIO, syscall.ENOSPC, syscall.EROFS}
 
 // failing makes a change in which some steps fail.
@@ -174,7 +174,7 @@ func interruptions(s *scene) []broken {
 	return list
 }
 
-// killing describes to a child process where to stop.
+// killing tells a child process at which step to exit.
 type killing struct {
 	Dir, Layout, Wishes, Change string
 	Step                        int
@@ -198,7 +198,7 @@ func (s *scene) kill(w *fakeNode, step int) error {
 
 var errKilled = errors.New("killed")
 
-// TestMain makes a change in a process that ends itself.
+// TestMain also runs as a child process that exits in the middle of a change.
 func TestMain(m *testing.M) {
 	if data := os.Getenv(killEnv); data != "" {
 		fmt.Println(killed([]byte(data)))
@@ -313,7 +313,7 @@ func (s *scene) status(w *fakeNode) string {
 	return status.BrokenOff + strings.Join(status.Problems, "; ")
 }
 
-// finish runs regcred again, after which all is as if nothing had been broken.
+// finish runs regcred again, and verifies that the interruption has left no trace.
 func (s *scene) finish(w *fakeNode, fail func(string, ...any), step int) {
 	if step%2 == 0 {
 		if err := w.run(s.wishes, s.change); err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-// layoutNode is a node of a layout, with what is installed on it.
+// layoutNode is a node of a layout with its installed configurations.
 type layoutNode struct {
 	*fakeNode
 	t      *testing.T
@@ -65,8 +65,8 @@ func (o *layoutNode) read(name string) string {
 	return string(data)
 }
 
-// TestForeignDirectory verifies that a directory that another program uses is neither treated as a state directory nor
-// removed.
+// TestForeignDirectory verifies that the directory of another program is neither used
+// as a state directory nor removed.
 func TestForeignDirectory(t *testing.T) {
 	for _, dir := range []string{"/", "/var", "/srv", "/var/lib/kubelet"} {
 		o := newOdd(t, "kubeadm")
@@ -91,8 +91,8 @@ func TestForeignDirectory(t *testing.T) {
 	}
 }
 
-// TestVendorChanges verifies that reactivating a generation does not restore its copy of the node's own settings, with
-// which the kubelet might not start any more.
+// TestVendorChanges verifies that reactivating a generation does not restore its copy
+// of the node's own settings. The kubelet might not start with old settings.
 func TestVendorChanges(t *testing.T) {
 	for _, tt := range []struct {
 		layout string
@@ -161,7 +161,7 @@ func TestReleaseReservedPatterns(t *testing.T) {
 		{&no, nil, "*.*", false, 2},
 		{nil, []string{"reserved.example"}, "reserved.example", true, 3},
 		{nil, nil, "reserved.example", true, 3},
-		{nil, []string{}, "reserved.example", false, 2}, // which has all this
+		{nil, []string{}, "reserved.example", false, 2}, // contains all of these
 	} {
 		w := wish(o.wishes, "a")
 		w.AnyImage, w.Reserve = step.any, step.reserve
@@ -175,8 +175,9 @@ func TestReleaseReservedPatterns(t *testing.T) {
 	}
 }
 
-// TestFlagsOverriddenByOthers verifies that a later drop-in or kubelet flag is reported before the kubelet's next start, and
-// that no kubelet is restarted without effect.
+// TestFlagsOverriddenByOthers verifies that a later drop-in or flag that overrides the
+// installed ones is reported before the kubelet's next start, and that no kubelet is
+// restarted without effect.
 func TestFlagsOverriddenByOthers(t *testing.T) {
 	for _, tt := range []struct{ layout, file, text, want string }{
 		{"kubeadm", "etc/systemd/system/kubelet.service.d/99-foo.conf", "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --foo\n", "99-foo.conf:3"},
@@ -198,8 +199,8 @@ func TestFlagsOverriddenByOthers(t *testing.T) {
 	}
 }
 
-// TestStateRemoved verifies that a removed state directory is reported and restored by an install, and that the location
-// of another state directory is reported.
+// TestStateRemoved verifies that a removed state directory is reported and restored by
+// an install, and that the path of another state directory is reported.
 func TestStateRemoved(t *testing.T) {
 	for _, name := range []string{"kubeadm", "yaml", "read-only bin dir"} {
 		o := newOdd(t, name)
@@ -228,7 +229,8 @@ func TestStateRemoved(t *testing.T) {
 	}
 }
 
-// TestNewerGenerationFormat verifies that a program that is too old for the current generation changes nothing.
+// TestNewerGenerationFormat verifies that a program older than the current generation
+// changes nothing.
 func TestNewerGenerationFormat(t *testing.T) {
 	o := newOdd(t, "kubeadm")
 	o.do("install a", "install c")

@@ -17,14 +17,15 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// install installs a wish, by its name.
+// install installs a named wish.
 func (o *layoutNode) install(name string, restart bool) (*install.Plan, error) {
 	o.t.Helper()
 	return o.in(stateDir).Install(o.t.Context(), wish(o.wishes, name), install.Options{Restart: restart})
 }
 
-// TestReuseEarlierGeneration verifies that an install of an earlier generation's content makes that generation current again, without a
-// new one, and without a restart if the kubelet has its entries.
+// TestReuseEarlierGeneration verifies that installing the content of an earlier
+// generation makes that generation current again. No generation is created, and the
+// kubelet is not restarted if it has the entries.
 func TestReuseEarlierGeneration(t *testing.T) {
 	for _, layout := range []string{"kubeadm", "json", "directory", "read-only bin dir", "k3s"} {
 		t.Run(layout, func(t *testing.T) {
@@ -48,7 +49,7 @@ func TestReuseEarlierGeneration(t *testing.T) {
 					t.Errorf("%s: generation %d, former %v, %q %q", step.wish, s.Current.Number, p.Reactivate, s.Problems, s.Restart)
 				}
 				if now := snapshot(t, o.root()); step.as != nil {
-					// The kubelet may have read the second entry, and so has its link.
+					// The kubelet may have read the second entry, so its link is kept.
 					delete(step.as, o.BinDir+"/regcred-credential-provider-2")
 					delete(now, o.BinDir+"/regcred-credential-provider-2")
 					if diff := step.as.without(stateDir).differs(now.without(stateDir)); diff != "" {
@@ -66,7 +67,8 @@ func TestReuseEarlierGeneration(t *testing.T) {
 	}
 }
 
-// TestReuseDamagedGeneration verifies that missing parts of an earlier generation are created again.
+// TestReuseDamagedGeneration verifies that missing parts of an earlier generation are
+// restored.
 func TestReuseDamagedGeneration(t *testing.T) {
 	o := newOdd(t, "json")
 	o.do("install a", "install c")
@@ -77,8 +79,8 @@ func TestReuseDamagedGeneration(t *testing.T) {
 	}
 }
 
-// TestReuseWithoutRestart verifies that the kubelet is not restarted for an earlier generation's entries if a new
-// generation would need no restart.
+// TestReuseWithoutRestart verifies that the kubelet is not restarted for an earlier
+// generation if a new generation would need no restart.
 func TestReuseWithoutRestart(t *testing.T) {
 	o := newOdd(t, "json")
 	yes, no := true, false
@@ -90,7 +92,7 @@ func TestReuseWithoutRestart(t *testing.T) {
 	}{
 		{&no, true, 1, false},
 		{&yes, true, 2, false},
-		{&no, false, 1, true}, // and the kubelet has more
+		{&no, false, 1, true}, // the kubelet has more entries
 		{&yes, false, 2, true},
 	} {
 		w := wish(o.wishes, "a")
@@ -103,7 +105,7 @@ func TestReuseWithoutRestart(t *testing.T) {
 			t.Errorf("%+v: generation %d, former %v", step, s.Current.Number, p.Reactivate)
 		}
 	}
-	w := wish(o.wishes, "a") // a kubelet that was started again has the entries of its time
+	w := wish(o.wishes, "a") // a restarted kubelet has the entries of that time
 	w.AnyImage = &no
 	must.Get(o.in(stateDir).Install(t.Context(), w, install.Options{}))(t)
 	o.start()
@@ -119,7 +121,8 @@ func TestReuseWithoutRestart(t *testing.T) {
 	}
 }
 
-// TestInstallRepairs verifies that installing the same again repairs what status reports, or explains why it cannot.
+// TestInstallRepairs verifies that repeating an install repairs what status reports, or
+// explains why it cannot.
 func TestInstallRepairs(t *testing.T) {
 	const (
 		dropIns = "etc/systemd/system/kubelet.service.d"
@@ -144,7 +147,7 @@ func TestInstallRepairs(t *testing.T) {
 			return err
 		}
 	}
-	restart := func(o *layoutNode) error { // the kubelet is restarted by another program
+	restart := func(o *layoutNode) error { // another program restarts the kubelet
 		if err := (manager{fakeNode: o.fakeNode}).Reload(t.Context()); err != nil {
 			return err
 		}
@@ -154,7 +157,7 @@ func TestInstallRepairs(t *testing.T) {
 	for _, tt := range []struct {
 		name, layout string
 		spoil        func(*layoutNode) error
-		status       string // a problem, or why the kubelet has to be restarted
+		status       string // a problem, or the reason to restart the kubelet
 		says         string // the error of the install; "" if the install repairs the state
 		warns        string // a warning that the install cannot repair the state
 		number       int    // the generation afterwards
@@ -245,7 +248,7 @@ func TestInstallRepairs(t *testing.T) {
 	}
 }
 
-// forEachVendorPlugin does something to a plugin of the layout's vendor.
+// forEachVendorPlugin calls a function for each plugin of the layout's vendor.
 func (o *layoutNode) forEachVendorPlugin(f func(name string) error) error {
 	s, err := o.setup(o.t.Context())
 	if err != nil {
@@ -259,7 +262,8 @@ func (o *layoutNode) forEachVendorPlugin(f func(name string) error) error {
 	return f(filepath.Join(o.root(), dir, list[0].Name()))
 }
 
-// TestOwner verifies that one owner's installation is neither replaced nor uninstalled by another.
+// TestOwner verifies that another owner can neither replace nor uninstall an
+// installation.
 func TestOwner(t *testing.T) {
 	o := newOdd(t, "json")
 	as := func(owner, name string) error {

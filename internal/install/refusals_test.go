@@ -27,7 +27,7 @@ type refused struct {
 	name, layout string
 	spoil        func(t *testing.T, root string) // the node
 	wish         func(t *testing.T, w *install.Desired)
-	says         string // "": it is installed, and works
+	says         string // "" if the install succeeds
 }
 
 func write(name, text string) func(*testing.T, string) {
@@ -106,7 +106,8 @@ func refusals() []refused {
 	}
 }
 
-// TestRefusals verifies that a change that would not work is refused in one line before anything is written.
+// TestRefusals verifies that a change that would not work is rejected with one line
+// before anything is written.
 func TestRefusals(t *testing.T) {
 	for _, tt := range refusals() {
 		t.Run(tt.name, func(t *testing.T) { tt.test(t, func(*testing.T, string) {}) })
@@ -150,7 +151,7 @@ func (r refused) test(t *testing.T, mount func(*testing.T, string)) {
 	}
 }
 
-// TestRefusedMounts verifies the same for file systems with restrictions.
+// TestRefusedMounts verifies the same for mounts with restrictions.
 func TestRefusedMounts(t *testing.T) {
 	if !ownMounts(t) {
 		return
@@ -221,8 +222,8 @@ func TestRefusedMounts(t *testing.T) {
 	})
 }
 
-// ownMounts reports whether this process has mounts of its own. If not, it runs
-// the test in one that has.
+// ownMounts reports whether this process has its own mount namespace. If not, it runs
+// the test in a process that has one.
 func ownMounts(t *testing.T) bool {
 	t.Helper()
 	const inside = "REGCRED_TEST_MOUNTS"

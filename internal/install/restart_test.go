@@ -27,7 +27,7 @@ type changing struct {
 	*fakeNode
 	*install.Installer
 	wishes string
-	health *atomic.Int64 // the status that its health answers
+	health *atomic.Int64 // status code of the health endpoint
 }
 
 // nodeAfter returns a node after some changes.
@@ -48,7 +48,7 @@ func nodeAfter(t *testing.T, l layout, done ...string) *changing {
 	return c
 }
 
-// newInstaller replaces the installer by a new one for the same node.
+// newInstaller replaces the installer with a new one for the same node.
 func (c *changing) newInstaller(t *testing.T) {
 	t.Helper()
 	in := must.Get(c.installer(nil))(t)
@@ -59,7 +59,7 @@ func (c *changing) do(ctx context.Context, change string) error {
 	return makeChange(ctx, c.Installer, c.wishes, change)
 }
 
-// sameAs fails unless the node is unchanged except for the recorded state.
+// sameAs fails the test unless the node is unchanged, except for the recorded state.
 func (c *changing) sameAs(t *testing.T, before tree) {
 	t.Helper()
 	if diff := before.without(recordFiles()...).differs(snapshot(t, c.root()).without(recordFiles()...)); diff != "" {
@@ -70,7 +70,8 @@ func (c *changing) sameAs(t *testing.T, before tree) {
 	}
 }
 
-// TestRollbackIfKubeletDoesNotStart verifies that a kubelet that does not start is restarted with its previous state.
+// TestRollbackIfKubeletDoesNotStart verifies that a kubelet that does not start is
+// restarted with its previous configuration.
 func TestRollbackIfKubeletDoesNotStart(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -127,7 +128,7 @@ func TestRollbackIfKubeletDoesNotStart(t *testing.T) {
 	}
 }
 
-// failFirst fails the first of these calls.
+// failFirst makes the first of these calls fail.
 func failFirst(name string) func(string) error {
 	failed := false
 	return func(call string) error {
@@ -139,11 +140,11 @@ func failFirst(name string) func(string) error {
 	}
 }
 
-// TestProbe verifies that a change is rolled back if an image cannot be pulled after it, with and without a restart; the
-// rollback itself does not depend on the pull.
+// TestProbe verifies that a change is rolled back if an image cannot be pulled
+// afterwards, with and without a restart. The rollback does not depend on the pull.
 func TestProbe(t *testing.T) {
 	for change, calls := range map[string]string{
-		"install b": "reload restart reload restart", // a provider with tokens: the kubelet has to read its entry
+		"install b": "reload restart reload restart", // a provider with tokens: the kubelet must read its entry
 		"install c": "",                              // another executable
 	} {
 		t.Run(change, func(t *testing.T) {
@@ -170,7 +171,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestProbeHangs verifies that a test pull has the same timeout as the kubelet's health.
+// TestProbeHangs verifies that a test pull has the same timeout as the health check.
 func TestProbeHangs(t *testing.T) {
 	c := nodeAfter(t, layoutNamed(t, "json"), "install a")
 	c.Criteria.Within = 50 * time.Millisecond
@@ -180,8 +181,8 @@ func TestProbeHangs(t *testing.T) {
 	}
 }
 
-// TestNeverHealthy verifies that the rollback completes even if the kubelet is unhealthy with the earlier configuration
-// too.
+// TestNeverHealthy verifies that the rollback completes even if the kubelet stays
+// unhealthy with the earlier configuration.
 func TestNeverHealthy(t *testing.T) {
 	c := nodeAfter(t, layoutNamed(t, "kubeadm"))
 	c.Service.Manager = manager{fakeNode: c.fakeNode, ill: func() bool { return true }}
@@ -230,7 +231,7 @@ func TestInterrupted(t *testing.T) {
 			c.Installer = in
 			err = c.do(ctx, change.do)
 			places = max(places, seen)
-			if err == nil { // so late that it was done
+			if err == nil { // so late that the change was complete
 				c.newInstaller(t)
 				if s, err := c.Status(t.Context()); err != nil || s.BrokenOff != "" || len(s.Problems) > 0 {
 					t.Errorf("%s, interrupted at %d: %+v, %v", change.do, place, s, err)
@@ -249,8 +250,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestNoNeedlessRestart verifies that a change that fails before the kubelet was restarted is rolled back without a
-// restart.
+// TestNoNeedlessRestart verifies that a change that fails before the kubelet restarts
+// is rolled back without a restart.
 func TestNoNeedlessRestart(t *testing.T) {
 	c := nodeAfter(t, layoutNamed(t, "json"))
 	flipped := false
@@ -267,7 +268,8 @@ func TestNoNeedlessRestart(t *testing.T) {
 	}
 }
 
-// TestInterruptedChangeFailsAgain verifies that an interrupted change that still fails is reported in one sentence.
+// TestInterruptedChangeFailsAgain verifies that an interrupted change that cannot be
+// repaired is reported in one sentence.
 func TestInterruptedChangeFailsAgain(t *testing.T) {
 	c := nodeAfter(t, layoutNamed(t, "json"))
 	flipped := false

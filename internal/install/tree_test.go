@@ -19,10 +19,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// tree maps each path in a directory to all properties of the file except its times.
+// tree maps each path in a directory to all attributes of the file except its times.
 type tree map[string]string
 
-// times matches values that differ when the same steps are repeated.
+// times matches values that differ between two runs of the same steps.
 var times = regexp.MustCompile(`"(created|started|ticks)": ("[^"]*"|\d+)`)
 
 func snapshot(t testing.TB, root string) tree {
@@ -56,7 +56,7 @@ func snapshot(t testing.TB, root string) tree {
 	return list
 }
 
-// without leaves out what is below these names.
+// without removes everything below the named paths.
 func (l tree) without(names ...string) tree {
 	left := tree{}
 next:
@@ -71,10 +71,10 @@ next:
 	return left
 }
 
-// differs returns what is not the same in two trees, "" if all is.
+// differs returns the differences between two trees, or "" if they are equal.
 func (l tree) differs(o tree) string { return cmp.Diff(map[string]string(l), map[string]string(o)) }
 
-// copyTree copies a directory. Hard links become files of their own.
+// copyTree copies a directory. Hard links become separate files.
 func copyTree(t testing.TB, from, to string) {
 	t.Helper()
 	err := filepath.WalkDir(from, func(name string, _ fs.DirEntry, err error) error {

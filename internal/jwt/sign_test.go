@@ -46,7 +46,7 @@ func generate[K any](t testing.TB, key K, err error) K {
 	return key
 }
 
-// verify checks a signature as the receiver of a token does.
+// verify verifies a signature as the receiver of a token does.
 func verify(public crypto.PublicKey, text string, signature []byte) bool {
 	digest := sha256.Sum256([]byte(text))
 	switch key := public.(type) {
@@ -87,7 +87,7 @@ func TestSign(t *testing.T) {
 			if key.algorithm != tt.algorithm {
 				t.Errorf("it signs with %s, want %s", key.algorithm, tt.algorithm)
 			}
-			for range 20 { // the numbers of ES256 have leading zeroes now and then
+			for range 20 { // the numbers of ES256 sometimes have leading zeros
 				token := must.Get(key.Sign(map[string]string{"kid": "k1"}, map[string]any{"iss": "me", "exp": 1900000000}))(t)
 				checkToken(t, token, tt.public, tt.algorithm)
 			}

@@ -24,7 +24,7 @@ import (
 func TestMain(m *testing.M) {
 	switch url, text := os.Getenv("TEST_EXEC_ASKS"), os.Getenv("TEST_EXEC_WRITES"); {
 	case url != "":
-		_, _ = http.Get(url) // which does not respond
+		_, _ = http.Get(url) // the server does not respond
 		os.Exit(1)
 	case text != "":
 		fmt.Print(text)
@@ -73,7 +73,7 @@ func TestExecWrites(t *testing.T) {
 	}
 }
 
-// TestExecHangs checks that a program that hangs does not block a canceled call.
+// TestExecHangs checks that a hanging program does not block a canceled call.
 func TestExecHangs(t *testing.T) {
 	asked, release := make(chan struct{}), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {

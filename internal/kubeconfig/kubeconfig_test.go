@@ -127,7 +127,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// normalizeMessage makes a message the same on all systems.
+// normalizeMessage makes messages equal on all systems.
 func normalizeMessage(s, dir string) string {
 	s = strings.ReplaceAll(s, dir, "DIR")
 	return strings.ReplaceAll(strings.ReplaceAll(s, `\`, "/"), "DIR/none;DIR/b;", "DIR/none:DIR/b:")

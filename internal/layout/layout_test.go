@@ -15,7 +15,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestBounds verifies the exact size limits with files of a layout that are valid except for their size.
+// TestBounds verifies the exact size limits with layouts that are valid except for
+// their size.
 func TestBounds(t *testing.T) {
 	for _, tt := range []struct {
 		file, begin string

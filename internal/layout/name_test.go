@@ -48,7 +48,8 @@ func TestNameKeepsOtherEntries(t *testing.T) {
 	}
 }
 
-// TestCommitCloses verifies that no file of an image with thousands of blobs stays open.
+// TestCommitCloses verifies that the files of an image with thousands of blobs are
+// closed.
 func TestCommitCloses(t *testing.T) {
 	l := must.Get(Open(t.TempDir()))(t)
 	defer l.Close()
@@ -59,7 +60,7 @@ func TestCommitCloses(t *testing.T) {
 	}
 }
 
-// TestReplaceLeavesNothing of what did not get its name.
+// TestReplaceLeavesNothing verifies that no temporary file remains if a rename fails.
 func TestReplaceLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	l := must.Get(Open(dir))(t)

@@ -131,7 +131,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestSweepKeepsOtherFiles verifies that files with other names are kept, and so is anything that is not a file.
+// TestSweepKeepsOtherFiles verifies that files with other names, and everything that is
+// not a regular file, are kept.
 func TestSweepKeepsOtherFiles(t *testing.T) {
 	dir := t.TempDir()
 	open(t, dir)
@@ -154,7 +155,7 @@ func TestSweepKeepsOtherFiles(t *testing.T) {
 	}
 }
 
-// TestSweepDuringWrites verifies that concurrent writers and sweeps do not disturb each other.
+// TestSweepDuringWrites verifies that concurrent writers and sweeps do not interfere.
 func TestSweepDuringWrites(t *testing.T) {
 	dir := t.TempDir()
 	done := make(chan error)

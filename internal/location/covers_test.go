@@ -41,7 +41,7 @@ func TestCovers(t *testing.T) {
 		{"r.example/%61", "r.example/a", true},
 		{"u@r.example?q", "r.example", true},
 		{"*", "localhost", true},
-		{"*", "[::1]", true}, // an image on [::1] matches *, and a class of characters too
+		{"*", "[::1]", true}, // an image on [::1] matches *, and also a character class
 		{"[::1]", "[::1]", true},
 		{"[::1]", "1", true},
 		{"[::1]", "*", false},

@@ -32,7 +32,7 @@ func TestLocationEveryByte(t *testing.T) {
 	}
 }
 
-// words returns all texts of at most n characters of an alphabet.
+// words returns all strings of at most n characters of an alphabet.
 func words(alphabet string, n int) []string {
 	all := []string{""}
 	for begin := 0; n > 0; n-- {
@@ -66,8 +66,8 @@ func naiveMatches(p, at Location) bool {
 	return true
 }
 
-// TestMatchEveryWord compares Match with the naive rule for all short patterns and images over the characters with a
-// special meaning.
+// TestMatchEveryWord compares Match with a naive implementation for all short patterns
+// and images made of special characters.
 func TestMatchEveryWord(t *testing.T) {
 	patterns, images := words("ab.*:1/", 3), words("ab.1/", 4)
 	patterns = append(patterns, "a*b", "*a*b", "a**b", "a*b*a", "*a.b", "a.*b", "a*.b*", "[::1]", "[::1].a", "*.[::a]")

@@ -15,7 +15,7 @@ import (
 func TestKeys(t *testing.T) {
 	for name, tt := range map[string]struct {
 		raw  []string
-		want []string // each as it was given, an arrow, and normalised
+		want []string // as given, an arrow, and normalized
 	}{
 		"none":                   {nil, nil},
 		"as it is":               {[]string{"r.io:5000/team"}, []string{"r.io:5000/team → r.io:5000/team"}},
@@ -60,7 +60,7 @@ func TestKeys(t *testing.T) {
 func TestSelect(t *testing.T) {
 	for name, tt := range map[string]struct {
 		repository string
-		keys       string // separated by spaces, as is want
+		keys       string // separated by spaces, like want
 		want       string
 	}{
 		"none":                 {"r.io/a", "", ""},

@@ -25,7 +25,7 @@ func naiveLocation(s string) (Location, error) {
 	return Location{host, port, u.Path, strings.Count(host, ".") + 1}, nil
 }
 
-// naiveMatch implements the kubelet's rule as simply as possible.
+// naiveMatch implements the kubelet's rule in the simplest way.
 func naiveMatch(pattern, image string) bool {
 	p, err := naiveLocation(pattern)
 	if err != nil {

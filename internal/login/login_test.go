@@ -26,11 +26,11 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// front sees what goes to a registry.
+// front records the requests to a registry.
 type front struct {
 	*httptest.Server
 	inner http.Handler
-	on    func(http.ResponseWriter, *http.Request) bool // reports whether it has answered
+	on    func(http.ResponseWriter, *http.Request) bool // reports whether it has sent a response
 
 	mu   sync.Mutex
 	seen []string // "GET /v2/ agent"
@@ -57,7 +57,8 @@ func (f *front) requests() []string {
 	return slices.Clone(f.seen)
 }
 
-// startRegistry serves team/app for the user "good", and returns how to speak to it.
+// startRegistry serves team/app for the user "good" and returns a client's settings for
+// it.
 func startRegistry(t *testing.T, auth testregistry.Auth, tls bool, on func(http.ResponseWriter, *http.Request) bool) (*front, *Registry) {
 	t.Helper()
 	f := &front{on: on}
@@ -101,8 +102,8 @@ func get(t *testing.T, rt http.RoundTripper, url string) *http.Response {
 	return resp
 }
 
-// TestLogin verifies that one ping over the responding scheme serves all credentials, that no marker is sent, and that
-// the user agent is kept.
+// TestLogin verifies that one ping over the scheme that responds serves all
+// credentials, that no marker is sent, and that the user agent is kept.
 func TestLogin(t *testing.T) {
 	for _, auth := range []testregistry.Auth{testregistry.AuthNone, testregistry.AuthBasic, testregistry.AuthBearer} {
 		for _, tls := range []bool{false, true} {

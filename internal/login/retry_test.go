@@ -112,7 +112,8 @@ func TestRetryOnlyGET(t *testing.T) {
 	}
 }
 
-// TestNoWaitFor429 verifies that 429 is not waited for if waiting is disabled; other failures are retried.
+// TestNoWaitFor429 verifies that a 429 is not retried if waiting is disabled. Other
+// failures are retried.
 func TestNoWaitFor429(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for answer, want := range map[string]int{"429 7": 429, "503 7": 200} {

@@ -44,7 +44,7 @@ func TestRedactSuspectedSecrets(t *testing.T) {
 	}
 }
 
-// TestSecretsForget verifies that a token server cannot fill the memory.
+// TestSecretsForget verifies that a token server cannot fill the memory with tokens.
 func TestSecretsForget(t *testing.T) {
 	x := &Secrets{}
 	for i := range 100 {

@@ -51,7 +51,8 @@ func TestFailedRequestIsReleased(t *testing.T) {
 	}
 }
 
-// TestContentAgain verifies that repeated content is neither truncated nor parsed as the response to a login.
+// TestContentAgain verifies that content requested twice is neither truncated nor
+// parsed as the response to a login.
 func TestContentAgain(t *testing.T) {
 	var sent []http.Header
 	w := &wireTransport{idle: time.Minute, secrets: &Secrets{}, inner: roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -61,7 +62,7 @@ func TestContentAgain(t *testing.T) {
 	req := must.Get(http.NewRequestWithContext(t.Context(), "GET", "https://example.com", nil))(t)
 	req.Header.Set("User-Agent", "tool")
 	req = markContentRequest(req)
-	req.Header.Set("User-Agent", userAgent) // as go-containerregistry signs it
+	req.Header.Set("User-Agent", userAgent) // as go-containerregistry sets it
 	for range 2 {
 		resp := must.Get(w.RoundTrip(req))(t)
 		if got, err := io.ReadAll(resp.Body); err != nil || len(got) != maxLoginBodySize+1 {
@@ -75,12 +76,13 @@ func TestContentAgain(t *testing.T) {
 	}
 }
 
-// TestMinimumRate verifies that a response below the minimum rate is aborted, and that a slow line is not.
+// TestMinimumRate verifies that a response below the minimum rate is aborted, and that
+// a slow connection is not.
 func TestMinimumRate(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		body dribble
-		read time.Duration // the reader's own time between two reads
+		read time.Duration // delay of the reader between two reads
 		want error
 		took time.Duration
 	}{
@@ -95,7 +97,7 @@ func TestMinimumRate(t *testing.T) {
 	} {
 		for _, content := range []bool{false, true} {
 			if !content && tt.body.chunk > 1 {
-				continue // it is read by other buffers
+				continue // read through other buffers
 			}
 			t.Run(fmt.Sprintf("%s, content %t", tt.name, content), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -113,11 +115,11 @@ func TestMinimumRate(t *testing.T) {
 					}
 					defer resp.Body.Close()
 					if !content {
-						resp.Body.(*filteredBody).ReadCloser.(*responseBody).left = -1 // of a login no more is read than its bound
+						resp.Body.(*filteredBody).ReadCloser.(*responseBody).left = -1 // a login's response is not read beyond its limit
 					}
 					began := time.Now()
 					if !content && tt.read > 0 {
-						return // it is read at one go
+						return // read at once
 					}
 					for err = nil; err == nil; time.Sleep(tt.read) {
 						_, err = resp.Body.Read(make([]byte, 64<<10))
@@ -153,7 +155,7 @@ func TestMinimumRateOfEachPeriod(t *testing.T) {
 		defer resp.Body.Close()
 		began := time.Now()
 		_, err = io.CopyBuffer(struct{ io.Writer }{io.Discard}, resp.Body, make([]byte, 1<<20))
-		// The period in which it turns slow is let pass.
+		// The period in which it becomes slow is allowed.
 		if took := time.Since(began); !errors.Is(err, errTooSlow) || took > 4*time.Minute {
 			t.Errorf("got %v after %s", err, took)
 		}

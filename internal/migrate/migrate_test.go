@@ -25,7 +25,7 @@ const (
 	stack     = `{"cloud": "AzureStackCloud", "resourceManagerEndpoint": "http://management.example", "useManagedIdentityExtension": true}`
 )
 
-// TestPlan verifies which changes the files found on nodes need.
+// TestPlan verifies the changes that are planned for files found on nodes.
 func TestPlan(t *testing.T) {
 	for name, tt := range map[string]struct {
 		provider string
@@ -33,7 +33,7 @@ func TestPlan(t *testing.T) {
 		args     string
 		more     string // fields of the provider
 		file     string // azure.json
-		exposed  bool   // others may read it
+		exposed  bool   // other users can read it
 		want     []string
 		remark   string
 	}{

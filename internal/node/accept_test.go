@@ -31,7 +31,7 @@ providers:
   tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true}
 `
 
-// accepted returns the kubelet that decided about of133, and its error.
+// accepted returns the kubelet that of133 was validated for, and the error.
 func accepted(t *testing.T, n Node, o *Origin) string {
 	t.Helper()
 	o.Config = filepath.Join(t.TempDir(), "config.yaml")
@@ -174,7 +174,7 @@ func TestVersionRoot(t *testing.T) {
 	}
 }
 
-// copyTestBinary copies the test binary.
+// copyTestBinary returns a copy of the test binary.
 func copyTestBinary(t *testing.T, dir, name string) string {
 	t.Helper()
 	self, err := os.Executable()

@@ -87,7 +87,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// inRoot replaces ROOT by a root directory.
+// inRoot replaces ROOT with a root directory.
 func inRoot(root string, o Origin) Origin {
 	put := func(s string) string { return strings.ReplaceAll(s, "ROOT", root) }
 	o.Config, o.BinDir, o.From = put(o.Config), put(o.BinDir), put(o.From)

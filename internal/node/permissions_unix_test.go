@@ -22,8 +22,8 @@ import (
 func TestCheckTrustLinks(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		make []string // "DIR/ MODE", "FILE MODE", "LINK -> TARGET"; a mode may end in " of somebody"
-		want string   // the path that is refused, and why
+		make []string // "DIR/ MODE", "FILE MODE", "LINK -> TARGET"; a mode may end in " of somebody", another user
+		want string   // the path that is rejected, and the reason
 	}{
 		{name: "plain", make: []string{"c.yaml 644"}},
 		{name: "relative", make: []string{"a/ 755", "a/b/ 755", "real/ 755", "real/c.yaml 644", "a/b/l -> ../../real", "c.yaml -> a/b/l/c.yaml"}},
@@ -68,7 +68,7 @@ func TestCheckTrustLinks(t *testing.T) {
 	}
 }
 
-// createFiles creates the files that the lines describe.
+// createFiles creates the listed files.
 func createFiles(t *testing.T, root string, lines []string) error {
 	t.Helper()
 	for _, line := range lines {

@@ -51,7 +51,7 @@ func playKubelet(what string) error {
 		if err := errors.Join(syscall.Chroot(rest), os.Chdir("/")); err != nil {
 			return err
 		}
-	case "mount": // A over B, in this mount namespace only
+	case "mount": // mount A over B, in this mount namespace only
 		over, at, _ := strings.Cut(rest, " ")
 		if err := errors.Join(
 			syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""),
@@ -65,21 +65,21 @@ func playKubelet(what string) error {
 		}
 		fmt.Println(o.From, o.Unread)
 		return nil
-	case "become": // another program, again and again
+	case "become": // replace the process with another program, repeatedly
 		n, _ := strconv.Atoi(rest)
 		if n == 0 {
 			fmt.Println("ready")
 		}
 		time.Sleep(100 * time.Microsecond)
 		next := strconv.Itoa(n + 1)
-		return syscall.Exec("/proc/self/exe", []string{"kubelet", "--kubeconfig=/" + next}, []string{playedKubelet + "=become " + next, "GORACE=atexit_sleep_ms=0"}) // its name is "exe" then
+		return syscall.Exec("/proc/self/exe", []string{"kubelet", "--kubeconfig=/" + next}, []string{playedKubelet + "=become " + next, "GORACE=atexit_sleep_ms=0"}) // then its name is "exe"
 	}
 	fmt.Println("ready")
 	_, err := io.Copy(io.Discard, os.Stdin) // until the test ends
 	return err
 }
 
-// startKubelet starts a process with the name kubelet.
+// startKubelet starts a process named kubelet.
 func startKubelet(t *testing.T, what string, attr *syscall.SysProcAttr, args ...string) *exec.Cmd {
 	t.Helper()
 	self := must.Get(os.Executable())(t)
@@ -120,7 +120,7 @@ func sharedDir(t *testing.T) string {
 	return dir
 }
 
-// nodeWith creates a node with only these processes.
+// nodeWith creates a node with only the given processes.
 func nodeWith(t *testing.T, list ...*exec.Cmd) Node {
 	t.Helper()
 	root := sharedDir(t)
@@ -155,7 +155,7 @@ func TestAsKubelet(t *testing.T) {
 		attr       *syscall.SysProcAttr
 		mode       fs.FileMode // of the program
 		says       string
-		hidden     bool // it is not found by a search
+		hidden     bool // not found by a search
 	}{
 		{name: "root's", attr: asRoot, mode: 0o755},
 		{name: "a stranger's", attr: stranger, mode: 0o755, says: "belongs to user 12345, who controls its flags and environment", hidden: true},
@@ -202,7 +202,8 @@ func TestAsKubelet(t *testing.T) {
 	}
 }
 
-// TestAsKubeletIgnoresContainers verifies that kubelets in containers, such as kind nodes, are not taken for this node's.
+// TestAsKubeletIgnoresContainers verifies that kubelets in containers, such as kind
+// nodes, are not mistaken for this node's kubelet.
 func TestAsKubeletIgnoresContainers(t *testing.T) {
 	needRoot(t)
 	kind := startKubelet(t, "chroot "+sharedDir(t), nil)

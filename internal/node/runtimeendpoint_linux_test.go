@@ -73,7 +73,8 @@ func TestKubeletDropIns(t *testing.T) {
 	}
 }
 
-// TestConfigDirLink verifies that a symlink as --config-dir is followed only if a slash follows it, as in the kubelet.
+// TestConfigDirLink verifies that a symlink as --config-dir is followed only if it ends
+// in a slash, as in the kubelet.
 func TestConfigDirLink(t *testing.T) {
 	root := newRoot(t, map[string]string{"d/1.conf": "imageServiceEndpoint: unix:///s"})
 	must.Do(t, os.Symlink("d", filepath.Join(root, "link")))

@@ -43,7 +43,8 @@ func twoProviders() DesiredConfig {
 	}
 }
 
-// TestInstructions compares the instructions for each kind with a refusal.
+// TestInstructions compares the instructions that a refusal contains for each kind of
+// node.
 func TestInstructions(t *testing.T) {
 	seen := map[Kind]bool{}
 	for file, archive := range trees(t) {
@@ -116,7 +117,7 @@ func FuzzCommandWith(f *testing.F) {
 	f.Add("$$", false)
 	f.Fuzz(func(t *testing.T, arg string, literal bool) {
 		if strings.ContainsRune(arg, 0) {
-			return // no argument has it
+			return // no argument contains it
 		}
 		text := map[bool]string{true: ":/k", false: "/k"}[literal]
 		got := wordTexts(commandWords(&systemdUnit{name: "k.service"}, unitSetting{value: Command{Text: text}.With(arg)}, nil))
@@ -331,7 +332,7 @@ func TestVersionLeftRunning(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	must.Do(t, syscall.Mkfifo(fifo, 0o600))
 	held := must.Get(os.OpenFile(fifo, os.O_RDWR, 0))(t)
-	defer held.Close() // which ends the child process
+	defer held.Close() // ends the child process
 	for code, want := range map[string]Version{
 		"0": {Kubelet: "1.33.4", Text: "v1.33.4"},
 		"3": {Why: "/usr/bin/kubelet --version: exit status 3"},

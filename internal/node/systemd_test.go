@@ -23,7 +23,7 @@ import (
 	"github.com/regcred/regcred/internal/testenv"
 )
 
-// judged contains the settings of a unit as systemd reads them.
+// judged holds the settings of a unit as systemd reads them.
 type judged struct {
 	Files       []string
 	Command     []string // before variables
@@ -41,7 +41,7 @@ func TestSystemdAgrees(t *testing.T) {
 			r := Node{Root: root}.NewReader()
 			found := r.kubeletService(r.newReader(t.Context()))
 			if found.unit == nil || found.unit.masked || len(found.unit.execs) != 1 || strings.Contains(found.unit.startCommand().value, " ; ") || name == "bad-open-quote" || name == "bad-unit-fifo" {
-				return // systemd does not run a single command, or hangs
+				return // systemd runs no command for it, or hangs
 			}
 			count++
 			want := askSystemd(t, program, root, found.unit.name)
@@ -55,7 +55,8 @@ func TestSystemdAgrees(t *testing.T) {
 	}
 }
 
-// TestSystemdReadsQuotedWords verifies that systemd reads the words of a drop-in as they were quoted.
+// TestSystemdReadsQuotedWords verifies that systemd reads the quoted words of a drop-in
+// unchanged.
 func TestSystemdReadsQuotedWords(t *testing.T) {
 	args := []string{"--x=/a b", `--y=%n $HOME ${A} "q" 'p' \n`, "", ";", "--z=ä", "$A", "--plain=/x"}
 	archive := must.Get(txtar.ParseFile("testdata/nodes/kubeadm-deb.txtar"))(t)
@@ -113,7 +114,7 @@ func ourJudgement(t *testing.T, root string, found kubeletService) judged {
 	return j
 }
 
-// askSystemd returns a unit as systemd reads it. systemd refuses this as root.
+// askSystemd returns a unit as systemd reads it. systemd refuses to do that as root.
 func askSystemd(t *testing.T, program, root, unit string) judged {
 	t.Helper()
 	var dirs []string

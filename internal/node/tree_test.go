@@ -26,10 +26,10 @@ var update = flag.Bool("update", false, "write what is found as what is wanted")
 // golden is the file with the expected Setup of a tree.
 const golden = "setup.json"
 
-// createNode creates a node from an archive. A file's name is its path on the node, after an
-// optional type: "link" with the target as content, "fifo", "dir", "exec" for a program,
-// "crlf" for these line ends, "closed" for mode 0, or "large" for a megabyte before the
-// content.
+// createNode creates a node from an archive. A file's name is its path on the node,
+// after an optional type: "link" (the content is the target), "fifo", "dir", "exec" for
+// a program, "crlf" for CRLF line ends, "closed" for mode 0, or "large" for a megabyte
+// before the content.
 func createNode(t *testing.T, archive *txtar.Archive) (root string) {
 	t.Helper()
 	root = newRoot(t, nil)

@@ -28,7 +28,7 @@ const (
 	others = "--image-credential-provider-config=/other --image-credential-provider-bin-dir=/other"
 )
 
-// TestUnits compares the kubelet's flags with those that systemd would pass.
+// TestUnits compares the kubelet's flags with the flags that systemd would pass.
 func TestUnits(t *testing.T) {
 	service := func(lines ...string) string { return "[Service]\n" + strings.Join(lines, "\n") + "\n" }
 	for _, tt := range []struct {
@@ -91,7 +91,7 @@ func TestUnits(t *testing.T) {
 			if loc != nil {
 				got = strings.ReplaceAll(loc.config+" "+loc.binDir, root, "")
 				for name := range tt.files {
-					// Users who can change any of these files can change the flags.
+					// Users who can change one of these files can change the flags.
 					if strings.Contains(loc.name, name) && !slices.Contains(loc.via, filepath.Join(root, name)) {
 						t.Errorf("%s is not among %v", name, loc.via)
 					}

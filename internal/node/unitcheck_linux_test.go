@@ -78,7 +78,7 @@ func TestCheckUnitsWord(t *testing.T) {
 	}
 }
 
-// TestGateSet verifies that all settings of a feature gate are found, and only these.
+// TestGateSet verifies that all settings of a feature gate are found, and no others.
 func TestGateSet(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "lib/systemd/system/kubelet.service"), "[Service]\nExecStart=/usr/bin/kubelet --feature-gates=A=true,Gate=true --config=/c.yaml \\\n  --config-dir=/d\n")
@@ -93,8 +93,8 @@ func TestGateSet(t *testing.T) {
 	}
 }
 
-// TestRancherFeatureGates verifies that kubelet-arg in a later file replaces earlier ones, and gates are searched for in the
-// settings of the kubelet.
+// TestRancherFeatureGates verifies that kubelet-arg in a later file replaces earlier
+// ones, and that gates are found in the kubelet's settings only.
 func TestRancherFeatureGates(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "etc/systemd/system/k3s.service"), "[Service]\nExecStart=/usr/local/bin/k3s server\n")
@@ -116,7 +116,7 @@ func TestRancherFeatureGates(t *testing.T) {
 	}
 }
 
-// TestRancherArgs verifies that arguments and paths are merged as k3s does.
+// TestRancherArgs verifies that arguments and paths are merged as in k3s.
 func TestRancherArgs(t *testing.T) {
 	for name, tt := range map[string]struct {
 		first, second string

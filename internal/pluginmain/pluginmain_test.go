@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestArguments verifies that New is called, or that an unused argument is rejected.
+// TestArguments verifies that New is called, and that an unused argument is rejected.
 func TestArguments(t *testing.T) {
 	const reached = "prog: reached\n"
 	for name, tt := range map[string]struct {
@@ -44,8 +44,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestErrorsAreHarmless verifies that an error is one line without terminal control sequences and without arguments that
-// may be secrets.
+// TestErrorsAreHarmless verifies that an error is one line, without terminal control
+// sequences and without arguments, which may be secrets.
 func TestErrorsAreHarmless(t *testing.T) {
 	for name, args := range map[string][]string{
 		"argument":         {canary.ArgSecret},
@@ -71,8 +71,8 @@ func TestErrorsAreHarmless(t *testing.T) {
 	}
 }
 
-// TestOutOfTree verifies that get-credentials enables the out-of-tree protocol if it is the first positional argument,
-// and changes nothing else.
+// TestOutOfTree verifies that get-credentials selects the out-of-tree protocol if it is
+// the first positional argument, and changes nothing else.
 func TestOutOfTree(t *testing.T) {
 	const (
 		alone  = `{"image":"registry.example/a"}`
@@ -120,7 +120,7 @@ func TestLogger(t *testing.T) {
 	for name, tt := range map[string]struct {
 		verbosity int
 		log       func(*slog.Logger)
-		want      string // a part of the output; "" for none
+		want      string // part of the output; "" for none
 	}{
 		"warning": {0, func(l *slog.Logger) { l.Warn("no answer", "host", "a.example", "n", 2) },
 			"plug: no answer: host=\"a.example\", n=\"2\"\n"},

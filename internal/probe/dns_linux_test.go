@@ -20,13 +20,13 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// ownNetwork reports whether this process has a network and mounts of its own.
-// If not, it runs the test in one that has.
+// ownNetwork reports whether this process has its own network and mount namespaces. If
+// not, it runs the test in a process that has them.
 func ownNetwork(t *testing.T) bool {
 	t.Helper()
 	const inside = "REGCRED_TEST_OWN_NETWORK"
 	if os.Getenv(inside) != "" {
-		// The new network has lo alone, which is down.
+		// The new network has only lo, which is down.
 		if out, err := exec.Command("ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
 			t.Fatalf("ip: %v: %s", err, out)
 		}
@@ -59,7 +59,7 @@ func replaceFile(t *testing.T, at, text string) {
 	t.Cleanup(func() { syscall.Unmount(at, syscall.MNT_DETACH) })
 }
 
-// serveNames answers at 127.0.0.53.
+// serveNames starts a name server at 127.0.0.53.
 func serveNames(t *testing.T) {
 	t.Helper()
 	conn := must.Get(net.ListenPacket("udp", "127.0.0.53:53"))(t)
@@ -120,7 +120,7 @@ func TestNoRouteToNameserver(t *testing.T) {
 	}
 }
 
-// TestDNS verifies the reported result of name resolution.
+// TestDNS verifies the results of name resolution.
 func TestDNS(t *testing.T) {
 	if !ownNetwork(t) {
 		return
@@ -136,7 +136,8 @@ func TestDNS(t *testing.T) {
 	serveNames(t)
 	replaceFile(t, "/etc/resolv.conf", "search corp.example\nnameserver 127.0.0.53\noptions ndots:5\n")
 
-	// Plain HTTP is only sent to loopback whatever a name resolves to; the test is about the earlier steps.
+	// Plain HTTP is only used for loopback, whatever a name resolves to. The test is
+	// about the earlier steps.
 	r := send("registry.example")
 	if got := show(r); !strings.Contains(got, "ok dns: registry.example is 127.0.0.1 (nameserver 127.0.0.53 of /etc/resolv.conf)") || !strings.Contains(got, "ok tcp") {
 		t.Errorf("got:\n%s", got)
@@ -158,7 +159,7 @@ func TestDNS(t *testing.T) {
 	// One address without a route, and one that does not respond.
 	check(t, send("10.255.255.1"), probe.StepTCP, "10.255.255.1 cannot be reached: there is no route")
 
-	// A proxy that is set here, and not for the runtime.
+	// A proxy that is set in this process, but not for the runtime.
 	p := newProber("")
 	p.Runtime.Own = []string{"HTTP_PROXY=http://127.0.0.1:1"}
 	check(t, p.Query(t.Context(), newHop("http", "10.255.255.1"), nil), probe.StepTCP, "HTTP_PROXY is set in this shell but not for containerd")

@@ -41,7 +41,7 @@ import (
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
-	by   []*x509.Certificate // intermediates up to the root, its own first
+	by   []*x509.Certificate // intermediates up to the root, its own certificate first
 }
 
 func newAuthority(t *testing.T, name string, parent *authority) *authority {
@@ -187,7 +187,7 @@ func TestHealthy(t *testing.T) {
 			reg := newRegistry(t, auth)
 			addr := serve(t, reg, &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
 			if auth == testregistry.AuthBearer {
-				return // its token server is not behind TLS: see TestPlainRealm
+				return // its token server does not use TLS: see TestPlainRealm
 			}
 			r := newProber(ca.file(t)).Query(t.Context(), newHop("https", addr), good())
 			check(t, r, "", "v1 exists, sha256:")
@@ -277,8 +277,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestConfiguredCA verifies that the runtime configuration's CA file is used, and that a hop without verification is a
-// warning.
+// TestConfiguredCA verifies that the CA file of the runtime's configuration is used,
+// and that a hop without verification is a warning.
 func TestConfiguredCA(t *testing.T) {
 	ca := newAuthority(t, "Our CA", nil)
 	addr := serve(t, newRegistry(t, testregistry.AuthBasic), &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
@@ -319,7 +319,7 @@ func TestConnection(t *testing.T) {
 	}
 }
 
-// TestRefused verifies the report of each error that a registry returns.
+// TestRefused verifies the report of each error response of a registry.
 func TestRefused(t *testing.T) {
 	for name, auth := range map[string]testregistry.Auth{"basic": testregistry.AuthBasic, "bearer": testregistry.AuthBearer} {
 		t.Run(name, func(t *testing.T) {
@@ -447,7 +447,8 @@ func TestPlainRealm(t *testing.T) {
 	}
 }
 
-// TestTokenServer verifies that an unreachable token server is named together with the step that failed.
+// TestTokenServer verifies that the report names an unreachable token server and the
+// step that failed.
 func TestTokenServer(t *testing.T) {
 	closed := testenv.FreeAddr(t)
 	addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -54,7 +54,7 @@ func TestProxy(t *testing.T) {
 		}
 	}
 
-	// Its certificate is of the proxy's authority.
+	// The proxy's CA signs its certificate.
 	check(t, newProxiedProber(t, newAuthority(t, "Our CA", nil).file(t), proxy), probe.StepTLS, "CN=testcloud", "the proxy intercepts TLS")
 
 	p := newProber(fakeNet.CAFile())

@@ -56,8 +56,8 @@ func gives(name string) http.HandlerFunc {
 	}
 }
 
-// TestTokenMethods verifies that the token server is called as by the runtime, and that it passes if that returns a
-// token.
+// TestTokenMethods verifies that the token server is called with the runtime's methods,
+// and that the step passes if one of them returns a token.
 func TestTokenMethods(t *testing.T) {
 	const post, get = http.MethodPost, http.MethodGet
 	away := func(w http.ResponseWriter, r *http.Request) {
@@ -128,7 +128,7 @@ func TestNoToken(t *testing.T) {
 	}
 }
 
-// TestNoManifest verifies that a response with status 200 needs a manifest.
+// TestNoManifest verifies that a response with status 200 must contain a manifest.
 func TestNoManifest(t *testing.T) {
 	const image, index = "application/vnd.oci.image.manifest.v1+json", "application/vnd.oci.image.index.v1+json"
 	for name, tt := range map[string]struct {
@@ -136,7 +136,7 @@ func TestNoManifest(t *testing.T) {
 		get                int
 		step, says         string
 	}{
-		"by HEAD alone":  {image, "sha256:1", "", 500, "", "v1 exists, sha256:1"}, // GET would count as a pull
+		"by HEAD alone":  {image, "sha256:1", "", 500, "", "v1 exists, sha256:1"}, // a GET would count as a pull
 		"no digest":      {image, "", `{"schemaVersion":2}`, 200, "", "v1 exists"},
 		"no digest, 500": {image, "", "", 500, probe.StepManifest, "HEAD returned HTTP 200, but GET returned HTTP 500"},
 		"no kind":        {"text/plain", "sha256:1", "ok", 200, probe.StepManifest, "the response is not a manifest"},

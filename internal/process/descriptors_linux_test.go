@@ -52,7 +52,7 @@ func TestEscapedChildKeepsNoDescriptors(t *testing.T) {
 	deadline := make(chan time.Time, 1)
 	done := goRun(t.Context(), testCommand(t, "fork-escape", f.env...), deadline)
 	pids := f.pids(t, 2)
-	held := openDescriptors(t) - before // by the run, and to watch the two processes
+	held := openDescriptors(t) - before // by the run, and for watching the two processes
 	deadline <- time.Time{}
 	x, err := f.wait(t, done)
 	checkRun(t, x, err, ReasonTimedOut)

@@ -22,7 +22,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// patience bounds the wait for something that has to come.
+// patience limits the wait for an event that must occur.
 const patience = time.Minute
 
 // fifos holds the two named pipes between a test and the processes it started.
@@ -86,7 +86,7 @@ func (f *fifos) pids(t *testing.T, n int) map[string]int {
 	return pids
 }
 
-// allGone fails the test if a process that holds the report FIFO lives on.
+// allGone fails the test if a process that holds the report FIFO is still alive.
 func (f *fifos) allGone(t *testing.T) {
 	t.Helper()
 	if line, ok := f.next(t); ok {
@@ -140,7 +140,7 @@ func checkRun(t *testing.T, x *Result, err error, want FailureReason) {
 // gone reports whether no process has the ID.
 func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
-// goRun runs c in the background, with a deadline that the test decides.
+// goRun runs c in the background with the test's deadline.
 func goRun(ctx context.Context, c Command, deadline <-chan time.Time) <-chan ran {
 	done := make(chan ran, 1)
 	go func() {
@@ -198,7 +198,7 @@ func TestForkedChildFinishesAnswer(t *testing.T) {
 	select {
 	case <-done:
 		t.Fatal("Run returns with half a response")
-	case <-time.After(3 * closeTimeout): // longer than a whole answer is waited for
+	case <-time.After(3 * closeTimeout): // longer than the wait for a complete response
 	}
 	f.goOn(t)
 	x, err := f.wait(t, done)
@@ -216,9 +216,9 @@ func TestDeadlineKillsGroup(t *testing.T) {
 		processes int
 		exitCode  int
 	}{
-		{"hang", 1, -1},      // has answered, and ignores SIGTERM
-		{"fork-hang", 2, -1}, // and so does its child
-		{"fork-half", 1, 0},  // is gone; its child holds half an answer
+		{"hang", 1, -1},      // has responded, and ignores SIGTERM
+		{"fork-hang", 2, -1}, // like its child
+		{"fork-half", 1, 0},  // exited; its child holds half a response
 	} {
 		for _, stage := range []FailureReason{ReasonTimedOut, ReasonCanceled} {
 			t.Run(tt.mode+" "+fmt.Sprint(stage), func(t *testing.T) {
@@ -356,7 +356,7 @@ func TestTooMuchOutputKills(t *testing.T) {
 }
 
 func TestStdinIsClosed(t *testing.T) {
-	// The child holds standard input and does not read it.
+	// The child holds standard input but does not read it.
 	f := newFIFOs(t)
 	c := testCommand(t, "fork", append(f.env, testStdout+"="+output)...)
 	l := runLimits{ctx: t.Context()}
@@ -370,7 +370,7 @@ func TestStdinIsClosed(t *testing.T) {
 	p.takeOutput()
 	f.pids(t, 1)
 	f.goOn(t)
-	f.next(t) // it has written everything
+	f.next(t) // it has written all output
 	f.allGone(t)
 }
 
@@ -460,7 +460,7 @@ func TestChildHoldsStdout(t *testing.T) {
 			}
 			f.pids(t, 1)
 			f.goOn(t)
-			f.next(t) // it has written everything
+			f.next(t) // it has written all output
 			f.allGone(t)
 		})
 	}

@@ -23,13 +23,13 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// The test binary plays every program: TestMain looks at testMode.
+// testMode selects the program that the test binary runs as: see TestMain.
 const (
 	testMode   = "PROGRAM_MODE"
 	testStdout = "PROGRAM_STDOUT"
 	testStderr = "PROGRAM_STDERR"
 	testExit   = "PROGRAM_EXIT"
-	testReport = "PROGRAM_REPORT" // a FIFO to write to, and to hold open while alive
+	testReport = "PROGRAM_REPORT" // a FIFO to write to, and to keep open while running
 	testGo     = "PROGRAM_GO"     // a FIFO to read before continuing
 )
 
@@ -49,7 +49,7 @@ func testCommand(t testing.TB, mode string, env ...string) Command {
 	self := must.Get(os.Executable())(t)
 	return Command{
 		Path: self,
-		// The race detector otherwise takes a second to end.
+		// Otherwise the race detector sleeps for a second at exit.
 		Environ:   slices.Concat(os.Environ(), []string{testMode + "=" + mode, "GORACE=atexit_sleep_ms=0"}, env),
 		Timeout:   time.Minute,
 		MaxOutput: 1 << 20,
@@ -57,12 +57,12 @@ func testCommand(t testing.TB, mode string, env ...string) Command {
 }
 
 var modes = map[string]func() int{
-	"say": func() int { // reads its input, then writes what the environment says
+	"say": func() int { // reads its input, then writes the text in the environment
 		io.Copy(io.Discard, os.Stdin)
 		return say()
 	},
 	"not-read": say,
-	"close-stdout-early": func() int { // answers, closes, and exits later
+	"close-stdout-early": func() int { // responds, closes stdout, and exits later
 		say()
 		os.Stdout.Close()
 		os.Stderr.Close()
@@ -97,7 +97,7 @@ var modes = map[string]func() int{
 	"child": func() int {
 		defer report("child %d", os.Getpid())()
 		awaitGo()
-		// More than a pipe holds: a closed pipe would kill the child here.
+		// More than a pipe's buffer: a closed pipe would kill the child here.
 		if flood(os.Stdout, 1<<20) == 0 && flood(os.Stderr, 1<<20) == 0 {
 			report("wrote everything")
 		}
@@ -118,7 +118,7 @@ var modes = map[string]func() int{
 		}
 		return 0
 	},
-	"count-sigterm": func() int { // stderr: a line for the first SIGTERM, and for a second one that comes soon
+	"count-sigterm": func() int { // stderr: a line for the first SIGTERM, and one for a second that follows soon
 		terms := make(chan os.Signal, 2)
 		signal.Notify(terms, syscall.SIGTERM)
 		defer report("plugin %d", os.Getpid())()
@@ -168,7 +168,7 @@ func flood(w io.Writer, n int) int {
 	return 0
 }
 
-// hangDeaf writes its output, ignores SIGTERM and stays.
+// hangDeaf writes its output, ignores SIGTERM and never exits.
 func hangDeaf() int {
 	signal.Ignore(syscall.SIGTERM)
 	defer report("plugin %d", os.Getpid())()
@@ -201,11 +201,11 @@ func awaitGo() {
 	}
 }
 
-// startChild starts a child that can tell when this process is gone: the
-// other end of its file 3 is then closed.
+// startChild starts a child that detects the end of this process: the other end of its
+// file 3 is then closed.
 func startChild(mode string, attr *syscall.SysProcAttr) {
 	self, _ := os.Executable()
-	var pipe [2]int // no *os.File, which the garbage collector would close
+	var pipe [2]int // not an *os.File, which the garbage collector would close
 	syscall.Pipe(pipe[:])
 	syscall.CloseOnExec(pipe[1])
 	child := exec.Command(self)

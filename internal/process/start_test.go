@@ -28,7 +28,7 @@ func TestStartErrors(t *testing.T) {
 		mode    fs.FileMode
 		message string
 		is      error
-		linux   bool // other kernels' messages are unknown
+		linux   bool // the messages of other kernels are unknown
 	}{
 		"empty file":          {"", 0o755, "the file is empty; install it again", syscall.ENOEXEC, true},
 		"not executable":      {"#!/bin/sh\n", 0o644, "not executable (mode -rw-r--r--); run chmod +x: permission denied", fs.ErrPermission, false},
@@ -92,7 +92,7 @@ func checkStart(t *testing.T, c Command, message string, is error) {
 	}
 }
 
-// elfFile returns an ELF file of this machine, or of another, that asks for a loader.
+// elfFile returns an ELF file, for this machine or another, that needs a loader.
 func elfFile(t *testing.T, loader string, machine elf.Machine) string {
 	t.Helper()
 	if runtime.GOOS != "linux" {

@@ -26,7 +26,7 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// These tests pull into the real containerd.
+// These tests pull into a real containerd.
 
 func dialContainerd(t *testing.T, opts RuntimeOptions, environ ...string) (*Runtime, *testcri.Containerd) {
 	t.Helper()
@@ -126,7 +126,7 @@ func TestContainerdPolicy(t *testing.T) {
 	}
 }
 
-// TestContainerdPauseImage pulls what containerd says that it starts pods in.
+// TestContainerdPauseImage pulls the pause image that containerd reports.
 func TestContainerdPauseImage(t *testing.T) {
 	r, c := dialContainerd(t, RuntimeOptions{})
 	_, want, _ := startRegistry(t, testregistry.AuthBasic)
@@ -139,19 +139,19 @@ func TestContainerdPauseImage(t *testing.T) {
 	}
 	res := must.Get(r.Pull(t.Context(), got, PullIfNotPresent, fixedLookup(good)))(t)
 	again := must.Get(r.Pull(t.Context(), got, PullNever, fixedLookup()))(t)
-	// That of Debian 12 is older than pinning, which came with 1.6.22 and 1.7.2.
+	// Debian 12 has an older version: pinning came with 1.6.22 and 1.7.2.
 	if pins := !strings.HasPrefix(r.Version, "1.6.20"); res.Pinned != pins || again.Pinned != pins {
 		t.Errorf("containerd %s: pinned is %t after the pull, %t later; want %t", r.Version, res.Pinned, again.Pinned, pins)
 	}
-	// The way that containerd 2 needs leads to the same.
+	// The request that containerd 2 needs has the same result.
 	if got, file, err := containerd.PauseImage(t.Context(), c.Socket); err != nil || got != want || file != c.ConfigPath() {
 		t.Errorf("its configuration: got %q in %q, %v; want %q in %q", got, file, err, want, c.ConfigPath())
 	}
 	t.Logf("containerd %s: from %s", r.Version, from)
 }
 
-// TestContainerdPins has containerd ask another host than the image's: the
-// credential must not go there.
+// TestContainerdPins verifies that the credential is not sent to another host that
+// containerd contacts instead of the image's host.
 func TestContainerdPins(t *testing.T) {
 	var refused int
 	r, c := dialContainerd(t, RuntimeOptions{Refused: func(regcred.Credential) { refused++ }})
@@ -172,7 +172,7 @@ func TestContainerdPins(t *testing.T) {
 				if got := loggedIn(mirror); got != "" {
 					t.Errorf("%s: the mirror got the credential of user %q", host, got)
 				}
-				// The same without a server address, as a kubelet pulls.
+				// The same without a server address, as in a kubelet's pull.
 				auth := &runtimeapi.AuthConfig{Username: good.Username, Password: good.Password.Reveal()}
 				_, err = r.images.PullImage(t.Context(), &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: elsewhere}, Auth: auth})
 				if got := loggedIn(mirror); err != nil || got != good.Username {
@@ -202,14 +202,14 @@ func TestContainerdDockerHub(t *testing.T) {
 	reg, _, _ := startWith(t, testregistry.Options{Auth: testregistry.AuthBasic}, testregistry.Image{})
 	must.Get(reg.Push("library/nginx", "latest", testregistry.Image{}))(t)
 	hub := httptest.NewUnstartedServer(reg)
-	hub.Config.ErrorLog = log.New(io.Discard, "", 0) // containerd tries once more, with the certificate checked
+	hub.Config.ErrorLog = log.New(io.Discard, "", 0) // containerd retries with verification of the certificate
 	hub.StartTLS()
 	t.Cleanup(hub.Close)
 	var asked atomic.Pointer[string]
 	proxy := httptest.NewServer(newTunnel(hub.Listener.Addr().String(), &asked))
 	t.Cleanup(proxy.Close)
 	r, c := dialContainerd(t, RuntimeOptions{}, "HTTPS_PROXY="+proxy.URL, "HTTP_PROXY="+proxy.URL, "NO_PROXY=")
-	c.AddMirror("docker.io", "https://registry-1.docker.io") // itself, for its certificate
+	c.AddMirror("docker.io", "https://registry-1.docker.io") // Docker Hub itself, to set its certificate
 
 	if _, err := r.Pull(t.Context(), "nginx", PullIfNotPresent, fixedLookup()); err == nil {
 		t.Error("pulled without a credential")
@@ -252,7 +252,7 @@ func newTunnel(addr string, asked *atomic.Pointer[string]) http.HandlerFunc {
 	}
 }
 
-// TestContainerdRestart ends containerd while it downloads a layer.
+// TestContainerdRestart stops containerd while it downloads a layer.
 func TestContainerdRestart(t *testing.T) {
 	for name, end := range map[string]func(*testcri.Containerd){"stopped": (*testcri.Containerd).Stop, "killed": (*testcri.Containerd).Kill} {
 		t.Run(name, func(t *testing.T) {
@@ -270,7 +270,7 @@ func TestContainerdRestart(t *testing.T) {
 				done <- err
 			}()
 			for slow.Hits() == 0 && t.Context().Err() == nil {
-				time.Sleep(time.Millisecond) // the registry has no signal for it
+				time.Sleep(time.Millisecond) // the registry cannot signal this
 			}
 			end(c)
 			slow.Remove()

@@ -17,7 +17,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// A token server's token, and a signature.
+// bearerToken is a token server's token; the other is a signature.
 const (
 	bearerToken  = canary.TokenSecret + ".bearer/+"
 	refreshToken = canary.TokenSecret + ".refresh"
@@ -47,7 +47,7 @@ func echoForms() map[string]func(w http.ResponseWriter, r *http.Request, secret 
 		"of another scheme":    "ftp://elsewhere.example.com/x?sig=",
 		"of no address":        "//elsewhere.example.com/%zz?sig=",
 		"with a user":          "ftp://user:",
-		"to nobody":            "https://gone.example.com/", // the network has no such host
+		"to nobody":            "https://gone.example.com/", // the network does not have this host
 		"to nobody, signed":    "https://gone.example.com/x?X-Goog-Signature=",
 		"with a fragment":      "ftp://elsewhere.example.com/x#access_token=",
 		"to this machine":      "https://127.0.0.1/x?sig=",
@@ -65,8 +65,8 @@ func echoForms() map[string]func(w http.ResponseWriter, r *http.Request, secret 
 	return list
 }
 
-// TestEchoes has a registry that sends back each secret of a pull, at each step
-// of it.
+// TestEchoes verifies redaction for a registry that repeats each secret of a pull, at
+// each step of the pull.
 func TestEchoes(t *testing.T) {
 	secrets := map[string]string{
 		"password":  canary.PasswordSecret,
@@ -78,7 +78,7 @@ func TestEchoes(t *testing.T) {
 	}
 	steps := []struct {
 		path  string
-		there []string // the secrets that are found after the step
+		there []string // the secrets known after the step
 	}{
 		{"/v2/", []string{"password", "pair"}},
 		{"/token", []string{"password", "pair"}},
@@ -134,8 +134,8 @@ func TestEchoes(t *testing.T) {
 	}
 }
 
-// TestFloodOfSecrets verifies that a registry cannot displace a password from the list of secrets, and so have it shown,
-// by sending many tokens.
+// TestFloodOfSecrets verifies that a registry cannot displace a password from the list
+// of secrets, and so have it printed, by sending many tokens.
 func TestFloodOfSecrets(t *testing.T) {
 	n := newNetwork(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -147,7 +147,7 @@ func TestFloodOfSecrets(t *testing.T) {
 		}
 	})
 	err := mustFail(t, &Puller{Transport: n, Retry: fast}, "example.com/x:v1", []regcred.Credential{good}, t.TempDir())
-	if err.Tries[0].Status != http.StatusForbidden { // of the echo; mustFail looks for the password
+	if err.Tries[0].Status != http.StatusForbidden { // of the echo; mustFail searches for the password
 		t.Errorf("it did not come as far as the echo: %v", err)
 	}
 }

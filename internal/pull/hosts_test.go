@@ -56,7 +56,7 @@ func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
 	return n.tls.RoundTrip(r)
 }
 
-// checkAuth fails if a login went anywhere but to these hosts, over TLS.
+// checkAuth fails the test if a login went to any other host, or without TLS.
 func (n *network) checkAuth(t *testing.T, hosts ...string) {
 	t.Helper()
 	for _, s := range n.seen {
@@ -83,7 +83,7 @@ func TestHosts(t *testing.T) {
 	redirect := func(to string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/v2/" {
-				return // no login needed, it says; credentials are sent all the same
+				return // the registry requires no login; credentials are sent anyway
 			}
 			http.Redirect(w, r, to, http.StatusFound)
 		}
@@ -95,7 +95,7 @@ func TestHosts(t *testing.T) {
 		insecure bool
 		says     string
 		plain    bool     // Insecure would avoid this failure
-		logins   []string // hosts that may get one
+		logins   []string // hosts that may receive one
 	}{
 		{"realm without TLS", challenge("http://auth.example.com/token"), "example.com", false, `realm scheme "http" not allowed`, false, nil},
 		{"realm without TLS, insecure", challenge("http://auth.example.com/token"), "example.com", true, `realm scheme "http" not allowed`, false, nil},
@@ -142,12 +142,13 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestNoPlainHTTP has registries that do not answer over TLS.
+// TestNoPlainHTTP verifies that plain HTTP is not used for registries that do not
+// respond over TLS.
 func TestNoPlainHTTP(t *testing.T) {
 	for _, tt := range []struct {
 		host     string
 		insecure bool
-		want     bool // plain HTTP is tried
+		want     bool // whether plain HTTP is tried
 	}{
 		{"registry.example", false, false},
 		{"registry.example", true, true},
@@ -202,8 +203,8 @@ func TestTokenServerElsewhere(t *testing.T) {
 	}
 }
 
-// TestBlobsOnOtherServer has a registry that keeps its blobs on another server
-// with another login, which the credential must not reach.
+// TestBlobsOnOtherServer verifies that the credential is not sent to another server
+// that stores the registry's blobs and has its own login.
 func TestBlobsOnOtherServer(t *testing.T) {
 	for _, auth := range []testregistry.Auth{testregistry.AuthBasic, testregistry.AuthBearer} {
 		store, _, _ := startRegistry(t, testregistry.AuthNone)
@@ -222,7 +223,8 @@ func TestBlobsOnOtherServer(t *testing.T) {
 	}
 }
 
-// TestEchoingServer has a registry that sends back what it was sent, and more.
+// TestEchoingServer verifies redaction for a registry that repeats the request and
+// more.
 func TestEchoingServer(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -262,9 +264,9 @@ func TestEchoingServer(t *testing.T) {
 		for _, path := range []string{"manifest", "ping"} {
 			t.Run(tt.name+", "+path, func(t *testing.T) {
 				cred := good
-				cred.Password = plugin.NewSecret(cred.Password.Reveal() + " %&\"é") // survives no encoding unchanged
+				cred.Password = plugin.NewSecret(cred.Password.Reveal() + " %&\"é") // every encoding changes this text
 				n := newNetwork(t, func(w http.ResponseWriter, r *http.Request) {
-					if r.Host == "auth.example.com" { // a token server that answers without token
+					if r.Host == "auth.example.com" { // a token server that responds without a token
 						fmt.Fprintf(w, `{"password":%q,"id_token":%q}`, cred.Password.Reveal(), canary.TokenSecret)
 						return
 					}
@@ -286,9 +288,9 @@ func TestEchoingServer(t *testing.T) {
 	}
 }
 
-// TestEndlessAnswers has a registry that never stops talking.
+// TestEndlessAnswers verifies that a registry whose responses never end is abandoned.
 func TestEndlessAnswers(t *testing.T) {
-	const enough = 64 << 20 // bytes; far more than buffers hold
+	const enough = 64 << 20 // bytes; far more than all buffers
 	for _, tt := range []struct {
 		name, path string
 		status     int

@@ -22,9 +22,8 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// killedPull makes a process of the test binary that pulls an image, and is
-// killed on the way: "IMAGE DIR EVENT DELAY", at an event of its progress, after
-// that many microseconds.
+// killedPull makes the test binary pull an image and get killed: "IMAGE DIR EVENT
+// DELAY" kills it at an event of its progress, after DELAY microseconds.
 const killedPull = "REGCRED_TEST_KILLED_PULL"
 
 func TestMain(m *testing.M) {
@@ -61,17 +60,18 @@ func pullAndDie(args []string) error {
 	return err
 }
 
-// TestKilled kills a pull at each event of its progress and at many moments after the last. Each time a valid layout
-// with the earlier image remains, and the next pull succeeds and removes temporary files.
+// TestKilled kills a pull at each event of its progress and at many moments after the
+// last event. Each time a valid layout with the earlier image remains, and the next
+// pull succeeds and removes temporary files.
 func TestKilled(t *testing.T) {
 	reg, image, digest := startWith(t, testregistry.Options{}, testregistry.Image{Seed: 1, Layers: 1})
 	newer := strings.Replace(image, ":v1", ":v2", 1)
 	must.Get(reg.Push("team/app", "v2", testregistry.Image{Seed: 2}))(t)
 	self := must.Get(os.Executable())(t)
-	// run reports what the pull printed, and whether it was killed.
+	// run returns the output of the pull, and whether it was killed.
 	run := func(dir string, event, delay int) (string, bool) {
 		cmd := exec.Command(self)
-		// The race detector otherwise waits for a second at the end of each.
+		// Otherwise the race detector sleeps for a second at exit.
 		cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", fmt.Sprintf("%s=%s %s %d %d", killedPull, newer, dir, event, delay))
 		cmd.Stderr = os.Stderr
 		out, err := cmd.Output()
@@ -107,7 +107,7 @@ func TestKilled(t *testing.T) {
 		if got := names(t, dir)[image]; got != digest {
 			t.Errorf("killed at %v: index.json has %q for the image that was there, want %q", p, got, digest)
 		}
-		mustPull(t, &Puller{}, newer, nil, dir) // reads all that there is, and finds no temporary files
+		mustPull(t, &Puller{}, newer, nil, dir) // reads everything and finds no temporary files
 	}
 	if killed < events {
 		t.Errorf("%d of %d pulls were killed", killed, len(points))

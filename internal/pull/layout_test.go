@@ -185,7 +185,7 @@ func TestReuseOnlyWhatVerifies(t *testing.T) {
 
 func TestResumesAfterFailure(t *testing.T) {
 	reg, image, _ := startWith(t, testregistry.Options{}, testregistry.Image{Layers: 3})
-	// The configuration and two layers arrive, the third layer never.
+	// The configuration and two layers arrive, but the third layer never does.
 	fault := reg.Inject(testregistry.Fault{Kind: testregistry.FaultServerError, Endpoint: testregistry.EndpointBlobs, After: 3, Times: testregistry.Forever})
 	dir := t.TempDir()
 	p := &Puller{Retry: fast, Parallel: 1}
@@ -220,8 +220,8 @@ func TestPermissionsFollowUmask(t *testing.T) {
 	}
 }
 
-// TestConcurrentPulls lets several Pullers, as several processes would, and
-// one Puller several times, write into one layout.
+// TestConcurrentPulls lets several Pullers, and one Puller several times, write into
+// one layout at the same time.
 func TestConcurrentPulls(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no flock: see Puller")

@@ -77,7 +77,7 @@ func TestPlatforms(t *testing.T) {
 	}
 }
 
-// put uploads a manifest as it is.
+// put uploads a manifest unchanged.
 func put(t *testing.T, reg *testregistry.Server, tag, mediaType string, raw []byte) {
 	t.Helper()
 	req := must.Get(http.NewRequestWithContext(t.Context(), "PUT", reg.URL()+"/v2/team/app/manifests/"+tag, bytes.NewReader(raw)))(t)
@@ -187,8 +187,8 @@ func manifestsGot(reg *testregistry.Server) (n int) {
 	return n
 }
 
-// TestManifestListedOften has indexes that list one manifest 5,000 times, directly and
-// through others: it is got once.
+// TestManifestListedOften verifies that a manifest that indexes list 5,000 times,
+// directly and through others, is downloaded once.
 func TestManifestListedOften(t *testing.T) {
 	reg, image, _ := startRegistry(t, testregistry.AuthNone)
 	dir := t.TempDir()
@@ -209,7 +209,7 @@ func TestManifestListedOften(t *testing.T) {
 			t.Errorf("%s: %d manifests were got, with %d layers, want %d with 2", tag, got, len(res.Layers), want)
 		}
 	}
-	// The one that is known counts no less against what an index says of it.
+	// A manifest that is known is also compared with the index's descriptor.
 	liar := strings.Replace(one, `"size":`, `"size":1`, 1)
 	put(t, reg, "liar", ociIndex, []byte(`{"schemaVersion":2,"manifests":[`+one+","+liar+`]}`))
 	err := mustFail(t, &Puller{Platform: allPlatforms}, strings.Replace(image, ":v1", ":liar", 1), nil, t.TempDir())
@@ -218,7 +218,8 @@ func TestManifestListedOften(t *testing.T) {
 	}
 }
 
-// TestManyChildren has an index that lists more manifests than are got.
+// TestManyChildren verifies that the number of manifests downloaded for an index is
+// limited.
 func TestManyChildren(t *testing.T) {
 	reg, image, _ := startRegistry(t, testregistry.AuthNone)
 	absent := "sha256:" + strings.Repeat("ab", 32)
@@ -269,7 +270,7 @@ func TestArtifact(t *testing.T) {
 	res := mustPull(t, &Puller{}, image, nil, dir)
 	raw := tree(t, dir)[filepath.Join("blobs", "sha256", strings.TrimPrefix(res.Digest, "sha256:"))]
 	put(t, reg, "chart", ociImage, []byte(strings.Replace(raw, "application/vnd.oci.image.config.v1+json", "application/vnd.cncf.helm.config.v1+json", 1)))
-	p := &Puller{Platform: "plan9/mips"} // which an artifact is not for, nor for any other
+	p := &Puller{Platform: "plan9/mips"} // an artifact has no platform
 	got, err := p.Pull(t.Context(), strings.Replace(image, ":v1", ":chart", 1), nil, t.TempDir())
 	if err != nil || got.Platform != "" || len(got.Layers) != 2 {
 		t.Errorf("got %+v, %v, want 2 layers and no platform", got, err)

@@ -61,7 +61,7 @@ func startWith(t *testing.T, opts testregistry.Options, img testregistry.Image) 
 	return reg, reg.Addr() + "/team/app:v1", digest
 }
 
-// mustPull pulls and checks what is in the layout.
+// mustPull pulls and checks the layout.
 func mustPull(t *testing.T, p *Puller, image string, creds []regcred.Credential, dir string) *Result {
 	t.Helper()
 	res, err := p.Pull(t.Context(), image, creds, dir)
@@ -254,7 +254,8 @@ func TestAllRefused(t *testing.T) {
 	}
 }
 
-// TestPasswordIsAWord verifies that fixed text in messages is not redacted, because the gap would reveal the password.
+// TestPasswordIsAWord verifies that fixed words in messages are not redacted, because
+// the gap would reveal the password.
 func TestPasswordIsAWord(t *testing.T) {
 	_, image, _ := startWith(t, testregistry.Options{Auth: testregistry.AuthBasic}, testregistry.Image{})
 	err := mustFail(t, &Puller{}, image, []regcred.Credential{{Provider: "p", Username: "ci", Password: plugin.NewSecret("wrong")}}, t.TempDir())
@@ -329,7 +330,7 @@ func TestRegistryFaults(t *testing.T) {
 			refused := 0
 			p := &Puller{Retry: fast, Parallel: 1, Refused: func(regcred.Credential) { refused++ }}
 			if tt.fault.Kind == testregistry.FaultSlow {
-				p.IdleTimeout = time.Second // the data before the stall has to arrive within it, too
+				p.IdleTimeout = time.Second // the data before the stall must also arrive within this time
 			}
 			dir := t.TempDir()
 			if tt.status == 0 {
@@ -386,7 +387,7 @@ func TestInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	must.Get(reg.Push("team/app", "v2", testregistry.Image{LayerSize: 1 << 20, Seed: 2}))(t)
-	// Every layer stalls half way; the first byte that arrives ends the pull.
+	// Every layer stalls half way. The first byte that arrives ends the pull.
 	reg.Inject(testregistry.Fault{Kind: testregistry.FaultSlow, Endpoint: testregistry.EndpointBlobs, After: 1, Bytes: 1 << 19, Delay: time.Minute, Times: testregistry.Forever})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// TestRefreshTokens has a token server that hands out refresh tokens, and each
-// download is refused once, with several downloads at a time.
+// TestRefreshTokens verifies concurrent downloads that are each refused once, with a
+// token server that issues refresh tokens.
 func TestRefreshTokens(t *testing.T) {
 	reg, image, _ := startWith(t, testregistry.Options{}, testregistry.Image{Layers: 8})
 	var srv *httptest.Server

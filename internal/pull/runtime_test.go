@@ -85,8 +85,8 @@ func TestRuntimeAnonymousOnlyWithoutCredentials(t *testing.T) {
 	}
 }
 
-// TestRuntimeImageSpec checks the names that go to the runtime: as the kubelet
-// writes them, and the registry to which containerd pins a credential.
+// TestRuntimeImageSpec verifies the image names that the runtime receives, which are
+// spelled as by the kubelet, and the registry to which containerd pins a credential.
 func TestRuntimeImageSpec(t *testing.T) {
 	for _, tt := range []struct{ image, sent, server string }{
 		{"nginx", "nginx:latest", "https://registry-1.docker.io"},
@@ -190,7 +190,7 @@ func TestRuntimeNoUserName(t *testing.T) {
 	}
 }
 
-// TestRuntimeRestart ends the runtime in the middle of a pull.
+// TestRuntimeRestart stops the runtime in the middle of a pull.
 func TestRuntimeRestart(t *testing.T) {
 	began := make(chan bool, 9)
 	var notReady, attempts int
@@ -204,7 +204,7 @@ func TestRuntimeRestart(t *testing.T) {
 		return "sha256:abc", nil
 	}
 	s.OnStatus = func(context.Context, *runtimeapi.ImageSpec) (*runtimeapi.Image, error) {
-		if notReady++; notReady <= 2 { // as containerd just after its start
+		if notReady++; notReady <= 2 { // like containerd just after its start
 			return nil, status.Error(codes.Unknown, "server is not initialized yet")
 		}
 		return nil, nil
@@ -237,13 +237,13 @@ func TestRuntimeGone(t *testing.T) {
 	if !errors.As(err, &failed) || !errors.Is(err, ErrRuntimeGone) || failed.Untried != 1 || !strings.Contains(err.Error(), "was not available again within 100ms") {
 		t.Errorf("got %v, want ErrRuntimeGone and one credential not tried", err)
 	}
-	// The next image is not requested either.
+	// Nor is the next image requested.
 	if _, err := r.Pull(t.Context(), anImage, PullIfNotPresent, fixedLookup()); !errors.Is(err, ErrRuntimeGone) {
 		t.Errorf("got %v, want ErrRuntimeGone", err)
 	}
 }
 
-// TestRuntimeUnavailableTwice has a runtime that says so itself.
+// TestRuntimeUnavailableTwice uses a runtime that reports to be unavailable.
 func TestRuntimeUnavailableTwice(t *testing.T) {
 	s := &testcri.Server{OnPull: func(context.Context, *runtimeapi.PullImageRequest) (string, error) {
 		return "", status.Error(codes.Unavailable, "try later")
@@ -261,9 +261,9 @@ func TestRuntimeHangs(t *testing.T) {
 		OnPull:   func(ctx context.Context, _ *runtimeapi.PullImageRequest) (string, error) { return "", hang(ctx) },
 	}
 	r := dial(t, s, RuntimeOptions{})
-	r.opts.Timeout = 20 * time.Millisecond // not for the dialing, which may take longer
+	r.opts.Timeout = 20 * time.Millisecond // does not apply to the connection, which may take longer
 	_, err := r.Pull(t.Context(), anImage, PullIfNotPresent, fixedLookup())
-	// Nor is the next image asked for: each would take as long.
+	// Nor is the next image requested, which would take as long.
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrRuntimeGone) || !strings.Contains(err.Error(), "no response within 20ms") {
 		t.Errorf("status: %v, want a deadline, and ErrRuntimeGone", err)
 	}
@@ -291,7 +291,7 @@ func TestRuntimeCanceled(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || len(s.PullRequests()) != 1 {
 		t.Errorf("got %v after %d pulls, want context.Canceled after one", err, len(s.PullRequests()))
 	}
-	<-told // the runtime gives up its work too
+	<-told // the runtime also stops
 }
 
 // TestRuntimeEmptyAnswer verifies that a response that a kubelet treats as a failure is not a success.
@@ -313,7 +313,7 @@ func TestRuntimeEmptyAnswer(t *testing.T) {
 	}
 }
 
-// TestRuntimeLargeMessage goes past gRPC's own limit, and past the kubelet's.
+// TestRuntimeLargeMessage exceeds gRPC's default limit and the kubelet's limit.
 func TestRuntimeLargeMessage(t *testing.T) {
 	size := 5 << 20
 	s := &testcri.Server{OnStatus: func(context.Context, *runtimeapi.ImageSpec) (*runtimeapi.Image, error) {

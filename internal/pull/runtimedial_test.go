@@ -51,7 +51,7 @@ func TestDialRuntimeTooEarly(t *testing.T) {
 }
 
 func TestDialRuntimeFails(t *testing.T) {
-	dir, err := os.MkdirTemp("", "cri") // the path of a socket is short
+	dir, err := os.MkdirTemp("", "cri") // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestDialRuntimeDeaf(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	var held []net.Conn // or the garbage collector would hang up
+	var held []net.Conn // prevents the garbage collector from closing them
 	socket := listen(t, filepath.Join(dir, "deaf.sock"), func(c net.Conn) { held = append(held, c) })
 	_, err = DialRuntime(t.Context(), socket, RuntimeOptions{Timeout: time.Second})
 	if want := "no response within 1s: the server hangs or is not a CRI runtime"; err == nil || !strings.Contains(err.Error(), want) {

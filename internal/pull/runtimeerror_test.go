@@ -20,7 +20,8 @@ import (
 	"github.com/regcred/regcred/internal/testcri"
 )
 
-// TestRuntimeClassifies has texts of containerd 1.6, 1.7 and 2, and of CRI-O.
+// TestRuntimeClassifies verifies the classification of errors of containerd 1.6, 1.7
+// and 2, and of CRI-O.
 func TestRuntimeClassifies(t *testing.T) {
 	for _, tt := range []struct {
 		name, text string
@@ -79,7 +80,7 @@ func TestRuntimeClassifies(t *testing.T) {
 func TestRuntimeErrorHoldsNoSecret(t *testing.T) {
 	long := strings.Repeat("x", 1985)
 	s := &testcri.Server{OnPull: func(_ context.Context, req *runtimeapi.PullImageRequest) (string, error) {
-		// Half of the password would remain if the text was cut first.
+		// If the text was truncated first, half of the password would remain.
 		return "", status.Error(codes.Unknown, "login\nas "+req.Auth.Password+" at https://blobs.example/x?sig="+canary.TokenSecret+" \x1b[2J"+long+req.Auth.Password)
 	}}
 	r := dial(t, s, RuntimeOptions{})

@@ -22,7 +22,7 @@ import (
 // conf is the path of CRI-O's registries.conf.
 const conf = "/etc/containers/registries.conf"
 
-// read writes files below a root, and reads them as CRI-O.
+// read writes files below a root directory and reads them as CRI-O does.
 func read(t *testing.T, files map[string]string) *registriesconf.Config {
 	t.Helper()
 	root := t.TempDir()
@@ -43,8 +43,8 @@ func parse(t *testing.T, image string) route.Image {
 
 const mirrored = "[[registry]]\nlocation = 'quay.io'\n[[registry.mirror]]\nlocation = 'm.example/q'\n"
 
-// TestRoute is about what no other program shows: upstream/mirrors has the rest, on
-// a real one.
+// TestRoute covers cases that no other program can verify. upstream/mirrors verifies
+// the others with a real CRI-O.
 func TestRoute(t *testing.T) {
 	const short = "unqualified-search-registries = ['a.example', 'docker.io']\n[aliases]\nnginx = 'b.example/web/nginx'\n"
 	const auth = `{"auths": {"m.example/q": {"auth": "` + canary.PasswordSecret + `"}}}`

@@ -114,7 +114,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// A credential for an origin of strangers needs a word.
+// TestParseAsksForOrigin verifies that a credential for the origin of another owner
+// needs an explicit option.
 func TestParseAsksForOrigin(t *testing.T) {
 	_, err := registry.ParseMirrors([]string{"docker.io=" + target}, options(""))
 	if err == nil || !strings.Contains(err.Error(), "--mirror-origin=none") {

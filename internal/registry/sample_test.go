@@ -35,8 +35,8 @@ func TestContains(t *testing.T) {
 	}
 }
 
-// sample returns a label of the kind, by a walk through the program of its
-// expression. The seed selects the branches.
+// sample returns a label of the kind, by walking the program of its regular expression.
+// The seed selects the branches.
 func (k *labelKind) sample(seed []byte) string {
 	re, err := syntax.Parse(k.expression(), syntax.Perl)
 	if err != nil {

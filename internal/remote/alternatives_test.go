@@ -33,7 +33,7 @@ func TestAlternatives(t *testing.T) {
 		switch host {
 		case "none":
 			return nil, &net.OpError{Op: "dial", Net: network, Err: os.NewSyscallError("connect", syscall.ENETUNREACH)}
-		case "hole": // a dialer's own timeout
+		case "hole": // the dialer's own timeout
 			ctx, cancel := context.WithTimeout(ctx, dialer.Timeout)
 			defer cancel()
 			<-ctx.Done()
@@ -68,7 +68,7 @@ func TestAlternatives(t *testing.T) {
 			if tt.want != "" {
 				return
 			}
-			// The host that was found is used again, and may redirect only to itself.
+			// The host is used again, and may redirect only to itself.
 			dialed = nil
 			s.Inject(testcloud.Fault{Status: 307, Header: http.Header{"Location": {"/y"}}})
 			if _, err = client.Do(t.Context(), remote.Call{Step: "ask", URL: "http://" + tt.hosts[0] + "/x"}); err != nil {

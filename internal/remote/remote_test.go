@@ -38,8 +38,8 @@ func newFastClient() remote.Client {
 	return remote.Client{UserAgent: "test", Backoff: time.Millisecond}
 }
 
-// callError returns the error of a call, which must be of the documented type and
-// without a secret.
+// callError returns the error of a call, which must have the documented type and
+// contain no secret.
 func callError(t *testing.T, c remote.Client, ctx context.Context, call remote.Call) *remote.Error {
 	t.Helper()
 	answer, err := c.Do(ctx, call)
@@ -207,7 +207,7 @@ func TestNotHTTP(t *testing.T) {
 	})
 }
 
-// rawServer writes the same text to everybody who connects.
+// rawServer writes the same text to every client.
 func rawServer(t *testing.T, text string) (address string) {
 	t.Helper()
 	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -276,7 +276,7 @@ func TestTimeout(t *testing.T) {
 	if !strings.HasSuffix(failed.Error(), "no response within 20ms, 3 times") {
 		t.Error(failed)
 	}
-	// An end of the caller's own ends it all, with the caller's cause.
+	// If the caller's context ends, the call returns its cause.
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, errors.New("that was all"))
 	defer cancel()
 	failed = callError(t, newFastClient(), ctx, remote.Call{Step: "ask", URL: s.URL()})

@@ -63,7 +63,7 @@ func newAuthority(t testing.TB, name string, end time.Time, same *authority) *au
 	return a
 }
 
-// sign signs a certificate by itself or an authority.
+// sign signs a certificate with its own key or an authority's.
 func sign(t testing.TB, template *x509.Certificate, by *authority, key *ecdsa.PrivateKey) (*x509.Certificate, string) {
 	t.Helper()
 	template.SerialNumber = big.NewInt(time.Now().UnixNano())
@@ -83,7 +83,7 @@ type tlsServer struct {
 	closed          chan struct{} // a connection was
 }
 
-// serveTLS starts a server with a certificate of the authority, which ends at
+// serveTLS starts a server whose certificate is signed by the authority and expires at
 // a time.
 func (a *authority) serveTLS(t testing.TB, end time.Time, handler http.HandlerFunc) *tlsServer {
 	t.Helper()
@@ -121,12 +121,12 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "well, %s", body)
 }
 
-// ask calls addresses in a separate process and returns one line for each.
+// ask calls addresses in a separate process and returns a line for each.
 func ask(t testing.TB, environ []string, addresses ...string) []string {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "HTTP_PROXY=", "HTTPS_PROXY=", "REMOTE_TEST_ASK="+strings.Join(addresses, " "))
-	cmd.Env = append(cmd.Env, "GORACE=atexit_sleep_ms=0") // a second at each end, which one test measures
+	cmd.Env = append(cmd.Env, "GORACE=atexit_sleep_ms=0") // avoids a second at each exit, because one test measures time
 	cmd.Env = append(cmd.Env, environ...)
 	out := must.Get(cmd.Output())(t)
 	return strings.Split(strings.TrimSpace(string(out)), "\n")
@@ -164,7 +164,7 @@ func TestCABundleAndDirectory(t *testing.T) {
 	old := a.serveTLS(t, time.Now().Add(-time.Hour), echo)
 	const well = "well, a=b"
 	for name, tt := range map[string]struct {
-		bundle string            // "" the file does not exist
+		bundle string            // "": the file does not exist
 		dir    map[string]string // nil: the directory does not exist
 		pem    string
 		server *tlsServer
@@ -245,7 +245,7 @@ func TestTenThousandFiles(t *testing.T) {
 		write(t, filepath.Join(dir, "certs", fmt.Sprintf("%05d.pem", i)), text)
 	}
 	environ := []string{"SSL_CERT_FILE=" + write(t, filepath.Join(dir, "bundle.pem"), a.pem), "SSL_CERT_DIR=" + filepath.Join(dir, "certs")}
-	// Who reads the directory now does not come to an end.
+	// Reading the directory now would never end.
 	pipe := filepath.Join(dir, "certs", "pipe.pem")
 	if out, err := exec.Command("mkfifo", pipe).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -290,15 +290,16 @@ func TestStoreBehindProxy(t *testing.T) {
 	}
 }
 
-// clientConfig trusts the authority alone.
+// clientConfig trusts only the authority.
 func clientConfig(a *authority) *tls.Config {
 	roots := x509.NewCertPool()
 	roots.AddCert(a.cert)
 	return &tls.Config{RootCAs: roots}
 }
 
-// BenchmarkProcess measures a process that sends one request to a TLS server, with a store like Debian's: 144 CAs, each
-// in the bundle and in the directory. "all" uses a plain http.Transport.
+// BenchmarkProcess measures a process that sends one request to a TLS server, with CAs
+// like Debian's: 144 CAs, each in the bundle and in the directory. "all" uses a plain
+// http.Transport.
 func BenchmarkProcess(b *testing.B) {
 	future := time.Now().Add(24 * time.Hour)
 	dir := b.TempDir()

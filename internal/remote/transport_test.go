@@ -80,7 +80,7 @@ func TestRedirectsEnd(t *testing.T) {
 	}
 }
 
-// slowDialer dials and answers like a server at some distance.
+// slowDialer simulates the connections of a distant server.
 func slowDialer(rtt time.Duration) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if !remote.Sleep(ctx, rtt) {
@@ -91,7 +91,7 @@ func slowDialer(rtt time.Duration) func(context.Context, string, string) (net.Co
 	}
 }
 
-// slowConn waits between what it writes and the next that it reads.
+// slowConn waits between a write and the next read.
 type slowConn struct {
 	net.Conn
 	rtt   time.Duration
@@ -110,7 +110,8 @@ func (c *slowConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// TestHandshakeAhead verifies that one handshake precedes the request that waits for it, without another request.
+// TestHandshakeAhead verifies that one handshake takes place before the request that
+// waits for it, and no other request.
 func TestHandshakeAhead(t *testing.T) {
 	future := time.Now().Add(time.Hour)
 	a := newAuthority(t, "A", future, nil)
@@ -134,7 +135,7 @@ func TestHandshakeAhead(t *testing.T) {
 			}
 			for range 2 {
 				must.Get(client.Do(t.Context(), remote.Call{URL: s.URL}))(t)
-				cancel() // the connection is the request's by now
+				cancel() // the connection now belongs to the request
 			}
 			// A second connection would mean that the first request did not wait for the connection.
 			if conns, requests := s.conns.Load(), s.requests.Load(); conns != 1 || requests != 2 {
@@ -168,7 +169,7 @@ func TestUnusedConnectionsAreClosed(t *testing.T) {
 			case <-time.After(3 * time.Second):
 				t.Error("the connection is still open")
 			}
-			// The next request connects by itself.
+			// The next request opens its own connection.
 			if _, err := (remote.Client{Transport: transport}).Do(t.Context(), remote.Call{URL: s.URL}); err != nil {
 				t.Error(err)
 			}

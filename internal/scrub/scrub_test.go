@@ -48,7 +48,7 @@ func TestText(t *testing.T) {
 }
 
 func TestForms(t *testing.T) {
-	secret := canary.PasswordSecret + "/+<\"\\ é\tü=" // with what is written differently somewhere
+	secret := canary.PasswordSecret + "/+<\"\\ é\tü=" // with characters that some form encodes
 	marshalled := must.Get(json.Marshal(secret))(t)
 	forms := map[string]string{
 		"raw":            secret,
@@ -78,7 +78,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestEveryFormIsNeeded has for each form a secret that no other form finds whole.
+// TestEveryFormIsNeeded uses, for each form, a secret that no other form matches
+// entirely.
 func TestEveryFormIsNeeded(t *testing.T) {
 	const (
 		plain  = canary.PasswordSecret
@@ -112,7 +113,7 @@ func TestEveryFormIsNeeded(t *testing.T) {
 	}
 	for _, user := range []string{"", "u:", "us:", "use:"} {
 		for name, encoding := range map[string]*base64.Encoding{"base64": base64.StdEncoding, "base64 for URLs": base64.URLEncoding} {
-			// What depends on the user name too is left, and the filling.
+			// The parts that depend on the user name remain, and so do the fillers.
 			form := encoding.EncodeToString([]byte(user + signs + "."))
 			got := Redact("a "+form+" z", []string{signs})
 			head, tail, _ := strings.Cut(got, Mask)

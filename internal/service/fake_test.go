@@ -25,7 +25,7 @@ import (
 // unit's properties, restarts and reloads.
 type faulty struct {
 	faults map[string]fault             // by request: "AUTH" or a method's name
-	look   func(n int) map[string]any   // the n-th look at the unit, from 0
+	look   func(n int) map[string]any   // returns the properties at the n-th read of the unit, from 0
 	job    func(*faulty, *dbus.Message) // the result of a restart's job
 
 	mu    sync.Mutex
@@ -37,13 +37,13 @@ type faulty struct {
 // fault replaces the correct reply.
 type fault struct {
 	name, text string // an error's
-	raw        string // bytes, after which the connection ends
+	raw        string // bytes, after which the connection is closed
 	silent     bool   // none at all
 }
 
 const jobID = 42
 
-// start listens, and returns a manager that asks here.
+// start starts the server and returns a manager that uses it.
 func (f *faulty) start(t *testing.T) Systemd {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "bus") // t.TempDir is too long for a socket
@@ -74,7 +74,7 @@ func (f *faulty) start(t *testing.T) Systemd {
 	return Systemd{Private: path, Bus: filepath.Join(dir, "absent")}
 }
 
-// hangUp ends all connections.
+// hangUp closes all connections.
 func (f *faulty) hangUp() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,7 +84,7 @@ func (f *faulty) hangUp() {
 	f.conns = nil
 }
 
-// asked reports whether something was called.
+// asked reports whether a method was called.
 func (f *faulty) asked(member string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -120,7 +120,7 @@ func (f *faulty) serve(conn net.Conn) {
 	}
 }
 
-// strike does what a fault says.
+// strike applies a fault.
 func (f *faulty) strike(conn net.Conn, member string, msg *dbus.Message) {
 	fault := f.faults[member]
 	switch {

@@ -72,7 +72,8 @@ func TestHealthRequest(t *testing.T) {
 	check(t, checkHealth(t.Context(), "http://127.0.0.1:1/healthz"), "connection refused", "")
 }
 
-// TestHealthRequestCanceled verifies that a server that accepts and never responds is abandoned when the context ends.
+// TestHealthRequestCanceled verifies that a server that accepts connections but never
+// responds is abandoned when the context ends.
 func TestHealthRequestCanceled(t *testing.T) {
 	url := serve(t, "127.0.0.1:0", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)

@@ -18,7 +18,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestLogShowsCauseFirst verifies that the last of many lines are shown after the line with the cause.
+// TestLogShowsCauseFirst verifies that the last lines of a long log are shown after the
+// line with the cause.
 func TestLogShowsCauseFirst(t *testing.T) {
 	info := func(n int) string { return fmt.Sprintf("I1123 00:00:00.%06d  1 x.go:1] \"line %d\"", n, n) }
 	var lines []string
@@ -51,13 +52,14 @@ func TestLogShowsCauseFirst(t *testing.T) {
 	if got := selectLines(slices.Concat([]string{other, auth}, slices.Repeat([]string{flag}, 180))); !slices.Equal(got, []string{auth, other}) {
 		t.Errorf("flags of the next process: %q", got)
 	}
-	// The provider's fault was fixed, and then the kubelet exited because of another one.
+	// later is a log in which the provider's fault was fixed, and then the kubelet
+	// exited because of another one.
 	const later = `E1123 00:00:09.000000     300 run.go:72] "command failed" err="failed to run Kubelet: x"`
 	runs := `I1123 00:00:12.000000     400 x.go:1] "runs"`
 	if got := selectLines([]string{auth, other, later, runs}); !slices.Equal(got, []string{later, runs}) {
 		t.Errorf("two that ended: %q", got)
 	}
-	// Of what ended the next one not all lines say which process it was.
+	// Not all lines about the end of the next process contain its ID.
 	begun := `I1123 00:00:08.000000     300 server.go:1] "begun"`
 	for _, tt := range []struct {
 		end  []string
@@ -72,7 +74,7 @@ func TestLogShowsCauseFirst(t *testing.T) {
 			t.Errorf("ended with %q: %q", tt.end, got)
 		}
 	}
-	// Nor is it any other that it may be of, if none says whose it is.
+	// If no line contains the ID, no other process is assumed.
 	if got := selectLines([]string{"a", "panic: x"}); !slices.Equal(got, []string{"panic: x", "a"}) {
 		t.Errorf("of no process: %q", got)
 	}

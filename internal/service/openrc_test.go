@@ -20,8 +20,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// openRC is a machine with OpenRC whose rc-service is a script. The files of /run/openrc are like those of version
-// 0.45.2.
+// openRC is a machine with OpenRC, whose rc-service is a script. The files in
+// /run/openrc are like those of version 0.45.2.
 func openRC(t *testing.T, script string) OpenRC {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -32,7 +32,7 @@ func openRC(t *testing.T, script string) OpenRC {
 	return OpenRC{Root: root, Command: writeJournalctl(t, script)}
 }
 
-// put writes a file of the machine's.
+// put writes a file of the machine.
 func (o OpenRC) put(t *testing.T, path, content string) {
 	t.Helper()
 	name := o.path(path)
@@ -126,7 +126,7 @@ func TestOpenRCRestart(t *testing.T) {
 	readWhenPresent(t, done)
 }
 
-// readWhenPresent reads a file as soon as it is there.
+// readWhenPresent reads a file as soon as it exists.
 func readWhenPresent(t *testing.T, name string) string {
 	for {
 		data, err := os.ReadFile(name)

@@ -109,7 +109,7 @@ func TestNoSocket(t *testing.T) {
 	want := "restart kubelet.service: cannot reach systemd at " + absent + " (no such file or directory) or at " + absent + "2 (no such file or directory)"
 	check(t, s.Restart(t.Context()), want, "")
 	if os.Geteuid() == 0 {
-		return // who may use any socket
+		return // root may use any socket
 	}
 	file := filepath.Join(t.TempDir(), "socket")
 	must.Do(t, os.WriteFile(file, nil, 0))

@@ -79,7 +79,7 @@ func TestWaitHealthy(t *testing.T) {
 	}
 }
 
-// TestWaitHealthyFlaps verifies that one failed response restarts the waiting time.
+// TestWaitHealthyFlaps verifies that one failed health check restarts the waiting time.
 func TestWaitHealthyFlaps(t *testing.T) {
 	var asked atomic.Int64
 	want := HealthCriteria{Within: time.Minute, Stable: 3 * time.Millisecond}
@@ -92,7 +92,7 @@ func TestWaitHealthyFlaps(t *testing.T) {
 		t.Errorf("%v after %d answers", err, asked.Load())
 	}
 	asked.Store(0)
-	// Another process at each look: none of them was seen to stay.
+	// Another process at each read: none of them is stable.
 	want.Within = 100 * time.Millisecond
 	_, err := waitFor(t, want, func(n int) map[string]any { return runningUnit(8 + n) })
 	if err == nil {
@@ -100,7 +100,8 @@ func TestWaitHealthyFlaps(t *testing.T) {
 	}
 }
 
-// TestWaitUnhealthy verifies that the wait ends early if waiting is of no use, and reports the last state.
+// TestWaitUnhealthy verifies that the wait ends early if further waiting is useless,
+// and reports the last state.
 func TestWaitUnhealthy(t *testing.T) {
 	const tail = `; its log: E1123 00:00:00.000002       1 run.go:72] "command failed" err="failed to parse kubelet flag: unknown flag: --x"`
 	healthy := serve(t, "127.0.0.1:0", answer(http.StatusOK))
@@ -108,12 +109,12 @@ func TestWaitUnhealthy(t *testing.T) {
 	silent := serve(t, "127.0.0.1:0", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	ended := []any{"MainPID", uint32(0), "ActiveState", "inactive", "SubState", "dead"}
 	loop := []any{"MainPID", uint32(0), "ActiveState", "activating", "SubState", "auto-restart", "ExecMainStatus", int32(1), "Result", "exit-code"}
-	soon := 2 * time.Second // enough of a busy machine for one look
+	soon := 2 * time.Second // enough for one read on a busy machine
 	for name, tt := range map[string]struct {
 		health string
 		within time.Duration
 		look   func(int) map[string]any
-		want   string // %s: how long it took
+		want   string // %s: the elapsed time
 	}{
 		"failed": {healthy, 0, stateSequence(runningUnit(7), runningUnit(8, "MainPID", uint32(0), "ActiveState", "failed", "SubState", "failed", "Result", "start-limit-hit")),
 			"it exited and was not restarted; the unit is failed (failed), start-limit-hit" + tail},
@@ -155,8 +156,8 @@ func TestWaitUnhealthy(t *testing.T) {
 	}
 }
 
-// TestWaitInterrupted verifies that ^C ends the wait at once, and that the error differs from that for a kubelet that
-// does not start.
+// TestWaitInterrupted verifies that ^C ends the wait at once, and that the error
+// differs from the error for a kubelet that does not start.
 func TestWaitInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	f := &faulty{look: func(n int) map[string]any {
@@ -171,7 +172,8 @@ func TestWaitInterrupted(t *testing.T) {
 	}
 }
 
-// TestWaitUnanswered verifies that a manager that does not reply for a while is called again.
+// TestWaitUnanswered verifies that a service manager that does not reply for a while is
+// queried again.
 func TestWaitUnanswered(t *testing.T) {
 	f := &faulty{}
 	f.look = func(n int) map[string]any {

@@ -5,10 +5,10 @@ package systemd
 
 import "testing"
 
-// The client is tested by internal/service, with a server that fails, and in
-// upstream/cluster, with a real systemd.
+// internal/service tests the client with a server that fails, and upstream/cluster with
+// a real systemd.
 
-// TestDecode checks that properties that are absent or of another type are zero.
+// TestDecode checks that missing properties and properties of another type are zero.
 func TestDecode(t *testing.T) {
 	if got := decodeUnit(nil); got != (Unit{}) {
 		t.Errorf("no properties: %+v", got)

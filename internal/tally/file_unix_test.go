@@ -23,7 +23,7 @@ import (
 
 var batch = tally.Batch{Runs: []tally.Run{{Provider: "p", Result: tally.ResultFound, Duration: time.Second}}}
 
-// TestAdd verifies that batches are added up, in a file that only its owner can read.
+// TestAdd verifies that batches are summed, in a file that only its owner can read.
 func TestAdd(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "regcred")
 	if _, err := tally.Read(t.Context(), dir); !errors.Is(err, fs.ErrNotExist) {
@@ -54,7 +54,8 @@ func check(t *testing.T, dir string, runs, dropped uint64) {
 	}
 }
 
-// TestLockBusy verifies that a caller that does not get the lock gives up, and that the next one counts that.
+// TestLockBusy verifies that a caller that does not get the lock gives up, and that the
+// next caller counts that.
 func TestLockBusy(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "regcred")
 	if err := tally.AddBatch(t.Context(), dir, batch); err != nil {
@@ -80,8 +81,8 @@ func TestLockBusy(t *testing.T) {
 	check(t, dir, 3, 2)
 }
 
-// TestDropsAreKept verifies that the number of dropped counts is kept if a process cannot write its counts or is killed
-// before.
+// TestDropsAreKept verifies that the number of dropped counts is kept if a process
+// cannot write its counts or is killed before it does.
 func TestDropsAreKept(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "regcred")
 	must(t, tally.AddBatch(t.Context(), dir, batch))
@@ -96,7 +97,8 @@ func TestDropsAreKept(t *testing.T) {
 	check(t, dir, 2, 3)
 }
 
-// TestNoTimeLeft verifies that a call without remaining time counts or drops, and never resets the counts.
+// TestNoTimeLeft verifies that a call without remaining time counts or drops, but never
+// resets the counts.
 func TestNoTimeLeft(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "regcred")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -165,7 +167,7 @@ func TestForeignFiles(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		put   func(t *testing.T, dir, file string)
-		fails string // "" if counting is reset
+		fails string // "" if the counts are reset
 	}{
 		{"garbage", func(t *testing.T, _, file string) { write(t, file, "{") }, ""},
 		{"a later version", func(t *testing.T, _, file string) { write(t, file, `{"schemaVersion":2}`) }, ""},

@@ -37,7 +37,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestDataIsValidated verifies that data that this package did not write is not accepted as counts.
+// TestDataIsValidated verifies that data from other sources is not accepted as counts.
 func TestDataIsValidated(t *testing.T) {
 	for name, spoil := range map[string]func(*Counts){
 		"later":             func(c *Counts) { c.SchemaVersion++ },

@@ -21,7 +21,7 @@ import (
 // evil is a text that a plugin or a registry could return.
 const evil = "\x1b[2Jok\rall is well\u202e"
 
-// TestEscapes verifies that no terminal interprets the printed text.
+// TestEscapes verifies that printed text contains no terminal control sequences.
 func TestEscapes(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	term := &Terminal{Stdout: &stdout, Stderr: &stderr}
@@ -66,7 +66,8 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
-// TestTextCannotForgeLines verifies that a text with line breaks cannot imitate one of regcred's own lines.
+// TestTextCannotForgeLines verifies that text with line breaks cannot imitate one of
+// regcred's own lines.
 func TestTextCannotForgeLines(t *testing.T) {
 	const text = "ci\nerror: forged"
 	const row = "ci\nerror    forged"
@@ -137,7 +138,7 @@ func TestProgressEscapes(t *testing.T) {
 			refresh := make(chan any)
 			p := mpb.New(mpb.WithOutput(&screen), mpb.WithManualRefresh(refresh), mpb.WithWidth(20))
 			draw(p, func() {
-				for range 3 { // each is taken when the one before is drawn
+				for range 3 { // each is sent after the previous one is drawn
 					refresh <- time.Now()
 				}
 			})

@@ -54,7 +54,7 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// TestWrapUnlimited is for what other programs read.
+// TestWrapUnlimited verifies that output for other programs is not wrapped.
 func TestWrapUnlimited(t *testing.T) {
 	long := strings.TrimSpace(strings.Repeat("word ", 200))
 	txt := &Text{}
@@ -65,7 +65,8 @@ func TestWrapUnlimited(t *testing.T) {
 	}
 }
 
-// TestCutTable verifies that a line that is too long is cut, and that a color ends with its cell.
+// TestCutTable verifies that a line that is too long is truncated, and that a color
+// ends with its cell.
 func TestCutTable(t *testing.T) {
 	header, marks := []string{"NODE", "STATE", "ERROR"}, []Mark{MarkOK, MarkError}
 	rows := [][]string{{"a", "well", "-"}, {"b\n", "failed", "no space left"}}

@@ -77,7 +77,7 @@ func TestAzure(t *testing.T) {
 			ask := func(form, query url.Values, header []string) (int, map[string]any) {
 				client := client
 				if strings.HasPrefix(test.address, az.URL()) {
-					client = http.DefaultClient // loopback is not in the net
+					client = http.DefaultClient // the test network does not serve loopback
 				}
 				return azureAsk(t, client, test.address+"?"+query.Encode(), form, header...)
 			}

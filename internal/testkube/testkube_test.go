@@ -38,7 +38,8 @@ func ask(t *testing.T, s *Server, method, path, body string) (int, []byte) {
 	return resp.StatusCode, raw
 }
 
-// TestToken verifies that a token is a JSON Web Token with the marker for planted secrets, unless the test must show it.
+// TestToken verifies that a token is a JSON Web Token with the marker for planted
+// secrets, unless a test needs another one.
 func TestToken(t *testing.T) {
 	for _, tt := range []struct {
 		secret  string

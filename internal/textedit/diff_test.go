@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// nearestNaive does what changed does, by comparing all pairs of lines.
+// nearestNaive does the same as changed, by comparing all pairs of lines.
 func nearestNaive(old, new []string) (dels, adds int) {
 	for distance := range len(old) + len(new) {
 		for dels = max(0, distance-len(new)+1); dels <= distance && dels < len(old); dels++ {

@@ -37,7 +37,7 @@ func newAWS(t *testing.T) (*testCloud, *testcloud.AWS) {
 			name, value, _ := strings.Cut(entry, "=")
 			environ[name] = value
 		}
-		environ["AWS_CONFIG_FILE"], environ["AWS_SHARED_CREDENTIALS_FILE"] = "", "" // those below HOME, which are not there
+		environ["AWS_CONFIG_FILE"], environ["AWS_SHARED_CREDENTIALS_FILE"] = "", "" // files below HOME, which do not exist
 		maps.Copy(environ, more)
 		for name, value := range environ {
 			t.Setenv(name, value)
@@ -66,8 +66,8 @@ func ecrCallers(aws *testcloud.AWS) (keys []string) {
 	return keys
 }
 
-// TestAWS verifies which identity each configuration uses, and that the node's metadata server is called only without
-// another one.
+// TestAWS verifies the identity that each configuration uses, and that the node's
+// metadata server is called only if there is no other identity.
 func TestAWS(t *testing.T) {
 	for name, tt := range map[string]struct {
 		environ func(t *testing.T, aws *testcloud.AWS) map[string]string

@@ -53,12 +53,12 @@ func webhookVariables(file string) map[string]string {
 	}
 }
 
-// TestAzure verifies which identity each configuration uses.
+// TestAzure verifies the identity that each configuration uses.
 func TestAzure(t *testing.T) {
 	for name, tt := range map[string]struct {
 		environ func(t *testing.T) map[string]string
-		token   string // the path where it is requested
-		id      string // the identity that was named
+		token   string // path of the token request
+		id      string // the requested identity
 		tenant  string // in the exchange
 	}{
 		"nothing": {func(*testing.T) map[string]string { return nil }, "imds.test/metadata/identity/oauth2/token", "", ""},

@@ -43,7 +43,7 @@ func only(environ ...string) func(string) string {
 	}
 }
 
-// provider panics if the constructor fails.
+// provider panics if the constructor returns an error.
 func provider(p plugin.Provider, err error) cloud.Provider {
 	if err != nil {
 		panic(err)
@@ -130,7 +130,7 @@ func TestIncompleteConfiguration(t *testing.T) {
 	}
 }
 
-// TestImages verifies which provider a keyring calls for an image, if any.
+// TestImages verifies the provider that a keyring calls for an image, if any.
 func TestImages(t *testing.T) {
 	amazon, err := ecr.New(ecr.Options{
 		AllowHosts: []string{"Images.Corp.example:5000=eu-west-1"}, MirrorOrigin: "none",
@@ -170,7 +170,7 @@ func TestImages(t *testing.T) {
 		"mcr.microsoft.com/app":                                    acr.Name,
 		"a.example/app":                                            acr.Name,
 		"b.example/app":                                            acr.Name,
-		"public.ecr.aws/app":                                       "", // as on EKS: it needs no credential
+		"public.ecr.aws/app":                                       "", // as on EKS: no credential needed
 		"docker.io/library/nginx":                                  "",
 		"registry.example/app":                                     "",
 		"111122223333.dkr.ecr.eu-west-1.amazonaws.com.example/app": "",

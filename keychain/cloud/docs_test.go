@@ -53,7 +53,8 @@ func TestDocsQuoteMessages(t *testing.T) {
 	if !found {
 		t.Fatal("the section on failure messages is missing")
 	}
-	// The values filled in are names, addresses, system errors, prefixes of steps, and constants within a text.
+	// These values are names, addresses, system errors, prefixes of steps, and
+	// constants.
 	filled := regexp.MustCompile(`"?…"?|find the pod's AWS credentials|POST https://sts|AccessDenied|permission denied|; |: |workload identity federation \("external_account"\)|GOOGLE_APPLICATION_CREDENTIALS|AZURE_(AUTHORITY_HOST|FEDERATED_TOKEN_FILE)`)
 	pieces := 0
 	for _, row := range regexp.MustCompile("(?m)^\\| `(.*?)` \\|").FindAllStringSubmatch(section, -1) {

@@ -26,10 +26,9 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// docs/keychain-cloud.md quotes these examples; TestDocsQuoteExamples holds them
-// together.
+// docs/keychain-cloud.md quotes these examples; TestDocsQuoteExamples compares them.
 
-// exampleCloud is Amazon's cloud on loopback, and gives this process the
+// exampleCloud starts Amazon's cloud on loopback, and gives this process the
 // environment of a pod whose service account has a role.
 func exampleCloud() (end func()) {
 	aws, err := testcloud.NewAWS()

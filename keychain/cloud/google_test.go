@@ -51,8 +51,8 @@ func federationConfig(t *testing.T, source, more string) map[string]string {
 
 func text(file string) string { return fmt.Sprintf(`{"file":%q}`, file) }
 
-// TestGoogle verifies which identity each configuration uses. The metadata server is GKE's with workload identity, and
-// the node's otherwise.
+// TestGoogle verifies the identity that each configuration uses. The metadata server is
+// GKE's with workload identity, and the node's otherwise.
 func TestGoogle(t *testing.T) {
 	const account = `,"service_account_impersonation_url":"https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/pull%40project.iam.gserviceaccount.com:generateAccessToken"`
 	for name, tt := range map[string]struct {

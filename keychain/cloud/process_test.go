@@ -55,7 +55,7 @@ func program(image string) (status int) {
 			if _, err := k.Lookup(context.Background(), regcred.Request{Image: fmt.Sprintf(image, 100+half*lookups+i)}); err != nil {
 				failed++
 			}
-			if half == 0 && i == 0 { // values that are created once per process exist now
+			if half == 0 && i == 0 { // values that are created once per process now exist
 				goroutines, files = countOpenResources()
 			}
 		}

@@ -112,7 +112,7 @@ func (w *testCloud) checkError(environ map[string]string, want ...string) {
 	}
 }
 
-// file writes a file as a pod finds a projected token: others may read it.
+// file writes a file that other users can read, like a projected token.
 func file(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "token")

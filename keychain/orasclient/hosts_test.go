@@ -84,8 +84,8 @@ func TestRedirectLoop(t *testing.T) {
 	}
 }
 
-// TestRedirectToOtherRepository verifies that a redirect to another repository of the registry does not use that repository's
-// credential.
+// TestRedirectToOtherRepository verifies that a request redirected to another
+// repository of the registry does not use that repository's credential.
 func TestRedirectToOtherRepository(t *testing.T) {
 	var sent sync.Map
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -247,7 +247,7 @@ func TestCachedTransports(t *testing.T) {
 	}
 }
 
-// TestCancelled verifies that cancelling the first request does not affect the others.
+// TestCancelled verifies that canceling the first request does not affect the others.
 func TestCancelled(t *testing.T) {
 	s := start(t, testregistry.Options{Auth: testregistry.AuthBearer}, small)
 	hangs := s.Inject(testregistry.Fault{Kind: testregistry.FaultSlow, Endpoint: testregistry.EndpointToken, Delay: time.Hour})

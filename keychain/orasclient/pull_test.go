@@ -181,8 +181,8 @@ func TestRegistry(t *testing.T) {
 	})
 }
 
-// TestTransportOfAuthClient verifies that an auth.Client may use the Client as its transport. It sees no challenge, needs no
-// credential, and requests are authorized.
+// TestTransportOfAuthClient verifies that an auth.Client may use the Client as its
+// transport. The auth.Client gets no challenge and needs no credential.
 func TestTransportOfAuthClient(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := start(t, testregistry.Options{Auth: scheme}, small)

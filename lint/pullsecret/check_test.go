@@ -30,7 +30,7 @@ func ecr(ends time.Time) string {
 	return b64(fmt.Sprintf(`{"payload":%q,"expiration":%d}`, canary.TokenSecret, ends.Unix()))
 }
 
-// terseFindings writes findings as "severity rule line:column path".
+// terseFindings formats findings as "severity rule line:column path".
 func terseFindings(t *testing.T, c *Result) (lines []string) {
 	t.Helper()
 	for _, f := range c.Findings {
@@ -51,7 +51,7 @@ func TestDockerLogin(t *testing.T) {
 	day := 24 * time.Hour
 	for name, tt := range map[string]struct {
 		login string
-		want  string // rule and field of the one finding
+		want  string // rule and field of the only finding
 	}{
 		"good":                 {auth("u:" + secret), ""},
 		"unpadded":             {`{"auth":"` + strings.TrimRight(b64("u:"+secret), "=") + `"}`, ""},
@@ -309,8 +309,8 @@ func TestManyCredentials(t *testing.T) {
 	}
 }
 
-// FuzzCredentials verifies that the check and the parser reject the same files, that each counted credential is one of
-// the parser's, and that no value is shown.
+// FuzzCredentials verifies that the check and the parser reject the same files, that
+// they count the same credentials, and that no value is shown.
 func FuzzCredentials(f *testing.F) {
 	for _, seed := range []string{
 		`{"auths":{"r.example":{"auth":"` + b64("u:"+canary.PasswordSecret) + `"}}}`, `{"r.example":{"username":"u","password":"` + canary.PasswordSecret + `"},"r.example":null}`,

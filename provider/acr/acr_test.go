@@ -20,7 +20,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// anonymous is the part of every answer that has no secret.
+// withAnonymous returns a response that also has anonymous, the part without a secret.
 func withAnonymous(hosts ...string) map[string]string {
 	m := map[string]string{"*.azurecr.*": ""}
 	for _, host := range hosts {

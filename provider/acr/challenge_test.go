@@ -62,7 +62,7 @@ func FuzzParseChallenges(f *testing.F) {
 				t.Errorf("scheme %q", c.scheme)
 			}
 		}
-		// Whatever it says, the token stays with the registry.
+		// Whatever the challenge contains, the token is sent only to the registry.
 		address, _, err := rules.readChallenge(reg, []string{line})
 		if err == nil && address != "https://foo.azurecr.io/oauth2/exchange" && !strings.HasSuffix(address, ".geo.azurecr.io/oauth2/exchange") {
 			t.Errorf("the token would go to %q", address)

@@ -69,7 +69,7 @@ func newTestCloud(t *testing.T, config string) *testCloud {
 	return w
 }
 
-// setenv sets variables for the provider.
+// setenv sets environment variables for the provider.
 func (w *testCloud) setenv(environ []string) {
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
@@ -84,7 +84,7 @@ func (w *testCloud) file(name, text string) string {
 	return path
 }
 
-// fileWithMode is file with other rights than 0600.
+// fileWithMode is like file, with a mode other than 0600.
 func (w *testCloud) fileWithMode(mode os.FileMode, text string) string {
 	w.t.Helper()
 	path := w.file("file", text)
@@ -104,7 +104,8 @@ func (w *testCloud) findRequest(path string) testcloud.Request {
 	return testcloud.Request{}
 }
 
-// checkNoTokenRequest checks that no token endpoint was called. The registry's challenge may have been requested in parallel.
+// checkNoTokenRequest checks that no token endpoint was called. The registry's
+// challenge may have been requested concurrently.
 func (w *testCloud) checkNoTokenRequest() {
 	w.t.Helper()
 	for _, line := range w.az.SortedLines() {
@@ -179,7 +180,7 @@ func pod(name string, annotations map[string]string) *plugin.Request {
 	return &plugin.Request{APIVersion: plugin.V1, Image: name, ServiceAccountToken: podToken, ServiceAccountAnnotations: annotations}
 }
 
-// podToken names its service account.
+// podToken is a token of the pod's service account.
 var podToken = plugin.NewSecret(testcloud.AzureJWT(map[string]any{"sub": "system:serviceaccount:shop:cart", "jti": canary.TokenSecret}))
 
 func annotations(clientID, tenant string) map[string]string {

@@ -33,7 +33,7 @@ func TestDocsQuoteMessages(t *testing.T) {
 	if !found {
 		t.Fatal("the section on failure messages is missing")
 	}
-	// The values filled in are hosts, counts and statuses.
+	// These values are hosts, counts and statuses.
 	filled := regexp.MustCompile(`"?…"?|"|, \d times|\b\d+(\.\d+)?s\b|status \d+ [A-Z][A-Za-z ]*|\b\d+ bytes|; |: |line N|no such file or directory|` +
 		`\([a-zA-Z_]+(, AADSTS\d+)?\)|service account|kubernetes\.azure\.com/[a-z-]+|(access|refresh)_token|[A-Za-z]+ is not a (boolean|string)$|` +
 		`not part of Azure Container Registry|Azure Container Registry|remove it from matchImages, |, or set|=(none|trusted|empty)|is a named pipe|permission denied`)

@@ -32,7 +32,7 @@ func TestFailures(t *testing.T) {
 		name  string
 		path  string
 		fault testcloud.Fault
-		want  string // of the error, after step and endpoint
+		want  string // end of the error, after step and endpoint
 		times int    // number of requests
 	}{
 		{"IMDS 400", imdsPath, testcloud.Fault{Status: 400, Header: header, Body: refusal}, "status 400 Bad Request (invalid_client, AADSTS7000215) [request id 4f5e1b1c-request]; check that the node has a system-assigned identity", 1},
@@ -154,15 +154,16 @@ func TestTemporaryFailures(t *testing.T) {
 	}
 }
 
-// newHangingHandler never responds to requests for path, and closes the connection after the client has disconnected; an earlier
-// response could still arrive before the cancellation.
+// newHangingHandler never responds to requests for path, and closes the connection
+// after the client has disconnected. An earlier response could still arrive before the
+// cancellation.
 func newHangingHandler(path string, next http.Handler, began func()) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(r.URL.Path, path) {
 			next.ServeHTTP(w, r)
 			return
 		}
-		io.Copy(io.Discard, r.Body) // or the server does not notice
+		io.Copy(io.Discard, r.Body) // otherwise the server does not notice
 		if began != nil {
 			began()
 		}
@@ -216,7 +217,7 @@ func TestSilentEndpoint(t *testing.T) {
 // TestRefused verifies that a missing metadata server is reported quickly.
 func TestRefused(t *testing.T) {
 	w := newTestCloud(t, managed)
-	w.opts.Backoff = 0 // as it is in the program
+	w.opts.Backoff = 0 // as in the program
 	w.opts.Transport = remote.NewTransport()
 	w.env["AZURE_POD_IDENTITY_AUTHORITY_HOST"] = "http://127.0.0.1:1"
 	begun := time.Now()

@@ -79,7 +79,7 @@ func TestCertificate(t *testing.T) {
 		w.az.Inject(testcloud.Fault{Path: entraPath, Status: 401, Times: -1, Body: `{"error":"invalid_client","error_description":"AADSTS700027 ` + canary.TokenSecret + `"}`})
 		w.checkError(image("foo.azurecr.us/app"), "login.microsoftonline.us/node-tenant/oauth2/v2.0/token: status 401 Unauthorized (invalid_client, AADSTS700027)", "check tenantId")
 	})
-	t.Run("in a region", func(t *testing.T) { // whose endpoint accepts an assertion for the global audience
+	t.Run("in a region", func(t *testing.T) { // its endpoint accepts an assertion for the global audience
 		w := newTestCloud(t, "")
 		w.net.Handle("*.login.microsoft.com", w.az)
 		w.env["AZURE_REGIONAL_AUTHORITY_NAME"] = "westeurope"
@@ -279,7 +279,7 @@ func TestFilePermissions(t *testing.T) {
 	}
 }
 
-// TestPipes verifies that a named pipe instead of a file is reported, without waiting for a writer.
+// TestPipes verifies that a named pipe is reported without waiting for a writer.
 func TestPipes(t *testing.T) {
 	for says, place := range map[string]func(w *testCloud, path string){
 		"cloud configuration ":   func(w *testCloud, path string) { w.opts.ConfigFile = path },

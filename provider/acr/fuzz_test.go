@@ -20,8 +20,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// FuzzManagedIdentity has the endpoints of managed identities say anything:
-// whatever it is, there is a token or an error of one line without a secret.
+// FuzzManagedIdentity verifies that any response of a managed identity's endpoint leads
+// to a token or to a one-line error without a secret.
 func FuzzManagedIdentity(f *testing.F) {
 	az := testcloud.NewAzure()
 	f.Cleanup(az.Close)
@@ -68,9 +68,9 @@ func FuzzManagedIdentity(f *testing.F) {
 	})
 }
 
-func legalStatus(n uint16) int { return 200 + (int(n)+200)%400 } // itself from 200 to 599
+func legalStatus(n uint16) int { return 200 + (int(n)+200)%400 } // keeps statuses from 200 to 599
 
-// kindOfIdentity is the environment of a virtual machine, App Service or Arc.
+// kindOfIdentity returns the environment of a virtual machine, App Service or Arc.
 func kindOfIdentity(az *testcloud.Azure, kind uint8) map[string]string {
 	environ := map[string]string{"AZURE_POD_IDENTITY_AUTHORITY_HOST": az.URL()}
 	switch kind % 3 {
@@ -98,7 +98,7 @@ func FuzzCertificate(f *testing.F) {
 	})
 }
 
-// FuzzHosts compares the rule with the pattern that it stands for.
+// FuzzHosts compares the host rule with the equivalent regular expression.
 func FuzzHosts(f *testing.F) {
 	pattern := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)?(\.[a-z0-9]+\.geo)?\.azurecr\.(io|cn|de|us)(:[0-9]+)?$`)
 	for _, seed := range []string{
@@ -120,7 +120,8 @@ func FuzzHosts(f *testing.F) {
 	})
 }
 
-// FuzzRealm verifies that the token is sent only to a registry of the same name, whatever URL a registry names.
+// FuzzRealm verifies that the token is sent only to the registry itself, whatever URL
+// its challenge contains.
 func FuzzRealm(f *testing.F) {
 	for _, seed := range []string{
 		"https://foo.azurecr.io/oauth2/token", "https://foo.azurecr.io:443/", "https://foo.eastus.geo.azurecr.io/", "https://u@foo.azurecr.io/",

@@ -13,8 +13,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestFixMatchesCause verifies that the fix matches the cause: a server that does not respond says nothing about the
-// identity, and a server with an untrusted certificate is reachable.
+// TestFixMatchesCause verifies that the fix matches the cause: if a server does not
+// respond, the identity is not the cause, and a server with an untrusted certificate is
+// reachable.
 func TestFixMatchesCause(t *testing.T) {
 	for _, id := range []string{"", "id-1"} {
 		w := newTestCloud(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`)

@@ -27,7 +27,7 @@ func TestHostileChallenges(t *testing.T) {
 	const evil = `realm="https://evil.example/oauth2/token"`
 	for name, tt := range map[string]struct {
 		lines []string
-		want  string // of the error; "" means that the token is exchanged
+		want  string // part of the error; "" means that the token is exchanged
 	}{
 		"not quoted":                 {[]string{"Bearer realm=https://foo.azurecr.io/oauth2/token,service=foo.azurecr.io"}, ""},
 		"last one not quoted":        {[]string{"Bearer " + realm + ",service=foo.azurecr.io"}, ""},
@@ -76,7 +76,8 @@ func TestHostileChallenges(t *testing.T) {
 	}
 }
 
-// asked is an endpoint and how to make the provider call it. TestFailures covers the responses of others.
+// asked is an endpoint with a way to make the provider call it. TestFailures covers the
+// responses of others.
 type asked struct {
 	name, path string
 	newCloud   func(*testing.T) (*testCloud, *testcloud.Azure)
@@ -133,8 +134,8 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
-// TestBindingIgnoresTheSwitch verifies that a pod's identity binding does not depend on azure.json's setting for the
-// node.
+// TestBindingIgnoresTheSwitch verifies that a pod's identity binding does not depend on
+// azure.json, which is for the node.
 func TestBindingIgnoresTheSwitch(t *testing.T) {
 	for _, config := range []string{managed, principal, "", `{"tenantId":"node-tenant"}`} {
 		w := newTestCloud(t, config)

@@ -75,7 +75,7 @@ func TestArcManagedIdentity(t *testing.T) {
 			t.Errorf("%q: asked for %q", id, got)
 		}
 	}
-	// By the agent's program alone, at its own address.
+	// From the agent's program, at its own address.
 	w := newArcCloud(t, managed, "a.key", canary.TokenSecret)
 	w.setenv(w.az.Environ())
 	w.arc.program = w.file("himds", "")
@@ -173,7 +173,8 @@ func link(target string) func(*testing.T, string) string {
 	}
 }
 
-// TestArcAgentPath verifies that the agent is found where Microsoft's installer puts it.
+// TestArcAgentPath verifies that the agent is found where Microsoft's installer
+// installs it.
 func TestArcAgentPath(t *testing.T) {
 	if got := newArcAgent("linux", nil); got.program != "/opt/azcmagent/bin/himds" || got.keys != "/var/opt/azcmagent/tokens" {
 		t.Errorf("linux: %+v", got)

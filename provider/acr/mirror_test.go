@@ -44,7 +44,8 @@ func TestMirrors(t *testing.T) {
 	}
 }
 
-// TestMirrorsRefused verifies that invalid mirrors are reported before any request, with their entry.
+// TestMirrorsRefused verifies that invalid mirrors are reported with their entry before
+// any request.
 func TestMirrorsRefused(t *testing.T) {
 	upstreams := func(list string) Options { return Options{RegistryMirrors: []string{list}, MirrorOrigin: "trusted"} }
 	ours := func(entry string) Options { return Options{Mirrors: []string{entry}, MirrorOrigin: "trusted"} }
@@ -77,7 +78,7 @@ func TestMirrorsRefused(t *testing.T) {
 			}
 		}
 	}
-	for _, opts := range []Options{ // whose origin is Microsoft, or ACR
+	for _, opts := range []Options{ // the origin is Microsoft's or ACR
 		{RegistryMirrors: []string{"mcr.microsoft.com:boot.azurecr.io"}},
 		{RegistryMirrors: []string{"mcr.microsoft.com:boot.azurecr.io", "MCR.microsoft.com/=Boot.azurecr.io/"}}, // said twice
 		{Mirrors: []string{"mcr.microsoft.com=boot.azurecr.io"}},
@@ -109,7 +110,7 @@ func TestMirrorKeys(t *testing.T) {
 			t.Errorf("%s: cached by %s, keys (-want +got)\n%s", name, resp.CacheKeyType, diff)
 		}
 	}
-	// A host may have images outside the mirrored part.
+	// A host may also have images outside the mirrored part.
 	w := newTestCloud(t, managed)
 	w.opts.Mirrors, w.opts.MirrorOrigin = []string{"docker.io/library=foo.azurecr.io/hub"}, "none"
 	if resp := w.checkKeys(image("docker.io/team/x")); len(resp.Auth) != 0 || len(w.az.SortedLines()) != 0 || *resp.CacheDuration != 0 {
@@ -138,7 +139,7 @@ func TestForeignHosts(t *testing.T) {
 		for kind, config := range map[string]string{"managed": managed, "principal": principal} {
 			t.Run(name+" "+kind, func(t *testing.T) {
 				w := newTestCloud(t, config)
-				// None of these is looked at.
+				// None of these is read.
 				w.opts.Binding = Binding{SNIName: "ib.example", APIServer: "127.0.0.1:1"}
 				w.checkError(pod(name, nil), "not part of Azure Container Registry", "--allow-host", "--other-hosts=empty")
 				w.opts.OtherHosts = "empty"
@@ -152,7 +153,7 @@ func TestForeignHosts(t *testing.T) {
 			})
 		}
 	}
-	// A registry of an own cloud would be described in what cannot be read.
+	// The cloud of this registry would be in an unreadable file.
 	w := newTestCloud(t, "{")
 	w.opts.OtherHosts = "empty"
 	w.checkError(image("foo.azurecr.stack.example/x"), "credentials for foo.azurecr.stack.example: cloud configuration ", "neither JSON nor YAML")

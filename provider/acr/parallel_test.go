@@ -15,7 +15,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// waitFor returns a handler that waits for another request before it calls next, or fails the test.
+// waitFor returns a handler that waits for another request before it calls next, and
+// fails the test if none arrives.
 func waitFor(t *testing.T, other <-chan struct{}, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -27,7 +28,8 @@ func waitFor(t *testing.T, other <-chan struct{}, next http.Handler) http.Handle
 	})
 }
 
-// TestChallengeInParallel verifies that the registry's challenge is requested in parallel with the token, without any secret.
+// TestChallengeInParallel verifies that the registry's challenge is requested
+// concurrently with the token, without any secret.
 func TestChallengeInParallel(t *testing.T) {
 	for name, tt := range map[string]struct {
 		host string

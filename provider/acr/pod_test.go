@@ -19,7 +19,7 @@ import (
 )
 
 func TestServiceAccount(t *testing.T) {
-	// Neither switch has a say in who a pod is.
+	// Neither setting affects the identity of a pod.
 	for _, config := range []string{managed, principal, "", `{"tenantId":"node-tenant"}`} {
 		w := newTestCloud(t, config)
 		w.az.Update(func(s *testcloud.AzureState) {
@@ -67,7 +67,7 @@ func TestServiceAccountIncomplete(t *testing.T) {
 		name        string
 		annotations map[string]string
 		opts        func(*Options)
-		want        string // the first request, or part of the error
+		want        string // first request, or part of the error
 	}{
 		{"none", nil, nil, `service account "shop/cart" does not have the annotation kubernetes.azure.com/acr-client-id`},
 		{"client alone", client, nil, "does not have the annotation kubernetes.azure.com/acr-tenant-id"},

@@ -21,8 +21,8 @@ import (
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
-// TestMain gives the process the authority of package httptest, which Go and
-// package remote read once.
+// TestMain makes the process trust the CA of package httptest. Go and package remote
+// read the CAs once.
 func TestMain(m *testing.M) {
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	server.Close()
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// conns counts the connections of servers.
+// conns counts connections to servers.
 type conns struct {
 	mu     sync.Mutex
 	open   map[net.Conn]bool

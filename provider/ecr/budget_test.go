@@ -17,7 +17,7 @@ func TestDefaultBudget(t *testing.T) {
 	if p.opts.Budget != remote.RequestTimeout || p.opts.Budget >= protocol.ServeTimeout {
 		t.Errorf("got %v, want %v, less than %v", p.opts.Budget, remote.RequestTimeout, protocol.ServeTimeout)
 	}
-	// An attempt that hangs must not use up the time of the others.
+	// An attempt that hangs must leave time for the others.
 	if 3*p.opts.Timeout > p.opts.Budget {
 		t.Errorf("three attempts of %v do not fit in %v", p.opts.Timeout, p.opts.Budget)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestLeavesNoConnections verifies that a program that calls the provider repeatedly keeps no connection of an earlier
-// run.
+// TestLeavesNoConnections verifies that a program that calls the provider repeatedly
+// keeps no connections.
 func TestLeavesNoConnections(t *testing.T) {
 	newCloud(t, keys()...)
 	p := newProvider(t, shortTimeouts())
@@ -22,7 +22,7 @@ func TestLeavesNoConnections(t *testing.T) {
 	}
 	after := 0
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if after = runtime.NumGoroutine(); after <= before+8 { // each connection has two, and two at the server
+		if after = runtime.NumGoroutine(); after <= before+8 { // each connection has two goroutines on both sides
 			return
 		}
 	}

@@ -29,8 +29,8 @@ const (
 	role        = "arn:aws:iam::111122223333:role/pull"
 )
 
-// newCloud starts a cloud and points the AWS SDK of this process to it, and
-// nowhere else. The variables given come last.
+// newCloud starts a cloud and makes the AWS SDK of this process use only this cloud.
+// The given variables are set last.
 func newCloud(t testing.TB, environ ...string) *testcloud.AWS {
 	t.Helper()
 	cloud := must.Get(testcloud.NewAWS())(t)
@@ -87,7 +87,7 @@ func mustGet(t testing.TB, opts ecr.Options, req *plugin.Request) *plugin.Respon
 	return resp
 }
 
-// checkServed compares a response, with a tolerance of a few seconds for its duration.
+// checkServed compares a response. Its duration may differ by a few seconds.
 func checkServed(t testing.TB, resp *plugin.Response, key string) {
 	t.Helper()
 	if resp.CacheKeyType != plugin.CacheRegistry {
@@ -99,7 +99,8 @@ func checkServed(t testing.TB, resp *plugin.Response, key string) {
 	}
 }
 
-// checkSigner checks that the last request, the one for the password, is signed with this key.
+// checkSigner checks that the last request, which returns the password, is signed with
+// this key.
 func checkSigner(t *testing.T, cloud *testcloud.AWS, key string) {
 	t.Helper()
 	all := signatures(cloud)
@@ -109,7 +110,7 @@ func checkSigner(t *testing.T, cloud *testcloud.AWS, key string) {
 	}
 }
 
-// signatures returns who signed the requests that were signed.
+// signatures returns the keys with which requests were signed.
 func signatures(cloud *testcloud.AWS) []testcloud.AWSSignature {
 	var list []testcloud.AWSSignature
 	for _, r := range cloud.Requests() {
@@ -188,7 +189,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestSources is where the node's credentials come from, in the SDK's order.
+// TestSources verifies the sources of the node's credentials, in the SDK's order.
 func TestSources(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	config := filepath.Join(t.TempDir(), "config")
@@ -274,8 +275,8 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestIMDSv1 verifies that an instance metadata service without session tokens is called without one, unless that is
-// disabled.
+// TestIMDSv1 verifies that an instance metadata service without session tokens is
+// called without a token, unless that is disabled.
 func TestIMDSv1(t *testing.T) {
 	for _, status := range []int{403, 404, 405} {
 		cloud := newCloud(t)
@@ -290,7 +291,8 @@ func TestIMDSv1(t *testing.T) {
 	}
 }
 
-// TestCacheDuration is half of the rest of the credentials' life.
+// TestCacheDuration verifies that the duration is half of the remaining lifetime of the
+// credentials.
 func TestCacheDuration(t *testing.T) {
 	cloud := newCloud(t, keys()...)
 	for name, tt := range map[string]struct {
@@ -322,7 +324,7 @@ func TestCacheDuration(t *testing.T) {
 	}
 }
 
-// TestPassword verifies which authorization tokens are accepted.
+// TestPassword verifies the authorization tokens that are accepted.
 func TestPassword(t *testing.T) {
 	cloud := newCloud(t, keys()...)
 	token := base64.StdEncoding.EncodeToString([]byte("AWS:open:sesame"))

@@ -32,14 +32,14 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// testCloud resolves every name to one cloud with TLS, except the names that fail.
+// testCloud resolves every name to one cloud with TLS, except names that fail.
 type testCloud struct {
 	cloud *testcloud.AWS
 	tls   *httptest.Server
-	fails func(ctx context.Context, name string) (net.Conn, error) // nil, nil lets it through
+	fails func(ctx context.Context, name string) (net.Conn, error) // nil, nil means that the connection succeeds
 
 	mu     sync.Mutex
-	dialed []string // each name as often as it was
+	dialed []string // each name, once per connection
 }
 
 func newTestCloud(t *testing.T, environ ...string) *testCloud {
@@ -102,7 +102,7 @@ func (w *testCloud) dialedNames() []string {
 	return slices.Clone(w.dialed)
 }
 
-// These functions fail in different ways to connect.
+// unresolved and the following functions simulate failing connections.
 func unresolved(_ context.Context, name string) (net.Conn, error) {
 	return nil, &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}}
 }
@@ -111,7 +111,7 @@ func unreachable(context.Context, string) (net.Conn, error) {
 	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ENETUNREACH}
 }
 
-func blackHole(ctx context.Context, _ string) (net.Conn, error) { // a dialer gives up before an attempt ends
+func blackHole(ctx context.Context, _ string) (net.Conn, error) { // the dialer times out before an attempt does
 	select {
 	case <-ctx.Done():
 	case <-time.After(300 * time.Millisecond):
@@ -119,7 +119,7 @@ func blackHole(ctx context.Context, _ string) (net.Conn, error) { // a dialer gi
 	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("i/o timeout")}
 }
 
-func resetInHandshake(context.Context, string) (net.Conn, error) { // a firewall that reads names in handshakes
+func resetInHandshake(context.Context, string) (net.Conn, error) { // like a firewall that reads server names in handshakes
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func resetInHandshake(context.Context, string) (net.Conn, error) { // a firewall
 	go func() {
 		defer listener.Close()
 		if conn, err := listener.Accept(); err == nil {
-			conn.Read(make([]byte, 64)) // the rest is unread, so this is a reset
+			conn.Read(make([]byte, 64)) // unread data makes Close send a reset
 			conn.Close()
 		}
 	}()
@@ -172,7 +172,7 @@ func TestFallback(t *testing.T) {
 				}
 				dials := map[string]int{}
 				for _, name := range w.dialedNames() {
-					if dials[name]++; isDual(name) && dials[name] > 2 { // ahead, and with the request
+					if dials[name]++; isDual(name) && dials[name] > 2 { // once ahead of the request, and once for it
 						t.Errorf("%d attempts at %s, and there is another", dials[name], name)
 					}
 				}
@@ -196,7 +196,7 @@ func (w *testCloud) get(t *testing.T, opts Options, host string, pod bool) (*plu
 	return p.GetCredentials(t.Context(), req)
 }
 
-// TestEndpointsOfForms verifies the endpoints that are called, in order, and that no other is.
+// TestEndpointsOfForms verifies the endpoints that are called, in order.
 func TestEndpointsOfForms(t *testing.T) {
 	const fips, dual = "AWS_USE_FIPS_ENDPOINT=", "AWS_USE_DUALSTACK_ENDPOINT="
 	for name, tt := range map[string]struct {
@@ -235,8 +235,8 @@ func TestEndpointsOfForms(t *testing.T) {
 	}
 }
 
-// TestNoFallback verifies that configured and responding endpoints are not replaced, and that an error names all
-// endpoints that were tried.
+// TestNoFallback verifies that configured and responding endpoints have no fallback,
+// and that an error names all endpoints that were tried.
 func TestNoFallback(t *testing.T) {
 	const dual = "111122223333.dkr-ecr.us-west-2.on.aws"
 	t.Run("configured", func(t *testing.T) {
@@ -298,7 +298,8 @@ func TestNoFallback(t *testing.T) {
 	})
 }
 
-// foreignServer returns a connection to a server that sends says, or that presents an untrusted certificate.
+// foreignServer returns a connection to a server that sends a text or has an untrusted
+// certificate.
 func foreignServer(t *testing.T, says string) net.Conn {
 	here, there := net.Pipe()
 	t.Cleanup(func() { there.Close() })

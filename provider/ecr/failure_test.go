@@ -27,7 +27,7 @@ import (
 	"github.com/regcred/regcred/provider/ecr"
 )
 
-// shortTimeouts are the options of tests in which endpoints fail.
+// shortTimeouts are options for tests in which endpoints fail.
 func shortTimeouts() ecr.Options {
 	return ecr.Options{Timeout: 5 * time.Second, MaxPause: time.Millisecond}
 }
@@ -66,8 +66,8 @@ func TestHostNotServed(t *testing.T) {
 	}
 }
 
-// TestAnyHost serves every host as upstream does, with its port in the key,
-// and finds the region as for hosts that are allowed.
+// TestAnyHost verifies that every host is served as by the upstream plugin, with its
+// port in the key, and that its region is found as for allowed hosts.
 func TestAnyHost(t *testing.T) {
 	token := []string{"PUT /latest/api/token", "GET /latest/meta-data/placement/region"}
 	for name, tt := range map[string]struct {
@@ -98,7 +98,8 @@ func TestAnyHost(t *testing.T) {
 	}
 }
 
-// TestOneSessionWithMetadata verifies that one token of the metadata service serves for the region and for the keys.
+// TestOneSessionWithMetadata verifies that one metadata session token is used for the
+// region and for the keys.
 func TestOneSessionWithMetadata(t *testing.T) {
 	cloud := newCloud(t)
 	checkServed(t, mustGet(t, ecr.Options{AllowHosts: []string{"registry.example"}}, image("registry.example")), "registry.example")
@@ -111,7 +112,8 @@ func TestOneSessionWithMetadata(t *testing.T) {
 	}
 }
 
-// TestImageForms of the image that all mean the same registry, and the key of each.
+// TestImageForms verifies spellings of an image that all mean the same registry, and
+// the key for each.
 func TestImageForms(t *testing.T) {
 	newCloud(t, keys()...)
 	for image, key := range map[string]string{
@@ -228,9 +230,9 @@ func TestECRFails(t *testing.T) {
 			if !strings.HasPrefix(err.Error(), prefix) {
 				t.Errorf("got %v, want it to begin with %q", err, prefix)
 			}
-			// The SDK closes the body of a request when the header of the answer
-			// is there. If that is too early for net/http, it closes the
-			// connection too, which cuts a long answer off: another attempt.
+			// The SDK closes the body of a request when it receives the response's
+			// header. If that is too early for net/http, it also closes the connection,
+			// which truncates a long response and leads to another attempt.
 			isLong := strings.HasPrefix(name, "huge")
 			if got := len(cloud.Requests()); got != tt.attempts && !(isLong && got <= 3) {
 				t.Errorf("got %d requests, want %d", got, tt.attempts)
@@ -352,8 +354,8 @@ func TestIdentityFails(t *testing.T) {
 	}
 }
 
-// TestProcessEnds verifies that the profile's process ends with the run. It holds the plugin's standard error open, and
-// a kubelet waits until that is closed.
+// TestProcessEnds verifies that the profile's process is killed at the end of the run.
+// It keeps the plugin's standard error open, and a kubelet waits until that is closed.
 func TestProcessEnds(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the profile's command is one of a Unix shell")
@@ -368,7 +370,7 @@ func TestProcessEnds(t *testing.T) {
 	newCloud(t, "AWS_CONFIG_FILE="+config, "PATH="+os.Getenv("PATH"))
 	ended := make(chan error, 1)
 	go func() {
-		_, err := os.ReadFile(pipe) // until the process is gone
+		_, err := os.ReadFile(pipe) // blocks until the process has exited
 		ended <- err
 	}()
 	if _, err := get(t, ecr.Options{Budget: 900 * time.Millisecond}, image(privateHost)); err == nil {
@@ -384,8 +386,8 @@ func TestProcessEnds(t *testing.T) {
 	}
 }
 
-// TestConfigOnPipe verifies that an SDK configuration file that is a pipe without a writer, or on a hanging mount, ends
-// the run early with an error about the files.
+// TestConfigOnPipe verifies that the run ends early with an error about the SDK's
+// configuration files if one is a pipe without a writer or on a hanging mount.
 func TestConfigOnPipe(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has no named pipes among its files")
@@ -394,7 +396,7 @@ func TestConfigOnPipe(t *testing.T) {
 	if out, err := exec.Command("mkfifo", pipe).CombinedOutput(); err != nil {
 		t.Fatalf("mkfifo: %v\n%s", err, out)
 	}
-	t.Cleanup(func() { os.WriteFile(pipe, nil, 0o600) }) // for those who wait still
+	t.Cleanup(func() { os.WriteFile(pipe, nil, 0o600) }) // for readers that still wait
 	for _, name := range []string{"AWS_CONFIG_FILE", "AWS_CA_BUNDLE"} {
 		newCloud(t, append(keys(), name+"="+pipe)...)
 		_, err := get(t, ecr.Options{Budget: 900 * time.Millisecond}, image(privateHost))
@@ -460,7 +462,7 @@ func TestTotalTimeout(t *testing.T) {
 	}
 }
 
-// TestEndpointOfOnesOwn cannot be made one for FIPS, and the SDK says so.
+// TestEndpointOfOnesOwn verifies that the SDK rejects FIPS with a custom endpoint.
 func TestEndpointOfOnesOwn(t *testing.T) {
 	cloud := newCloud(t, append(keys(), "AWS_USE_FIPS_ENDPOINT=true")...)
 	_, err := get(t, ecr.Options{}, image(privateHost))

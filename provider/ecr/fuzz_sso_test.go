@@ -35,7 +35,7 @@ func FuzzSSO(f *testing.F) {
 		`{"roleCredentials":{"expiration":-1e300}}`, `{"roleCredentials":[]}`, `{"roleCredentials":null}`, `{}`, `null`, ``,
 		`{"__type":"UnauthorizedException","message":1}`,
 	} {
-		f.Add(0, seed)   // status 200, see legalStatus
+		f.Add(0, seed)   // status 200: see legalStatus
 		f.Add(200, seed) // status 400
 	}
 	f.Fuzz(func(t *testing.T, status int, body string) {

@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/provider/ecr"
 )
 
-// The answers of remote endpoints go through the SDK, some of it in goroutines
-// of its own: whatever the bytes are, there is an answer or an error.
+// The SDK handles the responses of remote endpoints, partly in its own goroutines. Any
+// bytes must lead to a response or an error.
 
 func checkOutcome(t *testing.T, resp *plugin.Response, err error) {
 	t.Helper()
@@ -28,7 +28,7 @@ func checkOutcome(t *testing.T, resp *plugin.Response, err error) {
 	}
 }
 
-// FuzzAuthorization has ECR and ECR Public say anything.
+// FuzzAuthorization tests arbitrary responses of ECR and ECR Public.
 func FuzzAuthorization(f *testing.F) {
 	cloud := newCloud(f, keys()...)
 	p := newProvider(f, shortTimeouts())
@@ -50,7 +50,7 @@ func FuzzAuthorization(f *testing.F) {
 	})
 }
 
-// FuzzSTS has STS say anything, to a pod and to a node.
+// FuzzSTS tests arbitrary responses of STS, for a pod and for a node.
 func FuzzSTS(f *testing.F) {
 	token := filepath.Join(f.TempDir(), "token")
 	must.Do(f, os.WriteFile(token, []byte("a.b.c"), 0o600))
@@ -76,7 +76,8 @@ func FuzzSTS(f *testing.F) {
 	})
 }
 
-// FuzzNode has the container endpoint, or the instance's metadata, say anything.
+// FuzzNode tests arbitrary responses of the container endpoint and of the instance's
+// metadata service.
 func FuzzNode(f *testing.F) {
 	cloud := newCloud(f)
 	p := newProvider(f, ecr.Options{Timeout: shortTimeouts().Timeout, MaxPause: shortTimeouts().MaxPause, AllowHosts: []string{"a.example"}})

@@ -165,7 +165,7 @@ func TestAllowHostRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParseHost compares the parser with the pattern that it stands for.
+// FuzzParseHost compares the parser with the equivalent regular expression.
 func FuzzParseHost(f *testing.F) {
 	pattern := regexp.MustCompile(`^(\d{12})\.dkr[.-]ecr(-fips)?\.([a-z0-9][a-z0-9_-]*)\.(amazonaws\.(?:com(?:\.cn)?|eu)` +
 		`|on\.(?:aws|amazonwebservices\.com\.cn)|sc2s\.sgov\.gov|c2s\.ic\.gov|cloud\.adc-e\.uk|csp\.hci\.ic\.gov)$`)

@@ -11,8 +11,9 @@ import (
 	"github.com/regcred/regcred/provider/ecr"
 )
 
-// TestMetadataAttempts verifies the attempts at a metadata service that resets all connections: three for a session
-// token, and three without one. The SDK's own client makes many more.
+// TestMetadataAttempts verifies the number of attempts at a metadata service that
+// resets all connections: three for a session token, and three without one. The SDK's
+// own client makes many more.
 func TestMetadataAttempts(t *testing.T) {
 	for name, tt := range map[string]struct {
 		opts ecr.Options
@@ -34,7 +35,8 @@ func TestMetadataAttempts(t *testing.T) {
 	}
 }
 
-// TestExpiredKeys verifies that expired keys of the instance are used, since the clock may be wrong and the API decides.
+// TestExpiredKeys verifies that an instance's expired keys are used, because the clock
+// may be wrong and the API decides.
 func TestExpiredKeys(t *testing.T) {
 	cloud := newCloud(t)
 	for _, life := range []time.Duration{-time.Hour, -365 * 24 * time.Hour, time.Second, 365 * 24 * time.Hour} {
@@ -42,7 +44,7 @@ func TestExpiredKeys(t *testing.T) {
 		cloud.Update(func(s *testcloud.AWSState) { s.KeyLife = life })
 		resp := mustGet(t, ecr.Options{}, image(privateHost))
 		checkServed(t, resp, privateHost)
-		if got := len(cloud.Requests()); got > 6 { // the SDK looks for newer keys once
+		if got := len(cloud.Requests()); got > 6 { // the SDK requests newer keys once
 			t.Errorf("%v: asked %q", life, cloud.RequestLines())
 		}
 	}

@@ -45,8 +45,9 @@ func trustOf(t *testing.T, s *httptest.Server) string {
 	return "AWS_CA_BUNDLE=" + file
 }
 
-// TestRedirectsOverTLS verifies that a server that redirects to itself is called a few times, and that a redirect to
-// another host passes nothing on. Over HTTP/2 the former was once followed until the timeout.
+// TestRedirectsOverTLS verifies that a server that redirects to itself is called only a
+// few times, and that a redirect to another host passes nothing on. Over HTTP/2, the
+// former was once followed until the timeout.
 func TestRedirectsOverTLS(t *testing.T) {
 	container := func(_ *testcloud.AWS, s *httptest.Server) []string {
 		return []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI=" + s.URL + "/v2/credentials", "AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.TokenSecret}
@@ -60,10 +61,10 @@ func TestRedirectsOverTLS(t *testing.T) {
 	for name, tt := range map[string]struct {
 		environ func(*testcloud.AWS, *httptest.Server) []string
 		req     *plugin.Request
-		most    int64 // requests of those that go to the server
+		most    int64 // maximum number of requests to the server
 	}{
 		"container": {container, image(privateHost), 4},
-		"metadata":  {metadata, image(privateHost), 14}, // a token and a role, each followed thrice, three attempts
+		"metadata":  {metadata, image(privateHost), 14}, // a token and a role, each redirected three times, three attempts
 		"ECR":       {services, image(privateHost), 1},
 		"STS":       {services, asPod(t, image(privateHost), annotated(role)), 1},
 	} {

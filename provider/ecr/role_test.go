@@ -40,8 +40,8 @@ func stsForms(cloud *testcloud.AWS) (forms []url.Values) {
 	return forms
 }
 
-// TestRolesOfAccount verifies that the registry's account selects the roles, and that the identity that assumes them is
-// the one used without them.
+// TestRolesOfAccount verifies that the registry's account selects the roles, and that
+// they are assumed with the identity that is used without roles.
 func TestRolesOfAccount(t *testing.T) {
 	const hubKey, targetKey, podKey = "ASIAHUB", "ASIATARGET", "ASIAPOD"
 	chain := ecr.Options{Roles: []string{"111122223333=" + hub + "," + target, "777788889999=" + hub}}
@@ -63,7 +63,7 @@ func TestRolesOfAccount(t *testing.T) {
 		req    *plugin.Request
 		trusts map[string]testcloud.AWSTrust
 		want   []url.Values
-		signer string // of the question to ECR
+		signer string // of the request to ECR
 	}{
 		"node": {chain, nil, image(privateHost), map[string]testcloud.AWSTrust{hub: {By: testcloud.AWSKeyInstance, Key: hubKey}, target: {By: hubKey, Key: targetKey}},
 			[]url.Values{taken("AssumeRole", hub, "ecr-credential-provider", testcloud.AWSKeyInstance), taken("AssumeRole", target, "ecr-credential-provider", hubKey)}, targetKey},

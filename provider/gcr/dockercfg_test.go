@@ -21,7 +21,7 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// ask for the docker config, through a real transport of the provider's own.
+// askDockercfg requests the docker config with the provider's own transport.
 func askDockercfg(t testing.TB, w *testCloud, flow, image string) (*plugin.Response, error) {
 	t.Helper()
 	p := must.Get(gcr.New(gcr.Options{Flow: flow, MetadataHost: w.Addr(), Backoff: 1}))(t)
@@ -32,7 +32,8 @@ func askDockercfg(t testing.TB, w *testCloud, flow, image string) (*plugin.Respo
 	return resp, err
 }
 
-// TestDockercfg verifies that the document's credentials are returned under its keys for every registry.
+// TestDockercfg verifies that the credentials in the document are returned with its
+// keys for every registry.
 func TestDockercfg(t *testing.T) {
 	for name, tt := range map[string]struct {
 		document string
@@ -104,7 +105,7 @@ func TestDockercfgFails(t *testing.T) {
 		document string
 		url      string
 		fault    testcloud.Fault
-		want     string // METADATA stands for the metadata server, FILES for the other
+		want     string // METADATA is replaced by the metadata server, FILES by the other server
 	}{
 		"no attribute": {want: "read the instance attribute google-dockercfg: GET http://METADATA" + attribute +
 			": status 404 Not Found, 3 times; set the attribute in the instance or project metadata, or use another --authFlow"},

@@ -22,11 +22,12 @@ import (
 type failure struct {
 	name  string
 	fault testcloud.Fault
-	want  string // after the endpoint; "" means that it is overcome
+	want  string // after the endpoint; "" means that there is no error
 	asked int
 }
 
-// timeout returns the timeout of one attempt: short in tests of timeouts, and otherwise long enough for a busy machine.
+// timeout returns the timeout of one attempt: short for tests of timeouts, and
+// otherwise long enough for a busy machine.
 func (f failure) timeout() time.Duration {
 	if f.fault.Hang {
 		return time.Second
@@ -174,7 +175,8 @@ func check(t *testing.T, w *testCloud, f failure, err error, prefix string, hint
 	}
 }
 
-// TestConnectionIsReset verifies the number of attempts; Google's client would multiply it by six.
+// TestConnectionIsReset verifies the number of attempts, which Google's client would
+// multiply by six.
 func TestConnectionIsReset(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -57,7 +57,7 @@ func (w *testCloud) provider(t testing.TB, opts gcr.Options) *gcr.Provider {
 	return p
 }
 
-// podToken is a service account's token, of which the last part is the secret.
+// podToken returns a service account token whose last part is a planted secret.
 func podToken() plugin.Secret {
 	claims := `{"iss":"https://issuer.example","sub":"system:serviceaccount:team:app","aud":["pool"]}`
 	return plugin.NewSecret("e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + "." + canary.TokenSecret)
@@ -122,7 +122,8 @@ func node(keys string) answer {
 
 var none = answer{Scope: plugin.CacheRegistry, Duration: "0s"}
 
-// TestNodeIdentity verifies that one request is sent, with the server's required header.
+// TestNodeIdentity verifies that one request is sent, with the header that the server
+// requires.
 func TestNodeIdentity(t *testing.T) {
 	w := newTestCloud(t)
 	got := mustAsk(t, w.provider(t, gcr.Options{}), &plugin.Request{Image: "gcr.io/project/app"})
@@ -138,10 +139,11 @@ func TestNodeIdentity(t *testing.T) {
 	}
 }
 
-// TestHosts verifies which hosts get the node's token, without any request for the others.
+// TestHosts verifies that only registry hosts get the node's token, and that there is
+// no request for other hosts.
 func TestHosts(t *testing.T) {
 	allow := []string{"registry.example", "*.mirror.example:5000", "Docker-*.Example.com", "*-docker.pkg-berlin-build0.goog"}
-	own := func(key string) answer { // with the registry's own key, sorted in
+	own := func(key string) answer { // with the registry's own key, sorted
 		keys := append(strings.Fields(googleKeys), key)
 		slices.Sort(keys)
 		return node(strings.Join(keys, " "))

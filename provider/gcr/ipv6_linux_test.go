@@ -17,8 +17,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestIPv6Only verifies that the metadata server is found on a node with only IPv6, at another address or by name. It
-// runs in its own namespaces, so that these addresses lead nowhere else.
+// TestIPv6Only verifies that the metadata server is found on a node with only IPv6, at
+// another address or by name. It runs in its own namespaces, where these addresses
+// reach nothing else.
 func TestIPv6Only(t *testing.T) {
 	if where := os.Getenv("GCR_TEST_METADATA_AT"); where != "" {
 		askIPv6Only(t, where)

@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// TestIdentityTable verifies the table of identities: flags, annotation and token decide, and a failing identity is never
-// replaced by another.
+// TestIdentityTable verifies the table of identities. Flags, annotation and token
+// determine the identity, and a failing identity is never replaced by another.
 func TestIdentityTable(t *testing.T) {
 	const enable, account = gcr.AnnotationEnable, gcr.AnnotationAccount
 	provider := gcr.Options{IdentityProvider: cluster, ProjectID: "p"}
@@ -30,7 +30,7 @@ func TestIdentityTable(t *testing.T) {
 		opts        gcr.Options
 		annotations []string
 		noToken     bool
-		want        string // the password, or a part of the error
+		want        string // password, or part of the error
 	}{
 		"no provider":                    {want: "open-sesame"},
 		"no provider, annotated":         {annotations: []string{enable + "=true"}, want: "open-sesame"},
@@ -83,7 +83,7 @@ func TestIdentityTable(t *testing.T) {
 	}
 }
 
-// TestExchange is the request that STS gets.
+// TestExchange verifies the request to STS.
 func TestExchange(t *testing.T) {
 	for name, tt := range map[string]struct {
 		opts     gcr.Options
@@ -129,7 +129,7 @@ func TestImpersonation(t *testing.T) {
 	w := newTestCloud(t)
 	p := w.provider(t, gcr.Options{STSAudience: "pool", Impersonate: true})
 	got := mustAsk(t, p, podRequest("gcr.io/p/app", gcr.AnnotationAccount+"=puller@p.iam.gserviceaccount.com"))
-	// The second exchange gets the remaining time, so half of it may be less.
+	// The second exchange gets the remaining time, so half of it may be shorter.
 	if got.Password != "open-sesame-account" || got.Duration != "30m0s" && got.Duration != "29m59s" {
 		t.Errorf("got %+v", got)
 	}
@@ -183,7 +183,7 @@ func TestRefusedToken(t *testing.T) {
 	}
 }
 
-// TestFederatedLife verifies a response of STS without a token lifetime.
+// TestFederatedLife verifies a response of STS without a lifetime.
 func TestFederatedLife(t *testing.T) {
 	w := newTestCloud(t)
 	p := w.provider(t, gcr.Options{STSAudience: "pool"})

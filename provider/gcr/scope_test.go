@@ -11,8 +11,9 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// TestCacheKeyIsNotTooWide verifies that a cached response is not used for too many images: a kubelet would send the
-// token to the part of a host without a mirror, and find no credentials for registries outside the response.
+// TestCacheKeyIsNotTooWide verifies that a cached response is not used for too many
+// images. Otherwise a kubelet would send the token to the part of a host without a
+// mirror, and would find no credentials for registries outside the response.
 func TestCacheKeyIsNotTooWide(t *testing.T) {
 	team := gcr.Options{Mirrors: []string{"quay.io/team=gcr.io/p"}, MirrorOrigin: "none"}
 	docker := gcr.Options{Mirrors: []string{"docker.io=gcr.io/p"}, MirrorOrigin: "none"}

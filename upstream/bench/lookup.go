@@ -220,7 +220,7 @@ func benchParallel(b *bench) ([]row, error) {
 		return median(list)
 	}
 	x, y := gain(w.regcredLookup), gain(w.kubeletLookup)
-	// Other work on the machine may occupy the second core, but does not add CPU time.
+	// Other processes may occupy the second core, but do not add CPU time.
 	one, two := cpuPerOp(1, w.regcredLookup), cpuPerOp(2, w.regcredLookup)
 	return []row{{
 		What: "cached `Lookup` on 2 cores", Regcred: fmt.Sprintf("%.2f× of one core", float64(x)/1000), Kubelet: fmt.Sprintf("%.2f× of one core", float64(y)/1000),

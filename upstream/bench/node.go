@@ -17,7 +17,8 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// Directories of the programs measured on a node, relative to the run's directory.
+// oursDir and the following constants are directories of the programs measured on a
+// node, relative to the run's directory.
 const (
 	oursDir     = "regcred"
 	upstreamDir = "upstream" // AWS's plugin

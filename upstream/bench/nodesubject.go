@@ -35,8 +35,9 @@ type nodeSubject struct {
 	token string // service account token; "" if the node pulls with its own identity
 	only  string // the only condition to measure; "" for all
 
-	// The targets are fractions of the other programs' figures: times by condition and
-	// program, the size relative to the other commit's.
+	// goals maps conditions and programs to targets, as fractions of the other
+	// programs' figures. The target for the size is relative to the other commit's
+	// size.
 	goals map[string]timeTargets
 	size  float64
 }

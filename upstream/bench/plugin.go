@@ -30,7 +30,8 @@ type benchSubject struct {
 	// its module is not on the Go proxy. It is nil otherwise.
 	recorded *figures
 
-	// The targets are fractions of the upstream plugin's figures.
+	// time and the following fields are targets, as fractions of the upstream plugin's
+	// figures.
 	time, memory, size float64
 	calls              int // target; 0 means as many as the upstream plugin
 }
@@ -47,7 +48,7 @@ type figures struct {
 // to this machine.
 const recordedECR = 5400 * time.Microsecond
 
-// The images to request.
+// ecrImage and the following constants are the requested images.
 const (
 	ecrImage    = "111122223333.dkr.ecr.us-west-2.amazonaws.com/team/app"
 	googleImage = "europe-docker.pkg.dev/project/team/app"
@@ -98,7 +99,7 @@ func pluginRows(b *bench) ([]row, error) {
 		return nil, err
 	}
 	var rows []row
-	var speed float64 // run time here relative to the machine on which the figures were recorded
+	var speed float64 // speed of this machine relative to the one on which the figures were recorded
 	for _, s := range benchSubjects() {
 		path, err := plugins.Build(b.dir, s.name)
 		if err != nil {

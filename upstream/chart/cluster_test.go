@@ -28,7 +28,8 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// site is an API server without controllers, with a namespace, and Helm as its admin.
+// site is an API server without controllers, a namespace, and Helm with the namespace's
+// admin role.
 type site struct {
 	*node.ControlPlane
 	helm      *helm.Helm
@@ -125,13 +126,14 @@ func TestReleaseLifecycle(t *testing.T) {
 		}
 	})
 
-	// What does not concern the nodes leaves the DaemonSet as it is.
+	// A change that does not affect the nodes leaves the DaemonSet unchanged.
 	before := s.generation(t)
 	s.helm.Run(t, args("upgrade", values{"uninstall.allowMissing": true, "networkPolicy.enabled": false})...)
 	if after := s.generation(t); after != before {
 		t.Errorf("the DaemonSet is generation %d, was %d", after, before)
 	}
-	// Another configuration is another ConfigMap; the former is gone, and comes back.
+	// Another configuration gets another ConfigMap. The previous one is removed, and
+	// restored by the rollback.
 	s.helm.Run(t, args("upgrade", values{"config.providers": []any{providerValues("other.example")}})...)
 	second := s.config(t, release)
 	s.checkObjects(t, "after upgrade", releaseObjects(second))
@@ -171,7 +173,7 @@ func TestReleaseLifecycle(t *testing.T) {
 // testFailedUninstall checks that a release cannot be upgraded after a failed uninstall, and that a rollback restores it if it may
 // take over the state from the Job.
 func (s *site) testFailedUninstall(t *testing.T, upgrade []string) {
-	patch, options := []byte(`{"data":{"state":"absent"}}`), metav1.PatchOptions{FieldManager: "regcred"} // as the Job does
+	patch, options := []byte(`{"data":{"state":"absent"}}`), metav1.PatchOptions{FieldManager: "regcred"} // like the Job
 	if _, err := s.Client.CoreV1().ConfigMaps(namespace).Patch(t.Context(), release+"-state", types.MergePatchType, patch, options); err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +212,7 @@ func (s *site) generation(t *testing.T) int64 {
 	return d.Generation
 }
 
-// newJob waits for a Job other than the one of an earlier uninstall.
+// newJob waits for a Job that is not from an earlier uninstall.
 func (s *site) newJob(t *testing.T, earlier types.UID) (job *batchv1.Job) {
 	t.Helper()
 	node.Eventually(t, time.Minute, func(ctx context.Context) (err error) {
@@ -234,13 +236,13 @@ func (s *site) completeJob(t *testing.T, job *batchv1.Job) {
 	must.Get(s.Client.BatchV1().Jobs(namespace).UpdateStatus(t.Context(), job, metav1.UpdateOptions{}))(t)
 }
 
-// permissions tries, while helm uninstall runs, what its Job may do.
+// permissions tests the permissions of the Job while helm uninstall runs.
 func (s *site) permissions(t *testing.T) {
 	t.Helper()
 	user := "system:serviceaccount:" + namespace + ":" + release + "-uninstall"
 	client := must.Get(kubernetes.NewForConfig(s.ClientConfig(t, user, "system:serviceaccounts", "system:authenticated")))(t)
 	core, patch := client.CoreV1(), []byte(`{"data":{"state":"absent"}}`)
-	node.Eventually(t, time.Minute, func(ctx context.Context) error { // the API server learns of a role a moment later
+	node.Eventually(t, time.Minute, func(ctx context.Context) error { // the API server notices a role with a delay
 		_, err := core.Pods(namespace).List(ctx, metav1.ListOptions{})
 		return err
 	})
@@ -329,7 +331,7 @@ func TestPodSecurity(t *testing.T) {
 					t.Errorf("it does not say %q", want)
 				}
 			}
-			// The hook's would be taken anywhere.
+			// The hook's pod would be accepted in any namespace.
 			job := get[*batchv1.Job](t, objects(t, render(t, withValues(nil))), "Job/regcred-uninstall").Spec.Template
 			s.AddServiceAccount(t, name, release+"-uninstall", nil)
 			_, err = s.Client.CoreV1().Pods(name).Create(t.Context(), &corev1.Pod{

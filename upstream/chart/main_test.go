@@ -76,7 +76,7 @@ func providerValues(image string, changes ...any) map[string]any {
 	return p
 }
 
-// file writes values, and returns the flag that names them.
+// file writes values to a file and returns the flag that names it.
 func (v values) file(t testing.TB) string {
 	t.Helper()
 	data := must.Get(yaml.Marshal(v))(t)

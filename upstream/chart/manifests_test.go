@@ -43,7 +43,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestKustomization verifies that the base consists of exactly these files.
+// TestKustomization verifies that the base consists of exactly the listed files.
 func TestKustomization(t *testing.T) {
 	dir := filepath.Join(repository(t), "deploy", "manifests")
 	data := must.Get(os.ReadFile(filepath.Join(dir, "kustomization.yaml")))(t)

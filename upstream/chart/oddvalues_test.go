@@ -35,7 +35,7 @@ func TestNull(t *testing.T) {
 			switch value := value.(type) {
 			case map[string]any:
 				empty[path] = map[string]any{}
-				if key == "resources" { // of which the defaults stay otherwise
+				if key == "resources" { // its defaults are otherwise kept
 					empty[path] = map[string]any{"limits": nil, "requests": nil}
 				}
 				if !slices.Contains(free, key) {

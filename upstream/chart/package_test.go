@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/upstream/helm"
 )
 
-// pack runs what release.sh has for a chart, without the rest of a release.
+// pack runs release.sh's commands for a chart.
 const pack = `set -euo pipefail
 eval "$(sed -n '/^\(stamp\|name_release\|chart\)() /,/}$/p' release.sh)"
 version=v1.2.3+build.4 epoch=1700000000 work=$1

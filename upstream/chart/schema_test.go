@@ -32,7 +32,7 @@ func TestSchemaOfConfig(t *testing.T) {
 	committed := must.Get(os.ReadFile(path))(t)
 	var schema map[string]any
 	must.Do(t, json.Unmarshal(committed, &schema))
-	// Its references are to the root's definitions.
+	// Its references start at the root's definitions.
 	schema["definitions"] = config["definitions"]
 	delete(config, "definitions")
 	delete(config, "$schema")

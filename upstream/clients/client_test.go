@@ -19,13 +19,13 @@ import (
 type client struct {
 	name    string
 	program string
-	pkg     string // of Debian; or, in module, of Go: "/cmd/crane"
+	pkg     string // Debian package, or package path in the Go module, such as "/cmd/crane"
 	module  string // Go module; Debian's clients have none
-	version string // of the module; of Debian's the one with which it had these traits
+	version string // of the module; for Debian's clients, the version that had these traits
 
 	content string // the content that it pulls
 	pull    func(t *testing.T, j job) (ok bool, said string)
-	daemon  bool // dockerd is needed, too
+	daemon  bool // also needs dockerd
 	own     bool // has its own configuration and does not read docker's or podman's
 	traits  traits
 }
@@ -34,23 +34,24 @@ type client struct {
 type job struct {
 	program string // its path
 	image   string
-	home    string // HOME, and where it may write
+	home    string // HOME and the writable directory
 	environ []string
 }
 
-// traits lists how clients differ. The helper's input is recorded as sent; "-" for none.
+// traits lists how clients differ. The helper's input is recorded as sent; "-" means
+// none.
 type traits struct {
-	Hub      string // asked for an image of Docker Hub
-	HubKeys  string // keys of credHelpers under which it finds Docker Hub
-	Store    string // asked of a credsStore for an image of registry.example:5000
-	HubStore string // asked of it for one of Docker Hub
-	Public   string // asked for an image of a public registry, by credHelpers
+	Hub      string // input for an image of Docker Hub
+	HubKeys  string // keys of credHelpers that it uses for Docker Hub
+	Store    string // input for an image of registry.example:5000, with a credsStore
+	HubStore string // input for an image of Docker Hub, with a credsStore
+	Public   string // input for a public image, with credHelpers
 	OnError  string // reaction if the helper fails
-	Private  string // reaction for an image of a private registry in that case
+	Private  string // reaction for a private image in that case
 	Aside    string // use of the helper's standard error
 	Refused  string // message for a wrong password
-	Patterns string // by which of these it reaches a pattern with a path
-	Files    string // where it finds credHelpers
+	Patterns string // the input forms with which it reaches a pattern with a path
+	Files    string // files in which it finds credHelpers
 }
 
 // What clients do.
@@ -88,8 +89,8 @@ func (c *client) cache() string {
 	return filepath.Join(cache, "regcred-clients", c.name+"-"+c.version+"-"+runtime.GOARCH)
 }
 
-// install builds the client of a module with the dependencies of its release,
-// unless that has been done.
+// install builds a client with the dependencies of its release, unless it is already
+// built.
 func (c *client) install(ctx context.Context) error {
 	if c.module == "" || c.path() != "" {
 		return nil

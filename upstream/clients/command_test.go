@@ -18,8 +18,8 @@ import (
 // limit is the timeout of a client's run.
 const limit = 2 * time.Minute
 
-// command runs the client with these arguments: IMAGE stands for the image,
-// REPOSITORY and TAG for its parts, and HOME for where it may write.
+// command returns a command that runs the client with arguments in which IMAGE,
+// REPOSITORY, TAG and HOME (the writable directory) are replaced.
 func command(args string) func(*testing.T, job) (bool, string) {
 	return func(t *testing.T, j job) (ok bool, said string) {
 		t.Helper()

@@ -24,7 +24,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// Content of the registries.
+// app and the following constants are the content of the registries.
 const (
 	app    = "team/app:v1"      // an image
 	chart  = "team/chart:1.0.0" // of helm

@@ -32,7 +32,7 @@ func TestDockerBuild(t *testing.T) {
 	for _, tt := range []struct {
 		name, helper string
 		by           helperSetting
-		want         []string // asked, in any order
+		want         []string // inputs, in any order
 	}{
 		{"credHelpers", b.right, inDocker(helpers(keys...)), keys},
 		{"credsStore", b.right, inDocker(store), listed},
@@ -42,7 +42,7 @@ func TestDockerBuild(t *testing.T) {
 			t.Errorf("%s: built %t, asked (-want +got):\n%s\n%s", tt.name, o.ok, diff, o.said)
 		}
 	}
-	// The number of queries before the failure is random; so are the later steps.
+	// The number of queries before the failure is random, and so are the later steps.
 	o := b.pull(t, "another fails", private+":5000", partly, inDocker(helpers(keys...)))
 	t.Logf("%s with a plugin that fails for another registry: built %t, asked %s:\n%s", c.installed(t), o.ok, o.asked(), o.said)
 }

@@ -30,7 +30,7 @@ for dir in /run /var/lib /dev/shm; do
 done`,
 }
 
-// TestMain builds what the tests run, and runs them in namespaces of their own.
+// TestMain builds the programs, and runs the tests in their own namespaces.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	tests.Main(m)

@@ -18,8 +18,8 @@ import (
 // mirror is the address of the pull-through cache.
 const mirror = "127.0.0.5:5000"
 
-// pullThrough starts distribution's registry as a cache of the image's
-// registry, and asks it for the image.
+// pullThrough starts distribution's registry as a cache of the image's registry, and
+// requests the image from it.
 func pullThrough(t *testing.T, j job) (ok bool, said string) {
 	t.Helper()
 	return throughMirror(t, j, "", app)

@@ -20,14 +20,14 @@ var (
 	dockerHubNames = []string{"docker.io", "index.docker.io", "registry-1.docker.io"}
 )
 
-// bench tries one client.
+// bench tests one client.
 type bench struct {
 	site   *site
 	client *client
 
-	// Configurations of the helper.
+	// right and the following fields are configurations of the helper.
 	right, wrong, path string
-	broken, noPassword string // a plugin fails, for a public registry or a private one
+	broken, noPassword string // a plugin fails, for a public or a private registry
 }
 
 func newBench(t *testing.T, s *site, c *client) *bench {
@@ -91,7 +91,7 @@ func inDocker(config string) helperSetting {
 	return helperSetting{"", map[string]string{".docker/config.json": config}, []string{"DOCKER_CONFIG=HOME/.docker"}}
 }
 
-// forAllRegistries names the helper for all registries.
+// forAllRegistries sets the helper for all registries.
 func forAllRegistries() helperSetting {
 	return inDocker(helpers(slices.Concat(privateNames, dockerHubNames, []string{hubURL, public})...))
 }
@@ -112,7 +112,7 @@ func helperPlaces() []helperSetting {
 	}
 }
 
-// pull runs the client; what says why.
+// pull runs the client. what describes the run in errors.
 func (b *bench) pull(t *testing.T, what, host, helper string, by helperSetting) (o outcome) {
 	t.Helper()
 	r := &run{site: b.site, client: b.client, image: host + "/" + b.client.content, helper: helper, files: by.files, extra: by.extra}
@@ -128,7 +128,7 @@ func (b *bench) pull(t *testing.T, what, host, helper string, by helperSetting) 
 	return o
 }
 
-// observe finds out the client's traits, and that it pulls at all.
+// observe determines the client's traits and verifies that it can pull.
 func (b *bench) observe(t *testing.T) (seen traits) {
 	t.Helper()
 	for _, host := range privateNames {
@@ -187,7 +187,7 @@ func (b *bench) wrongPasswordMessage(t *testing.T) string {
 	return o.said
 }
 
-// fromPublic pulls what needs no login, also while the helper fails.
+// fromPublic pulls an image that needs no login, also while the helper fails.
 func (b *bench) fromPublic(t *testing.T) (asked, onError string) {
 	t.Helper()
 	o := b.pull(t, "public", public, b.right, forAllRegistries())

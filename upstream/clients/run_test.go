@@ -22,14 +22,14 @@ type run struct {
 	client *client
 	image  string
 	helper string            // CredentialProviderConfig
-	files  map[string]string // in HOME: what names the helper to the client
-	extra  []string          // variables of the environment, with HOME
+	files  map[string]string // files in HOME that name the helper to the client
+	extra  []string          // environment variables in addition to HOME
 }
 
 // outcome is the result of a run.
 type outcome struct {
 	ok    bool
-	said  string // on standard output and error
+	said  string // standard output and error
 	calls []call
 }
 

@@ -29,8 +29,8 @@ import (
 
 const helperName = "docker-credential-regcred"
 
-// The registries: a private one at the default port and another, a public one,
-// and one that has the names of Docker Hub.
+// private and the following constants are the registries: a private one at the default
+// port and another, a public one, and one with the names of Docker Hub.
 const (
 	private = "registry.example"
 	public  = "public.example:5000"
@@ -52,7 +52,7 @@ type site struct {
 	trust  *http.Transport // of this process
 }
 
-// startSite starts the registries and waits until they answer.
+// startSite starts the registries and waits until they respond.
 func startSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{dir: t.TempDir()}
@@ -122,8 +122,7 @@ func hashed(t *testing.T) string {
 	return string(line)
 }
 
-// certify writes the key of the registries, and the certificate that they show:
-// it is its own authority.
+// certify writes the key of the registries and their self-signed certificate.
 func (s *site) certify(t *testing.T) {
 	t.Helper()
 	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)

@@ -26,7 +26,7 @@ import (
 // program is a program to measure.
 type program struct {
 	name   string
-	source string   // of our programs, which have no file
+	source string   // of our own programs, which have no file
 	dir    string   // directory of the module to build in
 	args   []string // of go build, before the package
 
@@ -85,12 +85,12 @@ func medianMillis(d []time.Duration) float64 {
 	return float64(slices.Sorted(slices.Values(d))[len(d)/2]) / 1e6
 }
 
-// bareSource only has HTTP over TLS, like all of the programs.
+// bareSource is a program that only uses HTTP over TLS, which all programs do.
 const bareSource = "package main\n\nimport (\n\t\"net/http\"\n\t\"os\"\n)\n\nfunc main() {\n\tif len(os.Args) > 1 {\n\t\thttp.Get(os.Args[1])\n\t}\n}\n"
 
 // newProgram returns a minimal program with these clouds in a keyring.
 func newProgram(clouds ...string) *program {
-	imports, members := "", "" // the lookup is linked, but not run
+	imports, members := "", "" // the lookup is linked but never run
 	for _, c := range clouds {
 		imports += fmt.Sprintf("\t%q\n", "github.com/regcred/regcred/provider/"+c)
 		members += fmt.Sprintf("provider(%s.InPod(%[1]s.Options{})), ", c)

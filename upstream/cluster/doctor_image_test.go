@@ -28,8 +28,8 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// serveExpired serves a registry at 127.0.0.1 with a certificate that has expired,
-// and returns its address and the file of that certificate.
+// serveExpired starts a registry at 127.0.0.1 with an expired certificate, and returns
+// its address and the certificate's file.
 func serveExpired(t *testing.T, reg *node.Registry) (addr, file string) {
 	t.Helper()
 	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
@@ -63,7 +63,7 @@ func TestDoctorImage(t *testing.T) {
 	kubelet := node.StartKubelet(t, node.KubeletOptions{
 		Runtime: node.StartContainerdWith(t, net, map[string]string{
 			"origin.example": "[host.\"https://cache.example\"]\n",
-			// With the table too: containerd 1.x takes a server without one for no file at all.
+			// Write the table too: containerd 1.x ignores a file with only a server.
 			"expired.example": fmt.Sprintf("server = \"https://%s\"\nca = %q\n[host.\"https://%[1]s\"]\nca = %[2]q\n", addr, ca),
 		}),
 		BinDir: node.BinDir(),

@@ -20,7 +20,7 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// The paths of a machine whose kubelet is looked at.
+// brokenConfig and the following constants are paths on the machine.
 const (
 	brokenConfig    = "/etc/kubernetes/credential-providers.yaml"
 	brokenExtraArgs = "/etc/default/kubelet"
@@ -59,7 +59,7 @@ func (m *brokenKubelet) doctor(t *testing.T, args ...string) (kubelet finding, a
 	return kubelet, r.Checks
 }
 
-// checkCrashLoop waits until systemd has given up on a process of the kubelet.
+// checkCrashLoop waits until systemd restarts a kubelet process that exited.
 func (m *brokenKubelet) checkCrashLoop(t *testing.T) {
 	t.Helper()
 	node.Eventually(t, restartTimeout, func(ctx context.Context) error {
@@ -88,8 +88,8 @@ func (m *brokenKubelet) restore(t *testing.T) {
 	m.Run(t, "systemctl", "reset-failed", "kubelet")
 }
 
-// allCrashLoops makes the tests try every crash loop instead of one of each kind: flags, files, programs, other processes, and
-// unknown causes.
+// allCrashLoops makes the tests cover every crash loop instead of one of each kind:
+// flags, files, programs, other processes, and unknown causes.
 var allCrashLoops = flag.Bool("loops", false, "try every crash loop of a kubelet that doctor knows")
 
 // TestDoctorKubelet verifies that doctor finds why a real kubelet under a real systemd does not start, or runs with
@@ -111,7 +111,7 @@ func TestDoctorKubelet(t *testing.T) {
 }
 
 func (m *brokenKubelet) testHealthy(t *testing.T) {
-	m.doctor(t) // the programs are in memory from now on
+	m.doctor(t) // loads the programs into memory
 	started := time.Now()
 	got, all := m.doctor(t)
 	t.Logf("doctor took %s", time.Since(started))
@@ -125,10 +125,10 @@ func (m *brokenKubelet) testLoops(t *testing.T) {
 	version := strings.TrimPrefix(node.KubeletVersion(), "v")
 	validate := "regcred validate --kubelet-version " + version + " " + brokenConfig
 	for name, tt := range map[string]struct {
-		config, extra string // "" is as it was
+		config, extra string // "" means unchanged
 		do            []string
 		says, fix     string
-		alike         bool // like another: tried with -loops
+		alike         bool // similar to another case: only with -loops
 	}{
 		"unknown flag":      {extra: "--no-such-flag=1", says: "the kubelet has no flag --no-such-flag (kubelet " + version + "); it is set in " + brokenExtraArgs + ":1 (KUBELET_EXTRA_ARGS)", fix: "remove --no-such-flag; then systemctl restart kubelet"},
 		"unknown field":     {config: replace("matchImages", "matchImage"), says: brokenConfig + ":", fix: validate},
@@ -169,7 +169,7 @@ func (m *brokenKubelet) testLoops(t *testing.T) {
 // testOthers verifies the findings if the running kubelet and its files differ.
 func (m *brokenKubelet) testOthers(t *testing.T) {
 	m.repair(t)
-	time.Sleep(startupTime) // a kubelet may have read what is written in its first moments
+	time.Sleep(startupTime) // a kubelet may read files that are written in its first moments
 	m.WriteFile(t, brokenConfig, m.config+"\n", 0o644)
 	if got, _ := m.doctor(t); got.Severity != "warning" || !strings.Contains(got.Message, brokenConfig+" was changed at ") || got.Fix != "systemctl restart kubelet" {
 		t.Errorf("a configuration that has changed: %+v", got)
@@ -195,7 +195,7 @@ func (m *brokenKubelet) testStopped(t *testing.T) {
 	if got, _ := m.doctor(t); got.Severity != "error" || got.Message != "kubelet.service is stopped" || got.Fix != "systemctl start kubelet" {
 		t.Errorf("stopped: %+v", got)
 	}
-	// The next kubelet's flags and environment are known nevertheless.
+	// The next kubelet's flags and environment are known anyway.
 	if _, all := m.doctor(t, "--as-kubelet"); all[0].Check != "config" || all[0].Severity != "ok" {
 		t.Errorf("as the next kubelet: %+v", all)
 	}

@@ -49,7 +49,7 @@ func TestUpstreamECR(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-upstream +regcred):\n%s", diff)
 	}
-	// And not because nothing works.
+	// And not because everything fails.
 	if want := (node.PluginCounts{Runs: 3, Errors: 1}); got.Counts != want || got.Failed != 1 {
 		t.Errorf("the kubelet counts %+v, want %+v, and logs %d failures, want 1", got.Counts, want, got.Failed)
 	}
@@ -71,10 +71,9 @@ type ecrAccount struct {
 	pod     *corev1.Pod
 }
 
-// newECRAccount makes an account, and a pod with two images of its registry
-// (for which one run is enough), one of the public registry, and one of a
-// registry in another region, for which the cloud refuses credentials, but
-// which needs none.
+// newECRAccount creates an account and a pod with two images in its registry (for which
+// one run is enough), one in the public registry, and one in another region's registry,
+// for which the cloud rejects the request but which needs no credentials.
 func newECRAccount(t *testing.T, net *testcloud.FakeNetwork, plugin, account string, public *node.Registry) *ecrAccount {
 	t.Helper()
 	cloud := newAWS(t)

@@ -16,9 +16,9 @@ import (
 // eksDir is the directory of the kubelet's providers and their configuration on EKS.
 const eksDir = "/etc/eks/image-credential-provider"
 
-// eksLayout is how EKS runs a kubelet on Amazon Linux 2023
-// (awslabs/amazon-eks-ami: templates/al2023, nodeadm): the unit is not enabled,
-// and nodeadm-run, at each boot, writes what it reads and starts it.
+// eksLayout configures a kubelet as EKS does on Amazon Linux 2023
+// (awslabs/amazon-eks-ami: templates/al2023, nodeadm): the unit is not enabled; at each
+// boot, nodeadm-run writes its files and starts it.
 func eksLayout(providers string) node.LayoutFunc {
 	return func(config string, flags []string) map[string]string {
 		flags = append(flags, "--config=/etc/kubernetes/kubelet/config.json",
@@ -61,7 +61,7 @@ func TestLifeOnEKS(t *testing.T) {
 		l.regcred(t, v1, 0, "status")
 	}
 	works("installed")
-	// Whatever is done to nodeadm's files, the next boot undoes it.
+	// The next boot undoes any change to nodeadm's files.
 	l.m.WriteFile(t, "/etc/eks/kubelet/environment", "NODEADM_KUBELET_ARGS=--no-such-flag\n", 0o644)
 	l.m.WriteFile(t, eksDir+"/config.json", "{}", 0o644)
 	l.m.Reboot(t)
@@ -69,7 +69,7 @@ func TestLifeOnEKS(t *testing.T) {
 	l.checkRestart(t, func() { l.regcred(t, v1, 0, "uninstall", "--restart", "--stable=2s") })
 	for _, again := range []func(){
 		func() {},
-		// Nothing that a kubelet started later would miss.
+		// Nothing that a kubelet started later would need.
 		func() {
 			l.checkRestart(t, func() { l.m.Restart(t, "kubelet"); node.Eventually(t, restartTimeout, l.m.CheckHealthy) })
 		},

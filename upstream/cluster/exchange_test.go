@@ -14,12 +14,12 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// exchange is a token service on loopback that gives a password for a token of
-// a service account (RFC 8693).
+// exchange is a token service on loopback that returns a password for a service account
+// token (RFC 8693).
 type exchange struct {
 	*httptest.Server
 	verifier
-	audience string // that tokens must be for
+	audience string // audience that tokens must have
 	password string
 	runs     atomic.Int64
 }

@@ -39,8 +39,9 @@ import (
 // renewedPassword is a password that replaces another one.
 const renewedPassword = canary.Marker + "renewed"
 
-// TestFaults verifies, for revoked credentials and failing components during pulls, the pod's event, regcred's report
-// next to the kubelet's, and that the next pull succeeds.
+// TestFaults verifies, for revoked credentials and failing components during pulls, the
+// pod's event, regcred's report compared with the kubelet's, and that the next pull
+// succeeds.
 func TestFaults(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	f := startFaults(t)
@@ -54,16 +55,16 @@ func TestFaults(t *testing.T) {
 	canary.AssertAbsent(t, "the kubelet's log", strings.Join(f.kubelet.LogRecords(t), "\n"))
 }
 
-// faults is a node on which something goes wrong.
+// faults is a node with faults.
 type faults struct {
 	control *node.ControlPlane
 	runtime *node.Containerd
 	kubelet *node.Kubelet
 	ours    nodeSide
 
-	revoked, expired *robot // the answer of whose plugin is good for an hour, and for 5 seconds
+	revoked, expired *robot // the plugins' responses are valid for an hour, and for 5 seconds
 	guard            *guard
-	tokens           *gate       // before the guard, as token.example
+	tokens           *gate       // in front of the guard, as token.example
 	late             atomic.Bool // the clock of token.example is two hours ahead
 }
 
@@ -135,7 +136,7 @@ type gate struct {
 
 type barrier struct {
 	arrive, open   sync.Once
-	arrived, opens chan struct{} // closed on the first arrival, and to let all pass
+	arrived, opens chan struct{} // closed on the first request, and to release all
 }
 
 // hold delays the requests for a repository until the barrier is opened, at the latest when the test ends.
@@ -180,7 +181,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.handler.ServeHTTP(w, r)
 }
 
-// run creates a pod of team with an image in each container.
+// run creates a pod in namespace team with one container per image.
 func (f *faults) run(t *testing.T, name, account string, images ...string) *corev1.Pod {
 	t.Helper()
 	pod := node.NewPod("team", name, images[0])
@@ -199,8 +200,8 @@ func (f *faults) waitPullError(t *testing.T, pod *corev1.Pod, image, why string)
 	t.Log(f.control.WaitEvent(t, pod, fmt.Sprintf("Failed: Failed to pull image %q: ", image), why))
 }
 
-// checkCommand checks the exit code of a command, and that it prints all of these texts
-// and no secret.
+// checkCommand checks the exit code of a command, and that its output contains all of
+// these texts and no secret.
 func (f *faults) checkCommand(t *testing.T, code int, args []string, texts ...string) {
 	t.Helper()
 	startKubeletCommand(t, f.kubelet, args...).checkOutput(t, code, texts...)
@@ -212,7 +213,7 @@ type kubeletCommand struct {
 	stdout, stderr strings.Builder
 }
 
-// startKubeletCommand starts a command, which ends with the test.
+// startKubeletCommand starts a command, which is killed at the end of the test.
 func startKubeletCommand(t *testing.T, k *node.Kubelet, args ...string) *kubeletCommand {
 	t.Helper()
 	c := &kubeletCommand{Cmd: exec.CommandContext(t.Context(), node.RegcredPath(), append(args, "--as-kubelet="+pidOf(t, k))...)}
@@ -223,7 +224,7 @@ func startKubeletCommand(t *testing.T, k *node.Kubelet, args ...string) *kubelet
 	return c
 }
 
-// end waits until the command has ended, and returns its exit code.
+// end waits for the command and returns its exit code.
 func (c *kubeletCommand) end(t *testing.T) int {
 	t.Helper()
 	if err := c.Wait(); err != nil && !errors.As(err, new(*exec.ExitError)) {
@@ -247,7 +248,7 @@ func pidOf(t *testing.T, k *node.Kubelet) string {
 	t.Helper()
 	files := must.Get(filepath.Glob("/proc/[0-9]*/cmdline"))(t)
 	for _, file := range files {
-		cmdline, _ := os.ReadFile(file) // of a process that may be gone
+		cmdline, _ := os.ReadFile(file) // the process may have exited
 		args := strings.Split(string(cmdline), "\x00")
 		if filepath.Base(args[0]) == "kubelet" && slices.Contains(args, "--root-dir="+k.RootDir()) {
 			return filepath.Base(filepath.Dir(file))
@@ -295,7 +296,7 @@ func (f *faults) testRevoked(t *testing.T) {
 	f.control.WaitRunning(t, pod)
 }
 
-// puller pulls into the runtime as regcred does, with a keyring that stays.
+// puller pulls into the runtime as regcred does, with one keyring for all pulls.
 type puller struct {
 	runtime *pull.Runtime
 	keyring *regcred.Keyring
@@ -311,7 +312,7 @@ func (f *faults) startPuller(t *testing.T) *puller {
 	return p
 }
 
-// pull pulls an image; want is in the error, or "".
+// pull pulls an image. want is part of the error, or "".
 func (p *puller) pull(t *testing.T, image, want string) {
 	t.Helper()
 	_, err := p.runtime.Pull(t.Context(), image, pull.PullAlways, func(ctx context.Context) ([]regcred.Credential, error) {
@@ -418,14 +419,16 @@ func (f *faults) testAPIServer(t *testing.T) {
 	f.checkCommand(t, 1, explain, "get pods team/during: "+f.control.URL, "connection refused")
 
 	f.control.Start(t)
-	// An API server takes a moment to know again what its nodes may read.
+	// After a restart, an API server needs a moment to allow nodes to read their
+	// objects.
 	node.Eventually(t, time.Minute, func(ctx context.Context) error { return lookUpToken(ctx, ours, unread, "team/known") })
 	f.waitPullError(t, pod, second, "401 Unauthorized")
 	f.control.WaitRunning(t, pod)
 	f.checkCommand(t, 0, explain, `token requested for audience "token.example"`, oneCredential)
 }
 
-// checkLookup checks that an image of token.example is found for a pod.
+// checkLookup checks that a lookup of an image in token.example returns a credential
+// for a pod.
 func (f *faults) checkLookup(t *testing.T, k *regcred.Keyring, pod *corev1.Pod, repo string) {
 	t.Helper()
 	if err := lookUpToken(t.Context(), k, pod, repo); err != nil {

@@ -48,7 +48,7 @@ func newFleetScene(t *testing.T) *fleetScene {
 	return s
 }
 
-// regcred runs the program, called by a name.
+// regcred runs the program under a name.
 func (s *fleetScene) regcred(t *testing.T, name string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -122,7 +122,7 @@ func (s *fleetScene) testRole(t *testing.T) {
 	}
 	must.Get(s.control.Client.CoreV1().Pods("fleet").UpdateStatus(t.Context(), status, metav1.UpdateOptions{}))(t)
 	defer s.control.Client.CoreV1().Pods("fleet").Delete(context.Background(), "on-a", metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
-	// Without a kubelet the log cannot be read, and the node does not exist.
+	// Without a kubelet, the log cannot be read and the node does not exist.
 	for i, missing := range []string{"", "patch configmaps", "list pods", "get pods/log"} {
 		user := fmt.Sprint("hook-", i)
 		rules := hookRole()
@@ -214,7 +214,7 @@ func TestFleetLogs(t *testing.T) {
 	s := newFleetScene(t)
 	net := node.NewFakeNetwork(t)
 	registry := node.StartRegistry(t, net, "registry.example", testregistry.Options{})
-	// The API server finds the kubelet by its node's name.
+	// The API server resolves the node's name to the kubelet.
 	kubelet := node.StartKubelet(t, node.KubeletOptions{
 		Runtime: node.StartContainerd(t, net), ControlPlane: s.control, Name: node.NodeAddress,
 		Config: map[string]any{
@@ -259,11 +259,11 @@ func TestFleetLogs(t *testing.T) {
 	phase(agent.PhaseApplying, "")
 	t.Log(nodes("1 applying"))
 	phase(agent.PhaseInstalled, "")
-	for range 30 { // more than is read at first
+	for range 30 { // more than the first read returns
 		say("2", "warning: something else")
 	}
 	t.Log(nodes("1 installed"))
-	phase(agent.PhaseDrifted, strings.Repeat("x", 40<<10)) // a runtime cuts such a line in three
+	phase(agent.PhaseDrifted, strings.Repeat("x", 40<<10)) // a runtime splits such a line into three
 	nodes("1 drifted", "xxxxxxxx")
 	// The kubelet rotates the log; earlier output is lost.
 	for range 4000 {
@@ -291,7 +291,7 @@ func TestFleetLogs(t *testing.T) {
 	if code != 0 || stdout != "regcred is removed from 1 node\n" || !strings.Contains(stderr, "192.0.2.1: removed (1 of 1 node removed)") {
 		t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
 	}
-	// A pod whose image is not there.
+	// A pod whose image does not exist.
 	waits := agentPod("waits", node.NodeAddress, registry.Host+"/none:v1")
 	waits.Spec.Containers[0].ImagePullPolicy = corev1.PullNever
 	s.create(t, waits)

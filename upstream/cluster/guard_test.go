@@ -21,13 +21,13 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// guard is a registry that takes tokens of service accounts for passwords. A
-// service account is the user NAMESPACE.NAME of its rules, under whatever name
-// it logs in. Under each of its host names it demands tokens for that name.
+// guard is a registry that accepts service account tokens as passwords. A service
+// account is the user NAMESPACE.NAME of its rules, whatever the user name of the login.
+// Each of its host names requires tokens for that name.
 type guard struct {
 	*node.Registry
 	verifier
-	password string // of the users that service accounts become
+	password string // password of the users that are not service accounts
 
 	mu   sync.Mutex
 	seen map[string][]login // by image, without the tag
@@ -36,7 +36,7 @@ type guard struct {
 // login is a user name and password that the guard received or a keyring returned.
 type login struct {
 	User   string
-	Secret string // tells the password apart from others, and does not show it
+	Secret string // identifies the password without revealing it
 }
 
 func loginOf(user, password string) login {
@@ -63,7 +63,7 @@ func fingerprint(password string) string {
 	return fmt.Sprintf("token of %s for %s, bound to pod %s (%s)", claims.Sub, claims.Aud, pod.Name, pod.UID)
 }
 
-// startGuard starts a guard as every host under .example.
+// startGuard starts a guard for every host below .example.
 func startGuard(t *testing.T, net *testcloud.FakeNetwork, control *node.ControlPlane, opts testregistry.Options) *guard {
 	t.Helper()
 	opts.Auth = testregistry.AuthBasic
@@ -116,7 +116,7 @@ func (g *guard) logins(t *testing.T, image string) (list []login) {
 		t.Errorf("no pull of %s was tried", image)
 	}
 	for _, l := range g.seen[repo] {
-		// A runtime tries without a login first, however many it was given.
+		// A runtime first tries without a login, even if it has credentials.
 		if l == (login{}) || len(list) > 0 && list[len(list)-1] == l {
 			continue
 		}

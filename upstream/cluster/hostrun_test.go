@@ -175,7 +175,7 @@ func testHostRunExit(t *testing.T, h podRunner) {
 				t.Errorf("got %q of type %s, want %q of type %s", got.Error, got.Type, tt.want.Error, tt.want.Type)
 			}
 			if tt.name == "too much" {
-				got.Stderr = "" // what tr has to say
+				got.Stderr = "" // the message of tr
 			}
 			if got.Code != tt.want.Code || got.stdout != tt.want.stdout || got.Stderr != tt.want.Stderr {
 				t.Errorf("got code %d, %d bytes %.100q and %q, want %d, %d bytes %.100q and %q",
@@ -296,7 +296,7 @@ func testHostRunUnitFile(t *testing.T, h podRunner) {
 			if err != nil || !strings.Contains(r.Error, "its own unit file named "+hostrunUnit+" ("+file+")") || r.Took > 5*time.Second {
 				t.Errorf("got %+v, %v", r, err)
 			}
-			_ = h.machine.Command(t.Context(), "systemctl", "stop", hostrunUnit).Run() // of those that ran
+			_ = h.machine.Command(t.Context(), "systemctl", "stop", hostrunUnit).Run() // of units that were started
 			h.machine.Run(t, "sh", "-c", "rm "+file+"; systemctl daemon-reload; systemctl reset-failed")
 		})
 	}

@@ -90,7 +90,7 @@ func (n nodeSide) keyring(t *testing.T, client *kube.Client) (*regcred.Keyring, 
 	if !node.FeatureCacheType.IsEnabled() {
 		for i := range cfg.Providers {
 			if tokens := cfg.Providers[i].TokenAttributes; tokens != nil {
-				tokens.CacheType = config.CachePerToken // the only type that such kubelets accept
+				tokens.CacheType = config.CachePerToken // the only type that these kubelets accept
 			}
 		}
 	}
@@ -125,16 +125,15 @@ func lookUp(t *testing.T, client *kube.Client, k *regcred.Keyring, ran *pluginRu
 	return f
 }
 
-// command runs regcred as it is run on the node, and returns what it says on
-// standard output and standard error, and its exit code. A password on
-// standard output is the caller's to look after.
+// command runs regcred as on the node, and returns its standard output, standard error
+// and exit code. Standard output may contain a password.
 func (n nodeSide) command(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	o := n.kubelet.Options
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	args = append(args, "--config", o.ProviderConfig, "--bin-dir", o.BinDir, "--root-dir", n.kubelet.RootDir())
-	if !node.FeatureCacheType.IsEnabled() { // the newest kubelet would not take this configuration
+	if !node.FeatureCacheType.IsEnabled() { // the newest kubelet rejects this configuration
 		args = append(args, "--as-kubelet="+pidOf(t, n.kubelet))
 	}
 	cmd := exec.CommandContext(ctx, node.RegcredPath(), args...)
@@ -173,8 +172,8 @@ func (n nodeSide) commandLogins(t *testing.T, command, namespace, pod, image str
 	return list
 }
 
-// pluginsRunFor returns the plugins that the kubelet has run for the first pull of an
-// image, in the order in which its log has them.
+// pluginsRunFor returns the plugins that the kubelet ran for the first pull of an
+// image, in the order of its log.
 func pluginsRunFor(t *testing.T, k *node.Kubelet, image string) (names []string) {
 	t.Helper()
 	repo, _, _ := strings.Cut(image, ":")
@@ -199,8 +198,9 @@ func providerFailure(t *testing.T, k *node.Kubelet, f node.FailureFilter) string
 	return ""
 }
 
-// sameAsKubelet checks that all of regcred's keyrings find for a pod the credentials that the kubelet sent to the
-// registry, in the same order. works is the index of the accepted one, at which the kubelet stops, or -1.
+// sameAsKubelet checks that all of regcred's keyrings return for a pod the credentials
+// that the kubelet sent to the registry, in the same order. works is the index of the
+// accepted one, at which the kubelet stops, or -1.
 func (n nodeSide) sameAsKubelet(t *testing.T, g *guard, namespace, pod, image string, works int) found {
 	t.Helper()
 	f := n.lookup(t, namespace, pod, image)
@@ -210,8 +210,8 @@ func (n nodeSide) sameAsKubelet(t *testing.T, g *guard, namespace, pod, image st
 	}
 	ran, tokens := pluginsRunFor(t, n.kubelet, image), cmp.Options{}
 	if !node.FeatureCacheType.IsEnabled() {
-		// Such a kubelet gives a pod what a plugin has returned for another one of its
-		// account, be it that pod's token.
+		// Such a kubelet gives a pod a response that a plugin returned for another pod
+		// of its service account, even if it is that pod's token.
 		tokens = append(tokens, cmp.Transformer("account", func(l login) string {
 			account, _, _ := strings.Cut(l.Secret, ", bound to pod ")
 			return l.User + ": " + account
@@ -223,7 +223,7 @@ func (n nodeSide) sameAsKubelet(t *testing.T, g *guard, namespace, pod, image st
 	if diff := cmp.Diff(g.logins(t, image), tried, tokens); diff != "" {
 		t.Errorf("the kubelet's logins at the registry differ from the keyring's (-kubelet +keyring)\n%s", diff)
 	}
-	if node.RunsConcurrently.IsEnabled() { // and logs each when it has ended
+	if node.RunsConcurrently.IsEnabled() { // and logs each when it ends
 		slices.SortFunc(ran, func(a, b string) int { return slices.Index(f.ran, a) - slices.Index(f.ran, b) })
 	}
 	if diff := cmp.Diff(ran, f.ran); diff != "" {

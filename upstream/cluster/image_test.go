@@ -109,7 +109,7 @@ func addContainer(pod *corev1.Pod, name, program string, args ...string) {
 	}
 }
 
-// waitEnded waits until all containers of a static pod have ended.
+// waitEnded waits until all containers of a static pod have exited.
 func waitEnded(t *testing.T, kubelet *node.Kubelet, pod *corev1.Pod) (ran *corev1.Pod) {
 	t.Helper()
 	node.Eventually(t, 3*time.Minute, func(ctx context.Context) error {
@@ -134,8 +134,8 @@ func waitEnded(t *testing.T, kubelet *node.Kubelet, pod *corev1.Pod) (ran *corev
 	return ran
 }
 
-// containerEnded reports a container that ended with another code, or said nothing of
-// this.
+// containerEnded reports an error for a container that exited with another code, or
+// whose output lacks the text.
 func containerEnded(t *testing.T, logs string, pod *corev1.Pod, name string, code int32, text string) {
 	t.Helper()
 	dir := fmt.Sprintf("%s_%s_%s", pod.Namespace, pod.Name, pod.UID)

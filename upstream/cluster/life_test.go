@@ -35,20 +35,20 @@ type life struct {
 // The releases.
 const v1, v2 = "v1.0.0", "v1.1.0"
 
-// Where things are on the machine.
+// lifeDir and the following constants are directories on the machine.
 const (
-	lifeDir      = "/root"               // files that a person copies to the machine
+	lifeDir      = "/root"               // files that an operator copies to the machine
 	lifePassword = lifeDir + "/password" // of every registry
 	lifeState    = "/var/lib/regcred"
 )
 
-// The registries, and the providers that serve them.
+// first and the following constants are the registries, each with its own provider.
 const (
 	first, later, broken, foreign = "registry.example", "partner.example", "broken.example", "vendor.example"
 )
 
-// startLife starts a machine with two releases of regcred and a configuration
-// for each list of registries. Its kubelet may have flags, and others' files.
+// startLife starts a machine with two releases of regcred and a configuration for each
+// list of registries. Its kubelet may have flags and third-party files.
 func startLife(t *testing.T, o node.MachineOptions) *life {
 	t.Helper()
 	o.Net = node.NewFakeNetwork(t)
@@ -59,7 +59,8 @@ func startLife(t *testing.T, o node.MachineOptions) *life {
 		})
 	}
 	files := map[string]string{
-		// Not the ten seconds of the package: some kubelets of these tests end at once.
+		// Shorter than the package's ten seconds: some kubelets of these tests exit at
+		// once.
 		"/usr/lib/systemd/system/kubelet.service.d/80-soon.conf": "[Service]\nRestartSec=1s\n",
 		lifeDir + "/first.yaml":                                  providersOf(t, first),
 		lifeDir + "/both.yaml":                                   providersOf(t, first, later),
@@ -110,7 +111,7 @@ func (l *life) programs(t *testing.T) map[string]string {
 	return list
 }
 
-// releases builds both, once for all tests, into a directory of the run.
+// releases builds both releases, once for all tests.
 var releases = sync.OnceValues(func() (dir string, err error) {
 	dir = filepath.Join(filepath.Dir(node.BinDir()), "releases")
 	for _, version := range []string{v1, v2} {
@@ -126,8 +127,7 @@ var releases = sync.OnceValues(func() (dir string, err error) {
 // release returns the path of a release's program.
 func release(version, name string) string { return "/opt/regcred-" + version + "/" + name }
 
-// regcred runs a release's command, which has to end with a code, and returns
-// what it says.
+// regcred runs a release's command, which must exit with code, and returns its output.
 func (l *life) regcred(t *testing.T, version string, code int, args ...string) string {
 	t.Helper()
 	said, err := l.m.Command(t.Context(), append([]string{release(version, "regcred")}, args...)...).CombinedOutput()
@@ -152,7 +152,7 @@ func (l *life) install(t *testing.T, code int, config string, args ...string) st
 	return l.regcred(t, v1, code, args...)
 }
 
-// checkPull checks that a new image of a host is pulled and runs.
+// checkPull checks that a new image of a host is pulled and run.
 func (l *life) checkPull(t *testing.T, host string) {
 	t.Helper()
 	l.m.Kubelet.WaitStaticPodRunning(t, l.pod(t, host))
@@ -186,7 +186,8 @@ func (l *life) checkNoRestart(t *testing.T, f func()) {
 	}
 }
 
-// checkContainersKept checks that containers keep running during f, whether the kubelet does or not.
+// checkContainersKept checks that containers keep running during f, even if the kubelet
+// does not.
 func (l *life) checkContainersKept(t *testing.T, f func()) {
 	t.Helper()
 	before := l.m.RunningContainerIDs(t)

@@ -62,8 +62,8 @@ func TestMachine(t *testing.T) {
 	canary.AssertAbsent(t, "the kubelet's journal", m.UnitLog(t, "kubelet"))
 }
 
-// checkMounts checks that the machine has no persistent file system. Of the host it has /usr, as the lower layer of an
-// overlay, and devices.
+// checkMounts checks that the machine has no persistent file system. It uses only the
+// host's /usr, as the lower layer of an overlay, and devices.
 func checkMounts(t *testing.T, m *node.Machine) {
 	t.Helper()
 	fleeting := strings.Fields("tmpfs overlay proc sysfs cgroup cgroup2 devpts mqueue")
@@ -75,10 +75,10 @@ func checkMounts(t *testing.T, m *node.Machine) {
 	}
 }
 
-// restartTimeout bounds a kubelet's restart, on a busy machine.
+// restartTimeout is the timeout for a kubelet's restart on a busy machine.
 const restartTimeout = 90 * time.Second
 
-// startMachine starts a machine whose kubelet has a plugin for a registry.
+// startMachine starts a machine whose kubelet has a plugin for one registry.
 func startMachine(t *testing.T, net *testcloud.FakeNetwork, host string) *node.Machine {
 	t.Helper()
 	const config, binDir, password = "/etc/kubernetes/credential-providers.yaml", "/usr/local/bin/plugins", "/etc/kubernetes/password"

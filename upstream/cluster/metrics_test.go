@@ -66,7 +66,7 @@ func TestMetrics(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-kubelet +regcred):\n%s", diff)
 	}
-	// And not because nothing works.
+	// And not because everything fails.
 	expected := map[string]count{
 		plugins.Static: {Runs: 1},
 		"fails":        {Runs: 2, Errors: 2, Failures: 2}, "dies": {Runs: 2, Errors: 2, Failures: 2}, "gone": {Runs: 2, Errors: 2, Failures: 2},
@@ -77,7 +77,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// linkPlugin makes a plugin available in a directory.
+// linkPlugin creates a symlink to a plugin in a directory.
 func linkPlugin(t *testing.T, dir, name string) {
 	t.Helper()
 	must.Do(t, os.Symlink(filepath.Join(node.BinDir(), name), filepath.Join(dir, name)))
@@ -112,7 +112,7 @@ func byKubelet(t *testing.T, k *node.Kubelet, list []provider) map[string]count 
 		counts[p.name] = count{Runs: m.Runs, Errors: m.Errors, Failures: len(failures)}
 		all -= len(failures)
 	}
-	if !node.FeatureNamedFailures.IsEnabled() { // invalid responses have no names there
+	if !node.FeatureNamedFailures.IsEnabled() { // such kubelets do not name invalid responses
 		for _, name := range []string{"garbage", "older"} {
 			c := counts[name]
 			c.Failures = all / 2
@@ -122,7 +122,7 @@ func byKubelet(t *testing.T, k *node.Kubelet, list []provider) map[string]count 
 	return counts
 }
 
-// byKeyring looks the same images up, in the same order.
+// byKeyring looks up the same images in the same order.
 func byKeyring(t *testing.T, path, dir string, images []string) map[string]count {
 	t.Helper()
 	cfg := must.Get(config.Load(path))(t)
@@ -134,14 +134,13 @@ func byKeyring(t *testing.T, path, dir string, images []string) map[string]count
 		counts[e.Provider] = counts[e.Provider].plus(e)
 	}}))(t)
 	for _, image := range images {
-		keyring.Lookup(t.Context(), regcred.Request{Image: image}) // events say what came of it
+		keyring.Lookup(t.Context(), regcred.Request{Image: image}) // the results are in the events
 	}
 	keyring.Close()
 	return counts
 }
 
-// plus counts an event as docs/library.md says that it is to be for the
-// kubelet's metrics.
+// plus counts an event for the kubelet's metrics as docs/library.md describes.
 func (c count) plus(e regcred.Event) count {
 	switch e.Kind {
 	case regcred.EventExec:

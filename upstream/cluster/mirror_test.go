@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// The hosts.toml of Docker Hub, whose images are in a pull-through cache: with
-// the cache as the server, and without, which leaves that to Docker Hub.
+// cacheHost is a hosts.toml for Docker Hub with a pull-through cache as the server; the
+// other one has no server and therefore uses Docker Hub itself.
 const (
 	cacheHost = "111122223333.dkr.ecr.us-west-2.amazonaws.com"
 	cacheURL  = "https://" + cacheHost + "/v2/docker-hub"
@@ -27,16 +27,17 @@ const (
 	cacheOnly = "server = \"" + cacheURL + "\"\noverride_path = true\n" + withCache
 )
 
-// TestMirror verifies pulls of Docker Hub images from a pull-through cache in ECR, with the plugin's credential for the
-// cache. Only the hosts that the file lists, and that regcred reads in it, get the credential.
+// TestMirror verifies pulls of Docker Hub images from a pull-through cache in ECR, with
+// the plugin's credential for the cache. The credential is sent only to hosts that are
+// in the file and that regcred reports.
 func TestMirror(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	for name, tt := range map[string]struct {
 		hosts  string
-		repo   string // in the cache; another has nothing for the image
+		repo   string // repository in the cache; others do not have the image
 		cache  []string
 		origin []string
-		shown  bool // the credential, to Docker Hub
+		shown  bool // the credential is sent to Docker Hub
 	}{
 		"no fallback":        {cacheOnly, "docker-hub/team/app", []string{`"" 401`, `"AWS" 200`}, nil, false},
 		"fallback, not used": {withCache, "docker-hub/team/app", []string{`"" 401`, `"AWS" 200`}, nil, true},

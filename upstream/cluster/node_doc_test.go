@@ -28,8 +28,8 @@ func TestNodeDoc(t *testing.T) {
 	})
 }
 
-// shell runs a command as a person does, with the first release in the PATH, and
-// returns what is seen of it. Some are meant to fail.
+// shell runs a command line with the first release in PATH, and returns its output.
+// Some are expected to fail.
 func (l *life) shell(t *testing.T, command string) string {
 	t.Helper()
 	cmd := l.m.Command(t.Context(), "sh", "-c", "cd "+lifeDir+" && PATH=/opt/regcred-"+v1+":$PATH\n"+command)

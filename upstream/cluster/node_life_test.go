@@ -11,8 +11,8 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// TestNodeLifecycle verifies the life of a node with regcred, from a kubelet without flags to the same kubelet after the
-// uninstall.
+// TestNodeLifecycle verifies the life cycle of regcred on a node, from a kubelet
+// without flags to the same kubelet after the uninstall.
 func TestNodeLifecycle(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	l := startLife(t, node.MachineOptions{})
@@ -45,7 +45,7 @@ func TestLifecycleWithThirdParty(t *testing.T) {
 func (l *life) runSteps(t *testing.T, others, middle func(*testing.T)) {
 	step := func(name string, f func(*testing.T)) {
 		if t.Failed() {
-			return // what follows would tell nothing
+			return // later steps depend on this one
 		}
 		t.Run(name, func(t *testing.T) {
 			f(t)

@@ -41,8 +41,8 @@ var configurations = []struct {
 	{"directory", inDirectory, []node.KubeletFeature{node.FeatureConfigDirectory}},
 }
 
-// inFile writes one file with the version throughout. The plugin that needs
-// service accounts can be in v1 alone.
+// inFile writes one file that uses the version throughout. The plugin that needs
+// service accounts requires v1.
 func inFile(version string) func(*testing.T, string, []site) string {
 	return func(t *testing.T, dir string, all []site) string {
 		var list []provider
@@ -56,8 +56,7 @@ func inFile(version string) func(*testing.T, string, []site) string {
 	}
 }
 
-// inDirectory writes a file for each plugin. The versions of files and
-// protocol are mixed.
+// inDirectory writes a file for each plugin, with mixed versions of files and protocol.
 func inDirectory(t *testing.T, dir string, all []site) string {
 	files, protocols := []string{"v1alpha1", "v1", "v1beta1"}, []string{"v1", "v1beta1", "v1alpha1", "v1"}
 	for i, s := range all {

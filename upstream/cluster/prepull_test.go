@@ -39,8 +39,9 @@ func imagePresentEvent() string {
 	return "already present on machine\"" // the complete message
 }
 
-// prepulled is a node into whose runtime images are pulled without the kubelet: the images of node.example with the
-// node's plugin, and the image of team.example with a pull secret.
+// prepulled is a node whose images are pulled into the runtime without the kubelet: the
+// images of node.example with the node's plugin, and the image of team.example with a
+// pull secret.
 type prepulled struct {
 	kubelet    *node.Kubelet
 	node, team *node.Registry
@@ -77,7 +78,7 @@ func TestPrepull(t *testing.T) {
 	if !t.Run("refused", p.testRefused) || !t.Run("pull", p.testPull) {
 		return
 	}
-	writeFile(t, p.user, "kubelet") // so that the registry can tell who asks
+	writeFile(t, p.user, "kubelet") // lets the registry distinguish who pulls
 	t.Run("default policy", p.testDefaultPolicy)
 	t.Run("AlwaysVerify", p.testAlwaysVerify)
 }
@@ -89,13 +90,14 @@ func (p *prepulled) secret(t *testing.T) (path string) {
 		fmt.Sprintf(`{"auths": {"team.example": {"username": "ci", "password": %q}}}`, canary.PasswordSecret))
 }
 
-// list writes a list of images.
+// list writes the list of images.
 func list(t *testing.T, images ...string) (path string) {
 	t.Helper()
 	return writeFile(t, filepath.Join(t.TempDir(), "images.txt"), strings.Join(images, "\n")+"\n")
 }
 
-// testRefused verifies that a pod's credentials are not used without the option for that.
+// testRefused verifies that a pod's credentials are not used unless an option enables
+// that.
 func (p *prepulled) testRefused(t *testing.T) {
 	file := list(t, p.private)
 	for _, flags := range [][]string{
@@ -165,7 +167,7 @@ func (p *prepulled) testDefaultPolicy(t *testing.T) {
 	}
 	want := map[string]node.PluginCounts{}
 	if !node.ChecksImageFirst.IsEnabled() {
-		want[plugins.Static] = node.PluginCounts{Runs: 1} // for an image that it has
+		want[plugins.Static] = node.PluginCounts{Runs: 1} // for an image that is already present
 	}
 	if diff := cmp.Diff(want, p.kubelet.PluginCounts(t)); diff != "" {
 		t.Errorf("the kubelet's plugin runs (-want +got):\n%s", diff)
@@ -195,7 +197,7 @@ func (p *prepulled) testAlwaysVerify(t *testing.T) {
 	}
 }
 
-// prepullSpeed is a runtime, and images that it is to pull, 8 at a time.
+// prepullSpeed is a runtime with images to pull, 8 at a time.
 type prepullSpeed struct {
 	runtime  *node.Containerd
 	registry *node.Registry
@@ -230,8 +232,8 @@ func startPrepullSpeed(t *testing.T, images int) *prepullSpeed {
 	return s
 }
 
-// TestSpeedPrepull compares regcred prepull, its process and the plugin
-// included, with the same pulls over CRI whose credentials are given by hand.
+// TestSpeedPrepull compares regcred prepull, including its process and the plugin, with
+// the same pulls over CRI with given credentials.
 func TestSpeedPrepull(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	rounds, images := 1, 10
@@ -288,8 +290,8 @@ func (s *prepullSpeed) measureManually(t *testing.T) {
 	must.Do(t, g.Wait())
 }
 
-// checkDownloads checks that a configuration and two layers of each image came from the registry and not from the
-// runtime's store.
+// checkDownloads checks that a configuration and two layers of each image came from the
+// registry, and not from the runtime's store.
 func (s *prepullSpeed) checkDownloads(t *testing.T) {
 	t.Helper()
 	blobs := 0
@@ -304,7 +306,7 @@ func (s *prepullSpeed) checkDownloads(t *testing.T) {
 	s.registry.ResetLog()
 }
 
-// remove removes the images, all of which have to be there.
+// remove removes the images, all of which must exist.
 func (s *prepullSpeed) remove(t *testing.T) {
 	t.Helper()
 	for _, image := range s.images {

@@ -78,7 +78,7 @@ func TestPrepullService(t *testing.T) {
 	}
 	pod := node.NewPod("default", "app", registry.PushApp(t, "team/none", "v1"))
 	m.Kubelet.AddStaticPod(t, pod)
-	m.Kubelet.WaitStaticPodWaiting(t, pod, "team/none:v1") // for its own image: its sandbox runs
+	m.Kubelet.WaitStaticPodWaiting(t, pod, "team/none:v1") // for its own image: its sandbox is running
 
 	m.WriteFile(t, prepullList, registry.Host+"/team/missing:v1\n", 0o644)
 	m.Run(t, "systemctl", "stop", prepullService)
@@ -99,8 +99,8 @@ func TestPrepullService(t *testing.T) {
 	restartWithBrokenService(t, m, "Failed with result 'timeout'")
 }
 
-// restartWithBrokenService restarts the kubelet, which is healthy again although the service
-// fails, of which its journal says why.
+// restartWithBrokenService restarts the kubelet, which becomes healthy although the
+// service fails. The service's journal contains the reason.
 func restartWithBrokenService(t *testing.T, m *node.Machine, why string) {
 	t.Helper()
 	kubelet, said := m.MainPID(t, "kubelet"), m.UnitLog(t, prepullService)

@@ -27,8 +27,7 @@ type provider struct {
 	tokenAttributes      map[string]any // nil means none
 }
 
-// writeProviders writes a CredentialProviderConfig of a version, "v1" or
-// another, and returns its path.
+// writeProviders writes a CredentialProviderConfig of a version and returns its path.
 func writeProviders(t *testing.T, path, version string, providers ...provider) string {
 	t.Helper()
 	var entries []map[string]any
@@ -64,7 +63,7 @@ func (p provider) entry() map[string]any {
 	return entry
 }
 
-// writeFile writes a file, that a program may be, and returns its path.
+// writeFile writes a file, which may be a program, and returns its path.
 func writeFile(t *testing.T, path, content string) string {
 	t.Helper()
 	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))

@@ -18,8 +18,9 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// testRefusals verifies that messages of the Node authorizer and NodeRestriction contain the texts for which regcred's
-// errors have advice. The two nodes exist only by name: for the API server a pod runs on the node in its spec.
+// testRefusals verifies that messages of the Node authorizer and NodeRestriction
+// contain the texts for which regcred's errors have advice. The two nodes exist only as
+// names: to the API server, a pod runs on the node in its spec.
 func (s *scene) testRefusals(t *testing.T) {
 	s.control.AddServiceAccount(t, "team", "placed", nil)
 	s.control.AddServiceAccount(t, "team", "unplaced", nil)
@@ -42,7 +43,7 @@ func (s *scene) testRefusals(t *testing.T) {
 		unrelated = "no relationship found between node 'here' and this object: a node can read only objects used by its pods, and the API server found no pod"
 		unnamed   = "a node can request only tokens that are bound to one of its pods, by name and UID"
 	)
-	// The API server takes a moment to see the pods; then it grants the first.
+	// The API server notices the pods with a delay; then it grants the first request.
 	for _, tt := range []struct {
 		name string
 		ask  func(context.Context) error

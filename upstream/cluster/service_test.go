@@ -85,7 +85,7 @@ func TestService(t *testing.T) {
 	net := must.Get(testcloud.NewFakeNetwork())(t)
 	t.Cleanup(net.Close)
 	files := map[string]string{"/etc/systemd/system/kubelet.service.d/80-soon.conf": "[Service]\nRestartSec=1s\n"}
-	keep := "[Unit]\nAfter=" // systemd forgets units that have ended and that nothing refers to
+	keep := "[Unit]\nAfter=" // systemd forgets inactive units without references
 	for name, unit := range units {
 		head, rest, _ := strings.Cut(unit, "[Unit]\n")
 		files["/etc/systemd/system/"+name+".service"] = "[Unit]\n" + rest + "\n[Service]\n" + head + "\n"
@@ -165,9 +165,9 @@ func checkError(t *testing.T, what, got, want string) {
 	}
 }
 
-// restartUnits restarts what goes wrong, and what then does not.
+// restartUnits restarts failing units, and then a unit that works.
 func restartUnits(t *testing.T, m *node.Machine) {
-	want := service.HealthCriteria{Stable: 500 * time.Millisecond, Within: time.Minute, Restarts: 8} // more than systemd does of "limited"
+	want := service.HealthCriteria{Stable: 500 * time.Millisecond, Within: time.Minute, Restarts: 8} // more restarts than systemd makes for "limited"
 	for _, tt := range []struct{ name, restart, wait string }{
 		{"sleeps", "", ""},
 		{"exits", "", "it exited and was not restarted; the unit is inactive (dead); its log: bye"},
@@ -227,7 +227,7 @@ func restartUnits(t *testing.T, m *node.Machine) {
 	t.Run("without rights", func(t *testing.T) {
 		u := unitClient{m, "sleeps.service"}
 		for want, without := range map[string][]string{
-			"": {"--bounding-set=-sys_admin", "--inh-caps=-sys_admin"}, // root's id is enough
+			"": {"--bounding-set=-sys_admin", "--inh-caps=-sys_admin"}, // root's user ID is sufficient
 			"/run/systemd/private (permission denied)": {"--reuid=65534", "--clear-groups"},
 		} {
 			var c unitResult

@@ -27,7 +27,8 @@ import (
 // userKey is the annotation with the user name of a service account.
 const userKey = "registry.example/user"
 
-// scene is a cluster with a registry that knows its service accounts. The image's host selects the provider.
+// scene is a cluster with a registry that trusts its service accounts. The image's host
+// selects the provider.
 type scene struct {
 	guard   *guard
 	sts     *exchange
@@ -57,7 +58,7 @@ func startScene(t *testing.T) *scene {
 		Runtime: node.StartContainerd(t, net), ControlPlane: control, ProviderConfig: config, BinDir: binDir,
 		Config: node.FeatureServiceAccounts.EnablingConfig(t),
 	})
-	// Of two keys that match, the longer one comes first, wherever it stands.
+	// The longer of two matching keys comes first, whatever their order in the file.
 	writeFile(t, filepath.Join(s.kubelet.RootDir(), "config.json"), dockerConfig(
 		"order.example", "node", "order.example/open/deep", "node-deep",
 	))
@@ -151,19 +152,20 @@ type pullCase struct {
 	secrets []string
 	image   string // without the tag
 
-	users  []string // of the credentials, in order
-	works  int      // which of them the registry accepts; -1 if none
-	events []string // texts in the event of one that fails
+	users  []string // users of the credentials, in order
+	works  int      // index of the accepted credential; -1 if none
+	events []string // texts in the event of a failing pod
 
 	provider string       // that says no
-	log      string       // text in the kubelet's log, if it says so there
+	log      string       // text in the kubelet's log, or ""
 	skipped  string       // text in our attempt, if it is skipped
 	stage    plugin.Stage // of our attempt, if it fails
 	err      string       // text in its error
 }
 
-// A registry does not report why it rejects a credential, and neither does the pod's event, except with regcred inside
-// the kubelet: otherwise the reason is at best in the kubelet's log.
+// pullCases lists pods that pull images. A registry does not report why it rejects a
+// credential, and neither does the pod's event, unless the kubelet has regcred
+// embedded: otherwise the reason is at best in the kubelet's log.
 var pullCases = []pullCase{
 	{name: "own identity", account: "puller", image: "pass.example/private/app", users: []string{"serviceaccount"}},
 	{
@@ -203,8 +205,9 @@ var pullCases = []pullCase{
 	},
 }
 
-// TestServiceAccounts verifies that pods pull with the identity of their service accounts, and that regcred's keyring
-// finds for each the credentials that the kubelet sent to the registry.
+// TestServiceAccounts verifies that pods pull with the identity of their service
+// accounts, and that regcred's keyring returns for each pod the credentials that the
+// kubelet sent to the registry.
 func TestServiceAccounts(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	s := startScene(t)
@@ -223,7 +226,7 @@ func TestServiceAccounts(t *testing.T) {
 	canary.AssertAbsent(t, "the kubelet's log", strings.Join(s.kubelet.LogRecords(t), "\n"))
 }
 
-// pod creates a pod of namespace team with an image that is new to the node.
+// pod creates a pod in namespace team with an image that is new to the node.
 func (s *scene) pod(t *testing.T, name, account, host, repo string, secrets ...string) *corev1.Pod {
 	t.Helper()
 	pod := node.NewPod("team", name, s.guard.push(t, host, repo))
@@ -273,7 +276,8 @@ func (s *scene) testPull(t *testing.T, c pullCase) {
 	s.checkRefusal(t, c, f)
 }
 
-// checkEvent checks that the event contains the reason exactly if the kubelet reports plugin errors to pods.
+// checkEvent checks that the event contains the reason if and only if the kubelet
+// reports plugin errors to pods.
 func (c pullCase) checkEvent(t *testing.T, event string) {
 	t.Helper()
 	if !node.ReportsToPods.IsEnabled() {
@@ -353,8 +357,7 @@ func (s *scene) waitMirror(t *testing.T, names ...string) {
 	})
 }
 
-// testCalls counts what several pods of one service account cost at the API
-// server.
+// testCalls counts the API requests for several pods of one service account.
 func (s *scene) testCalls(t *testing.T) {
 	const pods = 5
 	s.control.AddServiceAccount(t, "team", "many", nil)
@@ -374,7 +377,7 @@ func (s *scene) testCalls(t *testing.T) {
 	}
 	ofAccount := 1
 	if !node.FeatureCacheType.IsEnabled() {
-		ofAccount = pods // it may be the token that the plugin returns
+		ofAccount = pods // the plugin may return the pod's token
 	}
 	for _, tt := range []struct {
 		cacheType, provider, image string
@@ -400,8 +403,7 @@ func (s *scene) testCalls(t *testing.T) {
 	}
 }
 
-// tokenRequests counts those for a service account that the API server granted
-// the node.
+// tokenRequests counts the successful token requests of the node for a service account.
 func (s *scene) tokenRequests(t *testing.T, account string) (n int) {
 	t.Helper()
 	for _, c := range s.control.AuditCalls(t, "system:node:node") {

@@ -20,10 +20,10 @@ import (
 type site struct {
 	provider          // without a version
 	registry registry // private
-	user     string   // the user that the registry then sees
+	user     string   // user name in the registry's log
 }
 
-// registry is the interface of both kinds of registries.
+// registry is implemented by both kinds of registries.
 type registry interface {
 	PushApp(t testing.TB, repo, tag string) (image string)
 }
@@ -86,7 +86,7 @@ func acrSite(t *testing.T, net *testcloud.FakeNetwork) site {
 	}
 }
 
-// dockerConfigSite is Debian's docker-registry, by address and port.
+// dockerConfigSite returns Debian's docker-registry, with address and port.
 func dockerConfigSite(t *testing.T) site {
 	t.Helper()
 	registry := node.StartDockerRegistry(t, map[string]string{"ci": canary.PasswordSecret})

@@ -46,8 +46,8 @@ type keyringSide struct {
 	execs  *atomic.Int64
 }
 
-// speedConfig writes a configuration for both, with a plugin that is never executed because both sides call a function
-// instead.
+// speedConfig writes a configuration for both sides. Its plugin is never run, because
+// both sides call a function instead.
 func speedConfig(t *testing.T, cacheType config.TokenCacheType) (path, binDir string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -69,7 +69,7 @@ providers:
 	return path, dir
 }
 
-// ourSide is this repository's keyring over package kube.
+// ourSide returns this repository's keyring with package kube.
 func ourSide(t *testing.T, control *node.ControlPlane, path string) keyringSide {
 	t.Helper()
 	s := keyringSide{name: "system:node:ours", execs: new(atomic.Int64)}
@@ -97,7 +97,7 @@ func identityOf(pod *corev1.Pod) *regcred.Pod {
 	return &regcred.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), ServiceAccount: pod.Spec.ServiceAccountName}
 }
 
-// counted is the plugin on the kubelet's side.
+// counted is the plugin on the kubelet's side. It counts its calls.
 type counted struct{ n *atomic.Int64 }
 
 func (c counted) ExecPlugin(context.Context, string, string, map[string]string) (*credentialproviderapi.CredentialProviderResponse, error) {
@@ -108,7 +108,7 @@ func (c counted) ExecPlugin(context.Context, string, string, map[string]string) 
 	}, nil
 }
 
-// theirSide is the kubelet's keyring with the kubelet's token manager.
+// theirSide returns the kubelet's keyring with the kubelet's token manager.
 func theirSide(t *testing.T, control *node.ControlPlane, path, binDir string) keyringSide {
 	t.Helper()
 	s := keyringSide{name: "system:node:theirs", execs: new(atomic.Int64)}
@@ -134,8 +134,8 @@ func theirSide(t *testing.T, control *node.ControlPlane, path, binDir string) ke
 	return s
 }
 
-// speedPods creates pods on a node that has no kubelet, with as many service
-// accounts; both sides get pods of their own.
+// speedPods creates pods on a node without a kubelet, and as many service accounts.
+// Each side has its own pods.
 func speedPods(t *testing.T, control *node.ControlPlane, nodeName string, pods, accounts int) []*corev1.Pod {
 	t.Helper()
 	namespace := nodeName
@@ -177,7 +177,7 @@ func (s keyringSide) lookUpAll(t *testing.T, pods []*corev1.Pod, images int) {
 	must.Do(t, g.Wait())
 }
 
-// calls counts what a side has asked of the API server.
+// calls counts a side's requests to the API server.
 func (s keyringSide) calls(t *testing.T, control *node.ControlPlane) (tokens, accounts int) {
 	t.Helper()
 	for _, call := range control.AuditCalls(t, s.name) {
@@ -194,8 +194,8 @@ func (s keyringSide) calls(t *testing.T, control *node.ControlPlane) (tokens, ac
 	return tokens, accounts
 }
 
-// TestSpeedPods counts what pods of one service account cost, and times a
-// lookup whose answer is cached.
+// TestSpeedPods counts the API requests for pods of one service account, and measures a
+// lookup with a cached response.
 func TestSpeedPods(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	node.RequireDefaultKubelet(t, "its kubelet is what this program is linked with")
@@ -240,14 +240,14 @@ func TestSpeedPods(t *testing.T) {
 	}
 }
 
-// compareWarm times lookups that are answered from the cache.
+// compareWarm measures lookups with cached responses.
 func compareWarm(t *testing.T, control *node.ControlPlane, ours, theirs keyringSide, ourPod, theirPod *corev1.Pod) {
 	t.Helper()
 	rounds, n := 1, 20
 	if *speed {
 		rounds, n = 7, 200
 	}
-	ours.lookUpAll(t, []*corev1.Pod{ourPod}, 1) // so that the cached service account is fresh
+	ours.lookUpAll(t, []*corev1.Pod{ourPod}, 1) // makes the cached service account fresh
 	tokens, accounts := ours.calls(t, control)
 	var x, y []time.Duration
 	for range rounds {

@@ -21,14 +21,14 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// verifier decides whether a token is one of a cluster's service accounts, as
-// a registry does that knows the cluster's keys.
+// verifier verifies that a token belongs to a service account of a cluster, like a
+// registry that trusts the cluster's keys.
 type verifier struct {
 	key    *rsa.PublicKey
 	issuer string
 }
 
-// verify returns the claims of a token that is good for an audience at a time.
+// verify returns the claims of a token that is valid for an audience at a time.
 func (v verifier) verify(token, audience string, now time.Time) (jwt.Claims, error) {
 	claims, err := jwt.Parse(token)
 	if err != nil {
@@ -47,7 +47,7 @@ func (v verifier) verify(token, audience string, now time.Time) (jwt.Claims, err
 	return claims, nil
 }
 
-// signed reports whether the cluster's key has signed a token, with RS256.
+// signed reports whether the cluster's key signed a token with RS256.
 func (v verifier) signed(token string) bool {
 	parts := strings.Split(token, ".")
 	header, err := base64.RawURLEncoding.DecodeString(parts[0])

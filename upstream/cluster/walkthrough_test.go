@@ -19,7 +19,7 @@ import (
 // TestWalkThrough follows the documentation on a new node.
 func TestWalkThrough(t *testing.T) {
 	node.SkipUnlessSupported(t)
-	node.FeatureCacheType.SkipUnlessSupported(t) // the documentation's configuration has it
+	node.FeatureCacheType.SkipUnlessSupported(t) // required by the documentation's configuration
 	transcript.Replay(t, "../../docs/service-accounts.md", "## Walkthrough\n", func(section string) func(*testing.T, string) string {
 		return startWalk(t, section).run
 	})
@@ -30,11 +30,11 @@ type walk struct {
 	dir     string
 	environ []string
 
-	shown, real *strings.Replacer // places and addresses, as the documentation has them
+	shown, real *strings.Replacer // paths and addresses in the documentation, and the real ones
 }
 
-// startWalk starts what the walk-through begins with: a registry that knows
-// the cluster, and a node with the configuration that it shows.
+// startWalk starts the walk-through's initial state: a registry that trusts the
+// cluster, and a node with the documented configuration.
 func startWalk(t *testing.T, section string) *walk {
 	t.Helper()
 	w := &walk{dir: t.TempDir()}
@@ -50,7 +50,7 @@ func startWalk(t *testing.T, section string) *walk {
 	node.StartKubelet(t, node.KubeletOptions{
 		Runtime: node.StartContainerd(t, net), ControlPlane: control,
 		ProviderConfig: filepath.Join(w.dir, "providers.yaml"), BinDir: node.BinDir(),
-		Config: node.FeaturePullRecords.EnablingConfig(t), // or the second pod would need no credentials
+		Config: node.FeaturePullRecords.EnablingConfig(t), // otherwise the second pod would need no credentials
 	})
 	home := t.TempDir()
 	w.environ = []string{
@@ -70,12 +70,12 @@ var tokenRequestDenied = regexp.MustCompile(`(system:node:\S+) is not authorized
 
 var kubeletConf = regexp.MustCompile(`[^ (]*/kubeconfig\d+/kubeconfig`)
 
-// run runs a command as a shell does, and returns what is seen of it.
+// run runs a command line with a shell and returns its output.
 func (w *walk) run(t *testing.T, command string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", w.real.Replace(command))
 	cmd.Dir, cmd.Env = w.dir, w.environ
-	out, _ := cmd.CombinedOutput() // some are meant to fail
+	out, _ := cmd.CombinedOutput() // some are expected to fail
 	if node.ReportsToPods.IsEnabled() {
 		out = pluginErrorSuffix.ReplaceAll(out, nil)
 	}

@@ -5,7 +5,8 @@ package corpus
 
 import "strings"
 
-// The planted secrets. Tests search their own output for "canary-".
+// plantedPassword and the following constants are planted secrets. Tests search their
+// own output for "canary-".
 const (
 	plantedPassword = "canary-password-4b1d"
 	plantedToken    = "canary-token-4b1d"

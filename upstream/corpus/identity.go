@@ -45,7 +45,7 @@ func (id Identity) ExpandLengths() Identity {
 	return id
 }
 
-// CacheKeyCase asks whether B may use a response cached for A with this cacheType.
+// CacheKeyCase tests whether B may use a response cached for A with this cacheType.
 type CacheKeyCase struct {
 	CacheType string   `json:"cacheType"`
 	A         Identity `json:"a"`

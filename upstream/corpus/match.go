@@ -208,7 +208,7 @@ var matchCases = []MatchCase{
 	{"registry.io/x\n", "registry.io/x"},
 }
 
-// Each pattern is combined with each image.
+// combinedPatterns are each combined with each image.
 var (
 	combinedPatterns = []string{
 		"registry.io", "*.registry.io", "*.*.io", "registry.*", "r*.io", "registry.io:5000", "*:5000", "*.io:5000",

@@ -53,8 +53,9 @@ func (f *fleet) testDrift(t *testing.T) {
 	f.checkTrees(t, before)
 }
 
-// Changes by another process in /var/lib/regcred. spoil replaces a program and deletes the
-// files that the kubelet reads and runs; theirs replaces the configuration.
+// spoil and theirs are changes by another process in /var/lib/regcred. spoil replaces a
+// program and deletes the files that the kubelet reads and runs; theirs replaces the
+// configuration.
 const (
 	spoil      = "cd /var/lib/regcred && rm regcred-credential-provider kubelet/bin/regcred-credential-provider kubelet/config/* && printf '#!/bin/sh\\n' >regcred-credential-provider && chmod 755 regcred-credential-provider"
 	theirs     = "cd /var/lib/regcred/kubelet/config && echo '{}' >$(ls)"

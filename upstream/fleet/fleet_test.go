@@ -42,8 +42,9 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// The nodes and the registries. Application registries require the password stored on the
-// nodes; the registry of the chart's images requires a pull secret.
+// nodeA and the following constants are the nodes and the registries. Application
+// registries require the password stored on the nodes; the registry of the chart's
+// images requires a pull secret.
 const (
 	nodeA, nodeB = "node-a", "node-b"
 

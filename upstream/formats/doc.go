@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package formats holds what regcred prints for other programs against what is
-// published about their formats, with validators of others.
+// Package formats checks regcred's output for other programs against published schemas,
+// with third-party validators.
 package formats

@@ -23,8 +23,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestSARIF holds what the command prints of every configuration that the linter
-// is tested with, good and bad, against the schema that OASIS has published.
+// TestSARIF validates the command's output for every configuration of the linter's
+// tests against the schema that OASIS publishes.
 func TestSARIF(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "regcred")
 	build := exec.Command("go", "build", "-o", program, "./cmd/regcred")
@@ -37,7 +37,7 @@ func TestSARIF(t *testing.T) {
 	more := must.Get(filepath.Glob(filepath.Join(module, "config/testdata/*.*")))(t)
 	files = append(append(files, more...), "nowhere/none.yaml", filepath.Join(t.TempDir(), "none at all ä.yaml"))
 	results, schema := 0, sarifSchema(t)
-	failing := []string{"--kubelet-version=new", files[0]} // nothing is looked at
+	failing := []string{"--kubelet-version=new", files[0]} // no file is read
 	for _, list := range append([][]string{files, failing}, oneListEach(files)...) {
 		out, err := exec.Command(program, append([]string{"validate", "-o", "sarif"}, list...)...).Output()
 		if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
@@ -57,7 +57,7 @@ func oneListEach(files []string) (lists [][]string) {
 	return lists
 }
 
-// checkSARIF returns how many results there are.
+// checkSARIF returns the number of results.
 func checkSARIF(t *testing.T, schema *jsonschema.Schema, name string, out []byte, docs string) int {
 	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(out))

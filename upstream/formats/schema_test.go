@@ -73,8 +73,8 @@ func hasNull(v any) bool {
 	return false
 }
 
-// TestSchemaOfKubelet holds the schemas against files that the real kubelet was
-// given: whatever it starts with, which Validate is held to say, they take too.
+// TestSchemaOfKubelet verifies that the schemas accept every file that the real kubelet
+// accepts; Validate agrees with the kubelet.
 func TestSchemaOfKubelet(t *testing.T) {
 	all, each := schemas(t)
 	data := must.Get(os.ReadFile(filepath.Join(module, "testdata/parity/config.json")))(t)
@@ -82,7 +82,7 @@ func TestSchemaOfKubelet(t *testing.T) {
 		Cases []struct {
 			Name  string
 			IsDir bool
-			Files []struct{ Content any } // a string, or how a long one is made
+			Files []struct{ Content any } // a string, or how to build a long one
 		}
 	}
 	must.Do(t, json.Unmarshal(data, &recorded))
@@ -159,7 +159,7 @@ func TestSchemaOfSamples(t *testing.T) {
 	}
 }
 
-// TestSchemaRefuses has a fault for each thing that a schema can say.
+// TestSchemaRefuses verifies one error for each keyword of the schema.
 func TestSchemaRefuses(t *testing.T) {
 	all, _ := schemas(t)
 	const good = `apiVersion: kubelet.config.k8s.io/v1

@@ -135,7 +135,7 @@ func randomTokenAttributes(r *rand.Rand) map[string]any {
 		"cacheType":                   PickMostly(r, rare, []string{"Token", "ServiceAccount"}, []string{"", "token"}),
 		"requireServiceAccount":       PickMostly(r, rare, []any{true, true, false}, []any{nil}),
 	}
-	if OneIn(r, 4) { // in kubelet 1.33 only
+	if OneIn(r, 4) { // only valid in kubelet 1.33
 		delete(t, "cacheType")
 	}
 	if OneIn(r, 2) {

@@ -25,7 +25,7 @@ var (
 	keyFragments = append([]string{"https://", "http://", "HTTP://", "/v1/", "/v2/", "/v1", "v1/", "index.docker.io", "docker.io", "*.io", "*"}, patternFragments...)
 )
 
-// NormalizeKey returns the keyring entry that an auth key becomes. It is only used to drop
+// NormalizeKey returns the keyring entry for an auth key. It is only used to drop
 // responses with two keys for one entry, which the kubelet returns in random order.
 func NormalizeKey(key string) string {
 	if !strings.HasPrefix(key, "https://") && !strings.HasPrefix(key, "http://") {

@@ -20,7 +20,8 @@ const (
 	kubeletPackage   = kubernetesModule + "/cmd/kubelet"
 )
 
-// Version is the version that the kubelet reports. Clients take it for the release's.
+// Version is the version that the kubelet reports. Clients treat it as the release's
+// version.
 const Version = kubelet.Version + "+regcred"
 
 // Build builds the kubelet and writes it to out. The first build takes a few minutes. It

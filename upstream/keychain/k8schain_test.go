@@ -152,8 +152,8 @@ func byRegcred(t testing.TB, s *testregistry.Server, ref name.Reference, list []
 	return pulledBy(s, err)
 }
 
-// byKubelet tries what the kubelet's keyring lists, each once, as its image
-// manager does; without any, anonymously.
+// byKubelet tries each credential of the kubelet's keyring once, like the kubelet's
+// image manager. Without credentials, it pulls anonymously.
 func byKubelet(t testing.TB, s *testregistry.Server, ref name.Reference, list []corev1.Secret) (got string) {
 	t.Helper()
 	ring := must.Get(secrets.MakeDockerKeyring(list, credentialprovider.UnionDockerKeyring{}))(t)
@@ -185,8 +185,8 @@ func pulledBy(s *testregistry.Server, err error) string {
 	return last.User
 }
 
-// BenchmarkResolve is of a warm cache: regcred's with a provider's answer in its
-// cache, k8schain's with a pull secret, go-containerregistry's with a file.
+// BenchmarkResolve measures a warm cache: regcred with a provider's cached response,
+// k8schain with a pull secret, go-containerregistry with a file.
 func BenchmarkResolve(b *testing.B) {
 	repo, err := name.NewRepository("registry.example/team/app")
 	if err != nil {

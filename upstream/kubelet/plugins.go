@@ -49,7 +49,8 @@ func newKeyring(namespace, pod, podUID, serviceAccount string) credentialprovide
 	return plugin.NewExternalCredentialProviderDockerKeyring(namespace, pod, podUID, serviceAccount)
 }
 
-// Field names on the path from a keyring to a provider's exec.
+// providersField and the following constants are the names of the fields on the path
+// from a keyring to a provider's exec.
 const providersField = "providers"
 
 var pluginFieldPath = []string{"provider", "plugin"}

@@ -24,7 +24,7 @@ const kubelets = "kubelet"
 // hostRequest is a runtime's request: its URL and credentials.
 type hostRequest struct {
 	URL   string
-	Shown string // the users, in their order
+	Shown string // user names of the credentials, in order
 }
 
 // predictedRequests returns the requests that a route predicts: those that resolve the image, and all that may be sent.
@@ -32,7 +32,7 @@ func predictedRequests(r *route.Route) (resolve, all []hostRequest) {
 	for _, h := range r.Hops {
 		a := hostRequest{URL: hopURL(&h) + h.Repository, Shown: string(h.Shown)}
 		if a.URL == h.Repository {
-			continue // it hears no request
+			continue // it receives no request
 		}
 		if !h.Silent {
 			all = add(all, a)

@@ -48,7 +48,7 @@ func startPrepared(t *testing.T, program, config, ca string, prepare func(dir st
 	out := must.Get(exec.Command(program, "--version").Output())(t)
 	d := &daemon{dir: dir, version: containerd.ParseVersion(string(out))}
 	if !d.version.IsKnown() {
-		d.version = containerd.ParseVersion("2.4.2") // as containerd2.mod has it
+		d.version = containerd.ParseVersion("2.4.2") // the version in containerd2.mod
 	}
 	prepare(dir)
 	socket := filepath.Join(dir, "s")
@@ -101,7 +101,7 @@ func waitReady(t *testing.T, lines *bufio.Scanner) {
 	t.Fatalf("containerd ended before it served:\n%s", said.String())
 }
 
-// pull pulls as a kubelet does, and returns what came of it.
+// pull pulls as a kubelet does, and returns the result.
 func (d *daemon) pull(t *testing.T, image string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -18,7 +18,7 @@ var (
 	randomCases = flag.Int("many", 60, "how many of them there are for each runtime")
 )
 
-// dice make a configuration.
+// dice generates configurations.
 type dice struct{ *rand.Rand }
 
 func (d dice) choose(of ...string) string { return of[d.IntN(len(of))] }
@@ -70,13 +70,13 @@ func (d dice) hostsTOML() string {
 	for range d.IntN(4) {
 		address := d.address()
 		if strings.Contains(b.String(), fmt.Sprintf("%q", address)) {
-			continue // that is no TOML
+			continue // invalid TOML
 		}
 		fmt.Fprintf(&b, "[host.%q]\n%s", address, d.settings())
 	}
 	if d.oneIn(4) {
-		// No other table has its host: once containerd 1 knows what a host wants, it
-		// sends no header there.
+		// No other table has this host: once containerd 1 knows a host's authentication
+		// method, it sends no configured header to that host.
 		fmt.Fprintf(&b, "[host.'https://m5.example'.header]\n%s = 'Basic aGVhZGVyOng='\n", d.choose("Authorization", "X-Other"))
 	}
 	if d.oneIn(8) {

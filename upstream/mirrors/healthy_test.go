@@ -33,7 +33,7 @@ func TestHealthy(t *testing.T) {
 	for version, program := range programs() {
 		text := must.Get(exec.Command(program, "config", "default").Output())(t)
 		configs[version+" config default"] = string(text)
-		// Only the registry's is to be set.
+		// Only the setting of the registry is needed.
 		path := regexp.MustCompile(`(registry\]\n\s*config_path = )["'][^"']*["']`)
 		with := path.ReplaceAllString(string(text), `$1"/etc/containerd/certs.d"`)
 		if with == string(text) {
@@ -64,7 +64,7 @@ func TestHealthy(t *testing.T) {
 			}
 			for _, f := range r.Check() {
 				if f.Rule == "mirror-unset" && files != nil && !strings.Contains(text, "config_path = \"/") {
-					continue // these files are not read then
+					continue // these files are not read
 				}
 				if f.Severity != finding.SeverityInfo {
 					t.Errorf("%s: %+v", name, f)

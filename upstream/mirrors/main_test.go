@@ -39,8 +39,8 @@ func TestMain(m *testing.M) { tests.Main(m) }
 // containerd2 returns the path of the program built by [buildContainerd].
 func containerd2() string { return filepath.Join(tests.Dir(), "containerd") }
 
-// buildContainerd builds containerd 2 from its module: half a minute, once. It is
-// kept in the user's cache, where go build replaces it only by something else.
+// buildContainerd builds containerd 2 from its module, which takes half a minute once.
+// The program stays in the user's cache, where go build replaces it only if it changes.
 func buildContainerd(ctx context.Context, dir string) error {
 	module, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {

@@ -35,7 +35,7 @@ import (
 // names lists the host names of the tests. All of them resolve to this machine.
 var names = []string{"origin.example", "m1.example", "m2.example", "m3.example", "m4.example", "m5.example", "registry-1.docker.io", "sub.wild.example"}
 
-// The ports on which each of them is.
+// withTLS and the following variable are the ports of each host.
 var (
 	withTLS = []string{"443", "5443"}
 	plain   = []string{"80", "5000"}
@@ -46,7 +46,7 @@ type loggedRequest struct {
 	url  string // of the registry: scheme, host, and the path up to "manifests" or "blobs"
 	kind string // "manifests", "blobs" or "ping"
 	tag  bool   // a manifest, by tag
-	user string // that was shown; "" if none was
+	user string // user name; "" if there was no login
 }
 
 // hosts holds the registries, each with its own images.
@@ -56,10 +56,10 @@ type hosts struct {
 
 	mu  sync.Mutex
 	log []loggedRequest
-	has map[string]bool // URLs of repositories that are there; others are not found
+	has map[string]bool // URLs of existing repositories
 }
 
-// startHosts starts them for as long as the test runs.
+// startHosts starts the hosts until the end of the test.
 func startHosts(t *testing.T) *hosts {
 	t.Helper()
 	cert, authority := newCertificate(t)
@@ -92,7 +92,8 @@ func newCertificate(t *testing.T) (cert tls.Certificate, authority []byte) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// serve writes down the request, wants a login, and has what [hosts.has] says.
+// serve records a request, requires a login, and serves the repositories in
+// [hosts.has].
 func (h *hosts) serve(w http.ResponseWriter, r *http.Request, scheme string) {
 	base, kind, rest := cutRepository(r.URL.Path)
 	s := loggedRequest{url: scheme + "://" + r.Host + base, kind: kind}
@@ -116,7 +117,7 @@ func (h *hosts) serve(w http.ResponseWriter, r *http.Request, scheme string) {
 	}
 }
 
-// cutRepository cuts a path where the repository ends.
+// cutRepository splits a path after the repository.
 func cutRepository(path string) (base, kind, rest string) {
 	for _, kind := range []string{"manifests", "blobs"} {
 		if base, rest, ok := strings.Cut(path, "/"+kind+"/"); ok {

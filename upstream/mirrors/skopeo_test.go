@@ -21,7 +21,8 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-// Paths of the user's files and of the system's.
+// homeConf and the following constants are paths of the user's files and of the
+// system's.
 const (
 	homeConf = ".config/containers/registries.conf"
 	homeDrop = ".config/containers/registries.conf.d/"
@@ -51,7 +52,7 @@ func mirror(location, more string) string {
 
 // confTable lists hand-written configurations.
 var confTable = []struct {
-	name, image string // origin.example/team/app if it is ""
+	name, image string // "" means origin.example/team/app
 	files       files
 }{
 	{"nothing", "", files{}},
@@ -90,7 +91,7 @@ var confTable = []struct {
 	{"both versions", "", mirrorsConf("[registries.search]\nregistries = ['origin.example']\n" + registryTable("m1.example", ""))},
 	{"broken", "", mirrorsConf("[[registry]\n")},
 	{"a wrong type", "", mirrorsConf("[[registry]]\nlocation = 1\n")},
-	// What parsers of TOML read differently: c/image has another than we do.
+	// TOML parsers differ here, and c/image uses a different one.
 	{"a BOM", "", mirrorsConf("\ufeff" + registryTable("origin.example", mirror("m1.example", "")))},
 	{"a BOM in a drop-in", "", files{homeDrop + "a.conf": "\ufeff" + registryTable("origin.example", mirror("m1.example", ""))}},
 	{"Windows line ends", "", mirrorsConf(strings.ReplaceAll(registryTable("origin.example", mirror("m1.example", "")), "\n", "\r\n"))},
@@ -122,8 +123,8 @@ var confTable = []struct {
 	{"to the hub without library", "", mirrorsConf("[[registry]]\nprefix = 'origin.example/team'\nlocation = 'docker.io'\n")},
 }
 
-// TestSkopeo verifies that the reported route of a registries.conf is the one of skopeo, and so of CRI-O, which uses the
-// same library.
+// TestSkopeo verifies that the reported route for a registries.conf equals the route of
+// skopeo, and therefore of CRI-O, which uses the same library.
 func TestSkopeo(t *testing.T) {
 	tests.Require(t)
 	h := startHosts(t)
@@ -192,7 +193,7 @@ func (d dice) registriesConf() string {
 			}
 		}
 		for range d.IntN(3) {
-			// skopeo 1.9 leaves a slash there, for which every pull fails.
+			// skopeo 1.9 keeps a slash there, so that every pull fails.
 			b.WriteString(mirror(strings.TrimSuffix(d.location(), "/"), d.choose("", "", "", "insecure = true\n", "pull-from-mirror = 'tag-only'\n", "pull-from-mirror = 'digest-only'\n")))
 		}
 	}

@@ -27,7 +27,7 @@ func hostsTOML(text string) files { return files{"certs.d/origin.example/hosts.t
 // differently.
 var table = []struct {
 	name  string
-	image string // origin.example/team/app if it is ""
+	image string // "" means origin.example/team/app
 	files files
 }{
 	{"nothing", "", files{}},
@@ -83,7 +83,7 @@ var table = []struct {
 	{"loopback with TLS", "127.0.0.1:5443/team/app", files{}},
 	{"a file for a directory", "", files{"certs.d/origin.example": ""}},
 	{"a directory for the file", "", files{"certs.d/origin.example/hosts.toml/x": ""}},
-	// What parsers of TOML read differently: containerd 1.6 has another than 2.
+	// TOML parsers differ here: containerd 1.6 uses a different one than containerd 2.
 	{"a BOM", "", hostsTOML("\ufeff[host.'https://m1.example']\n")},
 	{"Windows line ends", "", hostsTOML("server = 'https://m2.example'\r\n[host.'https://m1.example']\r\ncapabilities = ['pull', 'resolve']\r\n")},
 	{"old Macs' line ends", "", hostsTOML("server = 'https://m2.example'\r[host.'https://m1.example']\r")},
@@ -130,7 +130,7 @@ var table = []struct {
 	{"nine of ten", "", hostsTOML("[host.'https://m1.example']\n[host.'https://m1.example/pre']\n[host.'https://origin.example']\n")},
 }
 
-// registrySection begins a section of the configuration of a containerd.
+// section returns the header of the registry section for a containerd.
 func section(version string, keys ...string) string {
 	plugin := "plugins.'io.containerd.grpc.v1.cri'"
 	if version == "2" {
@@ -151,7 +151,7 @@ func baseConfig(version, registry string) string {
 		section(version, "containerd") + "snapshotter = 'native'\n" + registry
 }
 
-// TestContainerd verifies that the reported route is the one of containerd.
+// TestContainerd verifies that the reported route equals the route of containerd.
 func TestContainerd(t *testing.T) {
 	tests.Require(t)
 	h := startHosts(t)
@@ -177,7 +177,7 @@ func (d *daemon) compare(t *testing.T, h *hosts, configuration files, repository
 	r := must.Get(containerd.Read("", d.path("config.toml"), d.version))(t)
 	tag := "t" + sum([]byte(t.Name()))[7:19]
 	h.push(t, tag)
-	digest := h.push(t, "d"+tag) // or the manifest would be there already
+	digest := h.push(t, "d"+tag) // otherwise the manifest would already exist
 	for _, image := range []string{repository + ":" + tag, repository + "@" + digest} {
 		ref := must.Get(route.Parse(image))(t)
 		d.compareOne(t, h, r.Route(ref), image)

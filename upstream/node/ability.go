@@ -14,7 +14,8 @@ type KubeletFeature struct {
 	embeddedOnly bool   // only the kubelet with embedded regcred has it
 }
 
-// Credential features that kubelets gained after 1.32.
+// FeatureConfigDirectory and the following variables are credential features that
+// kubelets gained after 1.32.
 //
 // Sources: pkg/features/kube_features.go and pkg/credentialprovider/plugin of 1.33.13,
 // 1.34.4, 1.35.4 and 1.36.3.
@@ -28,7 +29,8 @@ var (
 	FeatureNamedFailures   = KubeletFeature{description: "the names of provider and image with each failure in its log", defaultSince: 35}
 )
 
-// Features only of the kubelet with embedded regcred: docs/project/upstream.md.
+// ReportsToPods and the following variables are features only of the kubelet with
+// embedded regcred: docs/project/upstream.md.
 var (
 	ReportsToPods       = KubeletFeature{description: "the failures of its plugins in the events of pods", embeddedOnly: true}
 	RunsConcurrently    = KubeletFeature{description: "plugins that run side by side", embeddedOnly: true}

@@ -23,8 +23,8 @@ import (
 	"github.com/regcred/regcred/upstream/ours"
 )
 
-// verdicts counts how the kubelet judged, so that a generator that no longer
-// reaches a stage is noticed.
+// verdicts counts the kubelet's results, to detect a generator that no longer reaches a
+// stage.
 type verdicts struct{ refused, invalid, valid int }
 
 // checkConfig compares how regcred and the kubelet treat the configuration at path.
@@ -35,10 +35,10 @@ func checkConfig(t testing.TB, path string, v *verdicts) bool {
 		return true
 	}
 	if wantErr == nil && err != nil && strings.Contains(err.Error(), "YAML aliases cannot be checked, because the text after the document") {
-		return true // The kubelet ignores text that hides what they expand to.
+		return true // The kubelet ignores text that hides the expansion.
 	}
 	if err == nil && slices.ContainsFunc(got.Files(), func(f *config.File) bool { return f.APIVersion == plugin.OutOfTree }) {
-		// The predecessor's form, which regcred reads for itself alone.
+		// A file of the out-of-tree proposal, which only regcred accepts.
 		err = got.ValidateFor(config.Target{KubeletVersion: config.NewestKubelet})
 	}
 	if (err != nil) != (wantErr != nil) {
@@ -62,7 +62,7 @@ func checkConfig(t testing.TB, path string, v *verdicts) bool {
 	case wantErr != nil:
 		v.invalid++
 	case slices.ContainsFunc(got.Providers, func(p config.Provider) bool { return p.Name == "" || strings.Contains(p.Name, `\`) }):
-		return err != nil // names that regcred refuses, see docs/project/parity.md
+		return err != nil // names that regcred rejects, see docs/project/parity.md
 	default:
 		v.valid++
 	}
@@ -73,11 +73,11 @@ func checkConfig(t testing.TB, path string, v *verdicts) bool {
 	return true
 }
 
-// internalVersion reports whether a file is in the kubelet's internal version
-// of the format, which regcred refuses.
+// internalVersion reports whether a file has the kubelet's internal version, which
+// regcred rejects.
 func internalVersion(path string) bool { return strings.Contains(dump(path), "__internal") }
 
-// dump returns the files of a configuration. The generator plants no secrets.
+// dump returns the files of a configuration. They contain no secrets.
 func dump(path string) string {
 	var b strings.Builder
 	filepath.Walk(path, func(p string, info os.FileInfo, err error) error {

@@ -50,12 +50,12 @@ type scriptedProvider struct {
 	config.Provider
 	scope    plugin.CacheKeyType
 	duration *time.Duration
-	fails    int  // once in so many bases; 0 means never
-	own      bool // its keys are its patterns, mostly
+	fails    int  // fails for one in this many bases; 0 means never
+	own      bool // its keys are mostly its patterns
 }
 
 var (
-	mu            sync.Mutex // of a node: plugins run side by side
+	mu            sync.Mutex // of a node: plugins run concurrently
 	dispatchHosts = []string{"registry.io", "sub.registry.io", "registry.io:5000", "docker.io", "localhost", "a.io", "[::1]:5000"}
 	dispatchPaths = []string{"team/app", "team/app-b", "team-evil/app", "t/a", "v1/x", "v2/v1/x", "library/nginx", "team/sub/app"}
 	images        = product(dispatchHosts, dispatchPaths)
@@ -119,7 +119,7 @@ func newScenario(r *rand.Rand, tokens bool) *scenario {
 		}
 		w.providers = append(w.providers, p)
 	}
-	if generate.OneIn(r, 4) { // One or two whose answers may be good for all that they match
+	if generate.OneIn(r, 4) { // One or two whose responses may be valid for all images that they match
 		w.providers = w.providers[:min(len(w.providers), 1+r.IntN(2))]
 		for i := range w.providers {
 			p := &w.providers[i]
@@ -152,7 +152,7 @@ func (w *scenario) respond(i int, image string) (*plugin.Response, error) {
 		if p.own && !generate.OneIn(r, 4) {
 			key = generate.PickElement(r, p.MatchImages)
 		}
-		if same := generate.NormalizeKey(key); !seen[same] && utf8.ValidString(key) { // JSON has no other
+		if same := generate.NormalizeKey(key); !seen[same] && utf8.ValidString(key) { // JSON has no other strings
 			seen[same] = true
 			resp.Auth[key] = plugin.AuthConfig{Username: fmt.Sprintf("%s.%d", p.Name, j), Password: plugin.NewSecret(password)}
 		}
@@ -193,7 +193,7 @@ type node struct {
 	t    *testing.T
 	bin  string
 	asks map[providerRequest]bool
-	kept map[plugin.CacheKeyType]int // answers of the dispatcher that the kubelet keeps, by scope
+	kept map[plugin.CacheKeyType]int // number of the dispatcher's responses that the kubelet cached, by scope
 }
 
 func newNode(t *testing.T) *node {
@@ -209,7 +209,7 @@ func newNode(t *testing.T) *node {
 	return n
 }
 
-// register starts a kubelet with providers whose answers come from ask.
+// register starts a kubelet with providers whose responses come from ask.
 func (n *node) register(providers []config.Provider, ask func(i int, req *plugin.Request) (*plugin.Response, error)) {
 	n.t.Helper()
 	n.asks = map[providerRequest]bool{}
@@ -248,7 +248,7 @@ func marshalable(providers []config.Provider) (all []map[string]any) {
 	return all
 }
 
-// issueToken issues a token for the audience asked for, as an API server does.
+// issueToken issues a token for the requested audience, as an API server does.
 func issueToken(namespace, name string, tr *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
 	part := func(v any) string {
 		data, _ := json.Marshal(v)
@@ -304,8 +304,8 @@ func (n *node) direct(w *scenario) {
 	n.register(list, func(i int, req *plugin.Request) (*plugin.Response, error) { return n.ask(w, i, req) })
 }
 
-// dispatched configures the dispatcher in a kubelet, in an entry for each distinct tokenAttributes that matches the
-// patterns of its providers and more.
+// dispatched is a kubelet that is configured with the dispatcher. It has an entry for
+// each distinct tokenAttributes, which matches the patterns of its providers and more.
 func (n *node) dispatched(w *scenario, more []string) (left func(image string) int) {
 	var list []config.Provider
 	var own []entries.Entry
@@ -322,14 +322,14 @@ func (n *node) dispatched(w *scenario, more []string) (left func(image string) i
 		own[i].MatchImages = append(own[i].MatchImages, p.MatchImages...)
 		list = append(list, p.Provider)
 	}
-	last, byEntry := 0, map[string]map[int]int{} // by image, of cached responses
+	last, byEntry := 0, map[string]map[int]int{} // cached responses, by image
 	var asked []*dispatch.Provider
 	var kubelets []config.Provider
 	for i := range own {
 		wider := own[i]
 		wider.MatchImages = slices.Concat(own[i].MatchImages, more)
 		kubelets = append(kubelets, wider.Provider())
-		if w.seed%2 == 0 { // else the kubelet has them of another generation
+		if w.seed%2 == 0 { // otherwise the kubelet has entries of another generation
 			own[i] = wider
 		}
 		asked = append(asked, &dispatch.Provider{
@@ -387,7 +387,7 @@ func TestDispatch(t *testing.T) {
 		left := n.dispatched(w, w.extraPatterns(r))
 		for i, image := range list {
 			got := lookup(image, "puller")
-			if left(image) > 0 { // the first ones win
+			if left(image) > 0 { // the first keys win
 				leftOut++
 				want[i] = want[i][:len(want[i])-left(image)]
 			}
@@ -456,8 +456,8 @@ func TestDispatchTokens(t *testing.T) {
 	}
 }
 
-// receivedSame reports whether a provider was called with the same identity; which image it was called for depends on the
-// kubelet's cache.
+// receivedSame reports whether a provider was called with the same identity. The image
+// in the call depends on the kubelet's cache.
 func receivedSame(asked map[providerRequest]bool, s providerRequest) bool {
 	for a := range asked {
 		if a.provider == s.provider && a.token == s.token && a.annotations == s.annotations {
@@ -492,7 +492,7 @@ func (w *scenario) extraPatterns(r *rand.Rand) []string {
 	return patternsOf(r, w.host)
 }
 
-// serve checks that each credential is of a provider that matches the image.
+// serve checks that each credential is from a provider that matches the image.
 func (w *scenario) serve(t *testing.T, image string, got []corpus.Auth) bool {
 	for _, a := range got {
 		name, _, _ := strings.Cut(string(a.Username), ".")
@@ -508,7 +508,7 @@ func (w *scenario) serve(t *testing.T, image string, got []corpus.Auth) bool {
 	return true
 }
 
-// String shows what the providers are.
+// String formats the providers.
 func (w *scenario) String() string {
 	var b strings.Builder
 	for i, p := range w.providers {

@@ -20,13 +20,15 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// countingScript is a plugin that counts its runs in a file and has one credential for a host.
+// countingScript is a plugin that counts its runs in a file and returns one credential
+// for a host.
 const countingScript = `echo >>%q
 echo '{"kind":"CredentialProviderResponse","apiVersion":"%s","cacheKeyType":"Registry","cacheDuration":"1h","auth":{"registry.io":{"username":"%s","password":"canary-password-4b1d"}}}'
 `
 
-// TestDispatchProcess runs the real program with the kubelet's own code through a symlink in its bin dir. A flip changes
-// the providers; the kubelet caches nothing, as the generations demand.
+// TestDispatchProcess runs the real program with the kubelet's own code through a
+// symlink in its bin dir. A flip changes the providers. The kubelet caches nothing, as
+// the generations require.
 func TestDispatchProcess(t *testing.T) {
 	store, bin, runs := generation.Store{Dir: t.TempDir()}, t.TempDir(), filepath.Join(t.TempDir(), "runs")
 	built := must.Get(plugins.Build(store.Dir, generation.DispatcherName))(t)

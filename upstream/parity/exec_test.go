@@ -20,8 +20,8 @@ import (
 	"github.com/regcred/regcred/upstream/ours"
 )
 
-// execs registers one provider per API version and returns their execs. No
-// process is started.
+// execs registers one provider per API version and returns their execs without starting
+// a process.
 func execs(t testing.TB) map[string]*kubelet.ExecPlugin {
 	t.Helper()
 	dir := t.TempDir()
@@ -70,7 +70,7 @@ func checkResponse(t testing.TB, kubelets map[string]*kubelet.ExecPlugin, versio
 	return err == nil, true
 }
 
-// hidePassword quotes an output without the password that the corpus plants.
+// hidePassword quotes an output without the corpus's password.
 func hidePassword(output string) string {
 	return fmt.Sprintf("%q", strings.ReplaceAll(output, "canary-", "…"))
 }

@@ -21,8 +21,8 @@ import (
 // starts. The value lists working directories.
 const kubeletAt = "REGCRED_PARITY_WORKDIRS"
 
-// TestNodeDockerConfigHome compares where the node's docker config files are
-// looked for by the home of the kubelet: none, an empty one, a relative one.
+// TestNodeDockerConfigHome compares the paths of the node's docker config files if the
+// home directory is missing, empty or relative.
 func TestNodeDockerConfigHome(t *testing.T) {
 	if list := os.Getenv(kubeletAt); list != "" {
 		for _, dir := range filepath.SplitList(list) {

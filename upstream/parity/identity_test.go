@@ -47,7 +47,7 @@ func TestCacheKey(t *testing.T) {
 	}
 }
 
-// formatIdentity shortens long values, and leaves the token out.
+// formatIdentity shortens long values and omits the token.
 func formatIdentity(id corpus.Identity) string {
 	id.Token = id.Token[len("canary-token-4b1d"):]
 	out, _ := json.Marshal(id)

@@ -123,7 +123,8 @@ func hideSecrets(list []corev1.Secret) string {
 	return b.String()
 }
 
-// TestNodeDockerConfig compares which of the node's docker config files is used, and its credentials.
+// TestNodeDockerConfig compares the node's docker config file that is used, and its
+// credentials.
 func TestNodeDockerConfig(t *testing.T) {
 	for _, path := range []string{"/.docker/config.json", "/.dockercfg"} {
 		if _, err := os.Stat(path); err == nil {
@@ -142,7 +143,7 @@ func TestNodeDockerConfig(t *testing.T) {
 		} {
 			must.Do(t, os.MkdirAll(filepath.Dir(file), 0o700))
 			if generate.OneIn(r, 3) {
-				// Each place has users of its own, so that a wrong one is seen.
+				// Each path has its own users, so that a wrong one is detected.
 				text := strings.ReplaceAll(string(generate.PickElement(r, list).Data), `"u"`, fmt.Sprintf("%q", strings.TrimPrefix(file, dir)))
 				write(t, file, text)
 			}

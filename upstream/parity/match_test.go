@@ -66,9 +66,8 @@ func FuzzMatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, pattern, target string) { checkMatch(t, pattern, target) })
 }
 
-// checkReference compares the normalised name of a raw reference, and whether
-// patterns can match it: of a valid reference the host may be no URL's, such
-// as [:::1].
+// checkReference compares the normalized name of a raw reference, and whether patterns
+// can match it. The host of a valid reference, such as [:::1], may be invalid in a URL.
 func checkReference(t testing.TB, ref string) bool {
 	want, _, _, wantErr := parsers.ParseImageName(ref)
 	got, err := match.Repository(ref)
@@ -129,7 +128,7 @@ func TestIndex(t *testing.T) {
 			}
 			p.MatchImages = slices.DeleteFunc(p.MatchImages, func(s string) bool {
 				_, err := credentialprovider.ParseSchemelessURL(s)
-				return err != nil // a kubelet does not start with these
+				return err != nil // a kubelet rejects these configurations
 			})
 			if len(p.MatchImages) > 0 {
 				c.Providers = append(c.Providers, p)
@@ -153,7 +152,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// attempted returns provider and pattern of every attempt.
+// attempted returns the provider and pattern of every attempt.
 func attempted(t *testing.T, k *regcred.Keyring, repo string) (out []string) {
 	res := must.Get(k.Lookup(t.Context(), regcred.Request{Image: repo}))(t)
 	for _, a := range res.Attempts {
@@ -162,7 +161,7 @@ func attempted(t *testing.T, k *regcred.Keyring, repo string) (out []string) {
 	return out
 }
 
-// allowed does what the kubelet's isImageAllowed does.
+// allowed does the same as the kubelet's isImageAllowed.
 func allowed(c *config.Config, repo string) (out []string) {
 	for _, p := range c.Providers {
 		i := slices.IndexFunc(p.MatchImages, func(s string) bool {

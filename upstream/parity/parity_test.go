@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// cases runs f on n cases (times -scale), each with the random source of its
-// own number, and stops after ten failed ones.
+// cases runs f for n cases (times -scale), each with a random source seeded by its
+// number, and stops after ten failures.
 func cases(t *testing.T, n int, f func(r *rand.Rand) bool) {
 	t.Helper()
 	n = int(float64(n) * *scale)

@@ -28,8 +28,8 @@ const observe = `{
 echo '{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Image","auth":{"*.io":{"username":"u","password":"canary-password-4b1d"}}}'
 `
 
-// TestProcess compares what a real process is given: arguments, environment,
-// working directory and standard input.
+// TestProcess compares the arguments, environment, working directory and standard input
+// of a real process.
 func TestProcess(t *testing.T) {
 	dir := t.TempDir()
 	writeScript(t, filepath.Join(dir, "p"), observe)
@@ -66,7 +66,7 @@ func TestProcess(t *testing.T) {
 	})
 }
 
-// takeRecorded returns what the plugin wrote down, and forgets it.
+// takeRecorded returns and clears the plugin's record.
 func takeRecorded(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "seen")

@@ -66,7 +66,7 @@ var same = map[reflect.Type]string{
 	reflect.TypeFor[execv1alpha1.AuthConfig]():                "AuthConfig",
 }
 
-// jsonType names what a type is in JSON.
+// jsonType returns the name of a type in JSON.
 func jsonType(t reflect.Type) string {
 	if name, ok := same[t]; ok {
 		return name
@@ -111,7 +111,8 @@ func TestConfigTypes(t *testing.T) {
 	}
 }
 
-// The file itself has a TypeMeta and the list.
+// TestConfigFileTypes compares the structs of the file itself, which have a TypeMeta
+// and the list.
 func TestConfigFileTypes(t *testing.T) {
 	want := []field{{"kind", "string", true}, {"apiVersion", "string", true}, {"providers", "[]Provider", false}}
 	for _, theirs := range []reflect.Type{
@@ -155,7 +156,7 @@ func TestExecTypes(t *testing.T) {
 			}
 			var want []field
 			for _, f := range jsonFields(theirs) {
-				f.Type = strings.TrimPrefix(f.Type, "*") // a pointer is how Go says that null is possible
+				f.Type = strings.TrimPrefix(f.Type, "*") // a pointer in Go allows null
 				want = append(want, f)
 			}
 			if diff := cmp.Diff(want, got); diff != "" || len(got) == 0 {
@@ -165,7 +166,7 @@ func TestExecTypes(t *testing.T) {
 	}
 }
 
-// TestGoFields checks that the structs hold what the table says.
+// TestGoFields checks that the structs have the fields of the table.
 func TestGoFields(t *testing.T) {
 	for kind, ours := range map[string]reflect.Type{
 		protocol.KindRequest: reflect.TypeFor[plugin.Request](), protocol.KindResponse: reflect.TypeFor[plugin.Response](), protocol.KindAuthConfig: reflect.TypeFor[plugin.AuthConfig](),

@@ -25,7 +25,7 @@ type query struct{ Text, Image, Kubelet string }
 // answer is the response: documents or an error.
 type answer struct {
 	Validation, ValidationError, Explanation, ExplanationError string
-	Gone                                                       string // why the module is
+	Gone                                                       string // why the module stopped
 }
 
 // TestSameAnswers verifies that the browser and the command have equal results for every kubelet vector, for the
@@ -91,7 +91,7 @@ func queries(t *testing.T) (list []query) {
 	images := []string{"602401143452.dkr.ecr.eu-west-1.amazonaws.com/app:1.2", "registry.io/app", "Not An Image", "gcr.io/team/app@sha256:" + strings.Repeat("0", 64), "nginx", "team.azurecr.io/app"}
 	kubelets := []string{"", "1.36", "", "1.33", "", "1.25", "", "1.99"}
 	for _, text := range texts(t) {
-		if utf8.ValidString(text) { // as all is that a browser knows
+		if utf8.ValidString(text) { // a browser has only valid UTF-8
 			n := len(list)
 			list = append(list, query{text, images[n%len(images)], kubelets[n%len(kubelets)]})
 		}
@@ -159,7 +159,7 @@ func command(t *testing.T, q query) (a answer) {
 	return a
 }
 
-// run runs the command in dir and returns the document that it prints, or its error.
+// run runs the command in dir and returns its document or its error.
 func run(t *testing.T, dir string, args ...string) (document, why string) {
 	t.Helper()
 	cmd := exec.Command(site.regcred, args...)

@@ -22,13 +22,13 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// browse starts a browser with further flags, and returns a tab that shows nothing
-// yet. Whatever the page complains of fails the test, unless it is expected.
+// browse starts a browser with additional flags and returns an empty tab. Any error of
+// the page fails the test unless it is expected.
 func browse(t *testing.T, flags ...chromedp.ExecAllocatorOption) *tab {
 	t.Helper()
 	tests.Require(t)
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
-		chromedp.NoSandbox, // the sandbox does not run as root, and there is no network
+		chromedp.NoSandbox, // the sandbox does not work as root, and there is no network
 		chromedp.Env("HOME="+t.TempDir()),
 		chromedp.UserDataDir(t.TempDir()),
 		chromedp.Flag("disable-component-update", true),
@@ -67,12 +67,12 @@ type tab struct {
 	close func()
 
 	mu        sync.Mutex
-	complaint []string // of the browser about the page
+	complaint []string // errors of the browser about the page
 	requests  []string // URLs
 	expected  bool     // complaints are
 }
 
-// end closes the browser, and reports what it complained of.
+// end closes the browser and reports its errors.
 func (b *tab) end() {
 	b.close()
 	b.close = nil
@@ -105,7 +105,7 @@ func (b *tab) note(event any) {
 	}
 }
 
-// call calls a method of the protocol.
+// call calls a method of the DevTools protocol.
 func call[P, R any](b *tab, method cdp.Command[P, R], params P) R {
 	b.t.Helper()
 	result := must.Get(chromedp.Call(b.ctx, method, params))(b.t)
@@ -147,7 +147,7 @@ func (b *tab) waitFor(expression string) {
 	}
 }
 
-// open opens the playground and waits for its first answer.
+// open opens the playground and waits for its first result.
 func (b *tab) open(fragment string) {
 	b.t.Helper()
 	b.do(chromedp.Navigate("about:blank"), chromedp.Navigate(site.url+fragment))
@@ -160,7 +160,7 @@ func (b *tab) waitResult() {
 	b.waitFor(`document.querySelector("#sample").disabled === false && document.querySelector("#answer").ariaBusy === "false"`)
 }
 
-// paste puts text into a field as if it were pasted.
+// paste pastes text into a field.
 func (b *tab) paste(field, text string) {
 	b.t.Helper()
 	get[bool](b, fmt.Sprintf(`(() => {

@@ -48,7 +48,7 @@ func TestBrowserSendsNothing(t *testing.T) {
 	own := regexp.MustCompile("^" + regexp.QuoteMeta(site.url) + `((index|page|asker|editor|share|view|worker|wasm_exec)\.(html|js)|style\.css|regcred\.wasm\.z)?$`)
 	asked := map[string]int{}
 	for _, e := range log.Events {
-		// Without an initiator it is Chromium itself that asks, as for updates.
+		// Requests without an initiator are Chromium's own, such as for updates.
 		if origin := strings.TrimSuffix(site.url, "/"); e.Params.URL != "" && e.Params.Initiator == origin {
 			asked[e.Params.URL]++
 		} else if strings.Contains(e.Params.Initiator, "://") && e.Params.Initiator != origin {
@@ -109,11 +109,11 @@ func TestWithoutModule(t *testing.T) {
 	}
 	files := http.FileServer(http.Dir(dir))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Cache-Control", "no-store") // the files change, and a browser keeps for a while what is some time old
+		w.Header().Set("Cache-Control", "no-store") // the files change, and a browser otherwise caches files by their age
 		files.ServeHTTP(w, r)
 	}))
 	defer server.Close()
-	b.do(chromedp.Navigate(server.URL)) // as any host of static files serves it
+	b.do(chromedp.Navigate(server.URL)) // like any host of static files
 	b.waitResult()
 	if said := b.text("#verdict"); !strings.Contains(said, "Kubelet 1.37 starts") {
 		t.Errorf("on another server: %s", said)
@@ -133,11 +133,11 @@ func TestWithoutModule(t *testing.T) {
 	}
 }
 
-// quote writes a value as JavaScript reads it.
+// quote encodes a value for JavaScript.
 func quote(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // of a string, or a struct of them
+		panic(err) // a string or a struct of strings
 	}
 	return string(data)
 }

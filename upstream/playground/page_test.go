@@ -133,7 +133,7 @@ func TestTypingNeverBlocks(t *testing.T) {
 	if said := b.text("#verdict"); !strings.Contains(said, "Would run 1 provider: provider-49") {
 		t.Errorf("the response is %s", said)
 	}
-	// Faster than anything can answer.
+	// Faster than any response.
 	before = get[int](b, "asked")
 	get[any](b, `(() => {
 		const image = document.querySelector("#image");
@@ -158,8 +158,8 @@ func TestTypingNeverBlocks(t *testing.T) {
 	t.Logf("a key with 50 providers: median %.1f ms, longest %.1f ms until it is shown", took[len(took)/2], took[len(took)-1])
 }
 
-// type50 types a comment at the end of the configuration, and returns how many
-// milliseconds after each key its answer was shown.
+// type50 types a comment at the end of the configuration and returns, for each key, the
+// milliseconds until its result was shown.
 func (b *tab) type50(t *testing.T) (took []float64) {
 	t.Helper()
 	b.do(chromedp.Focus(chromedp.CSS("#config")))
@@ -221,7 +221,7 @@ func TestHostile(t *testing.T) {
 	if said := b.text("#answer"); !strings.Contains(said, "500001 lines") || !strings.Contains(said, strings.TrimSpace(before)) {
 		t.Errorf("what is too large to paste: %s", said)
 	}
-	b.expected = true // of what follows, the exception in the module
+	b.expected = true // the exception in the module below
 	b.paste("#config", "providers: "+strings.Repeat("[", 9000))
 	b.waitFor(`document.querySelector("#answer").innerText.includes("nested too deeply") || document.querySelector("#answer").innerText.includes("would not start")`)
 	b.choose("gke")

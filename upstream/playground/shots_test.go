@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// look sets how wide the window is, and light or dark.
+// look sets the width of the window, and light or dark mode.
 func (b *tab) look(width int64, scheme string) {
 	b.t.Helper()
 	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{

@@ -25,7 +25,7 @@ func answering(data string) func(*cloud) {
 	return func(c *cloud) { c.Update(func(s *testcloud.AWSState) { s.Data = data }) }
 }
 
-// answers are responses of the cloud.
+// answers lists responses of the cloud.
 func answers() []scenario {
 	const public = "public.ecr.aws/team/app"
 	never := func(c *cloud) { c.Update(func(s *testcloud.AWSState) { s.Expires = new(time.Time{}) }) }
@@ -65,7 +65,7 @@ func answers() []scenario {
 	}...)
 }
 
-// failures are failures of the cloud and the network.
+// failures lists failures of the cloud and the network.
 func failures() []scenario {
 	always := func(f testcloud.Fault) []testcloud.Fault {
 		f.Path, f.Times = "/", -1

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// The names of this repository's plugins.
+// ECR and the following constants are the names of this repository's plugins.
 const (
 	ECR          = "ecr-credential-provider"
 	GCR          = "auth-provider-gcp"

@@ -94,7 +94,7 @@ func NewAzure() (*Cloud, error) {
 	return c, nil
 }
 
-// newAzureIn is like NewAzure, with a net that the caller closes.
+// newAzureIn is like NewAzure, with a network that the caller closes.
 func newAzureIn(fakeNet *testcloud.FakeNetwork) (*Cloud, error) {
 	a := testcloud.NewAzure()
 	a.AddHosts(fakeNet)

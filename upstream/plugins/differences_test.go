@@ -223,7 +223,8 @@ func answered(key string) *answer {
 	}
 }
 
-// askECR is the request for a token, with a key from STS or the static key.
+// askECR returns the request for a token, signed with a key from STS or with the static
+// key.
 func askECR(region, key string) string {
 	session := "X-Amz-Security-Token; "
 	if key == "" {

@@ -8,7 +8,7 @@ import "slices"
 // region is a default region, which custom hosts require.
 var region = []string{"AWS_REGION=eu-central-1"}
 
-// hosts are registry host names.
+// hosts lists registry host names.
 func hosts() []scenario {
 	var list []scenario
 	for _, host := range []string{
@@ -64,7 +64,7 @@ func withUpstreamFlags(list []scenario) []scenario {
 	return append(list, empty)
 }
 
-// customHosts are names unrelated to AWS, and unusual references.
+// customHosts lists names that are unrelated to AWS, and unusual references.
 func customHosts() []scenario {
 	allow := []string{"--allow-host=registry.example.com"}
 	return []scenario{

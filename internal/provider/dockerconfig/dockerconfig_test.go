@@ -59,7 +59,7 @@ func write(t testing.TB, data string) string {
 // config writes a config.json and returns its path, and a directory of helpers.
 func config(t *testing.T, data string) (path, helpers string) {
 	t.Helper()
-	t.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector otherwise takes a second to end
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise the race detector sleeps for a second at exit
 	path = write(t, data)
 	dir := filepath.Dir(path)
 	self := must.Get(os.Executable())(t)
@@ -141,7 +141,8 @@ func TestGetCredentials(t *testing.T) {
 	}
 }
 
-// checkMatches checks that every key matches the image, because a kubelet ignores others.
+// checkMatches checks that every key matches the image, because a kubelet ignores other
+// keys.
 func checkMatches(t *testing.T, key, image string) {
 	t.Helper()
 	p, err := match.Parse(key)

@@ -41,7 +41,7 @@ func TestHosts(t *testing.T) {
 	tests := []struct {
 		image string
 		hosts []string
-		key   string // "" means that the host is another's
+		key   string // "" means that the registry is not listed
 	}{
 		{"r.example/team/app", []string{"r.example"}, "r.example"},
 		{"r.example:5000/app", []string{"s.example", "r.example:5000"}, "r.example:5000"},

@@ -99,7 +99,7 @@ func TestAnswers(t *testing.T) {
 		response Response
 		cache    *time.Duration
 		body     string
-		want     time.Duration // how long it is reused
+		want     time.Duration // the cache duration
 		username string        // default: the options' user name
 		err      string
 	}{
@@ -256,7 +256,8 @@ func TestRefused(t *testing.T) {
 	wantError(t, err, "/token: connection refused, 3 times")
 }
 
-// TestAnnotationCannotInject verifies that an annotation's value cannot change the request outside its place.
+// TestAnnotationCannotInject verifies that the value of an annotation cannot change the
+// rest of the request.
 func TestAnnotationCannotInject(t *testing.T) {
 	for title, value := range map[string]string{
 		"quotes":      `a","admin":"yes`,

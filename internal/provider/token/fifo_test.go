@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestNamedPipe verifies that a file that cannot be read to its end is rejected without waiting.
+// TestNamedPipe verifies that a file that never ends is rejected without waiting.
 func TestNamedPipe(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	must.Do(t, syscall.Mkfifo(pipe, 0o600))

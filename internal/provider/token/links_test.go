@@ -22,7 +22,7 @@ func startTLS(t *testing.T, handler http.HandlerFunc) (server *httptest.Server, 
 	t.Helper()
 	first := make(chan struct{})
 	server = httptest.NewUnstartedServer(handler)
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of those who connect and ask nothing
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of clients that connect without a request
 	server.Config.ConnState = func() func(net.Conn, http.ConnState) {
 		var once sync.Once
 		return func(net.Conn, http.ConnState) { once.Do(func() { close(first) }) }

@@ -281,7 +281,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// FuzzTemplate verifies that an annotation arrives unchanged and that the body stays JSON of the same shape.
+// FuzzTemplate verifies that the value of an annotation arrives unchanged, and that the
+// body remains JSON of the same structure.
 func FuzzTemplate(f *testing.F) {
 	f.Add("{annotation:a}", `x","y":"`)
 	f.Add(`{{"a": "{annotation:a}"}}`, "{token}")

@@ -71,7 +71,7 @@ func newGitHubApp(t *testing.T, server *testcloud.Server, change func(*Options))
 	})
 }
 
-// claimsOf checks the signature of a token, and returns what it claims.
+// claimsOf verifies the signature of a token and returns its claims.
 func claimsOf(t *testing.T, token string) (header, claims map[string]any) {
 	t.Helper()
 	parts := strings.Split(token, ".")

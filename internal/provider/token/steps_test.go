@@ -36,7 +36,7 @@ func newVaultServer(t *testing.T, login, read string) *testcloud.Server {
 	return server
 }
 
-// twoSteps logs in at one server and reads at another.
+// twoSteps returns an exchange that logs in at one server and reads from another.
 func twoSteps(t *testing.T, login, read *testcloud.Server, change func(*Options)) *Provider {
 	t.Helper()
 	return exchangeProvider(t, login, func(o *Options) {
@@ -80,7 +80,8 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestResponseValuesInBodies verifies that a value of a response is passed on unchanged at any place in a body.
+// TestResponseValuesInBodies verifies that a value of a response is inserted unchanged
+// at any position of a body.
 func TestResponseValuesInBodies(t *testing.T) {
 	const value = `a&b="c"{token}\`
 	for title, step := range map[string]Exchange{
@@ -175,7 +176,7 @@ func TestStepsShareTheTime(t *testing.T) {
 	wantError(t, err, `step "read": GET `+second.URL()+"/read: that was all")
 }
 
-// TestStepsAreOpaque verifies that the templates of steps are not printed either.
+// TestStepsAreOpaque verifies that the templates of steps are not printed.
 func TestStepsAreOpaque(t *testing.T) {
 	s := Step{"a", Exchange{URL: "https://a.example", Form: map[string]string{"a": canary.PasswordSecret}}}
 	x := Exchange{Steps: []Step{s}, JWT: &JWT{Claims: map[string]any{"a": canary.PasswordSecret}}}

@@ -65,7 +65,7 @@ func newProvider(t *testing.T, opts Options) *Provider {
 	return p
 }
 
-// outcome is the expected result of a response.
+// outcome is an expected response.
 type outcome struct {
 	Key, Username, Password string
 	Cache                   time.Duration
@@ -89,7 +89,7 @@ func get(t *testing.T, p *Provider, req *plugin.Request) (outcome, error) {
 	return o, nil
 }
 
-// wantError compares an error without showing it, should it hold a secret.
+// wantError compares an error without printing it, because it may contain a secret.
 func wantError(t *testing.T, err error, want string) {
 	t.Helper()
 	switch {

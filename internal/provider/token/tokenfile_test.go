@@ -92,7 +92,7 @@ func TestTokenFileFails(t *testing.T) {
 			wantError(t, err, strings.ReplaceAll(tt.want, "FILE", fmt.Sprintf("%q", tt.file)))
 		})
 	}
-	// The pod's token does, whatever the file is.
+	// The pod's token is still used, whatever the file contains.
 	if _, err := get(t, newProvider(t, Options{TokenFile: "/nonexistent"}), request(serviceAccountToken(nil), nil)); err != nil {
 		t.Error(err)
 	}

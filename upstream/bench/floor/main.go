@@ -108,7 +108,7 @@ func sendRequest(client *http.Client, method, address, body string, header ...st
 	return resp, data, err
 }
 
-// requestJSON is like do, and decodes a JSON response.
+// requestJSON is like sendRequest, and decodes a JSON response.
 func requestJSON(client *http.Client, answer any, method, address, body string, header ...string) error {
 	_, data, err := sendRequest(client, method, address, body, header...)
 	if err != nil {

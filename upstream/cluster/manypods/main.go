@@ -63,7 +63,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) 
 	if err := lookUpForPods(ctx, k, args[2], pods); err != nil {
 		return err
 	}
-	// The second lookups are served from the cache.
+	// The second lookups are cache hits.
 	if err := lookUpForPods(ctx, k, args[2], pods); err != nil {
 		return err
 	}

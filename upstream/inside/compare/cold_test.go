@@ -15,7 +15,7 @@ import (
 
 const host = "registry.example"
 
-// cold holds the figures of a node's first pods.
+// cold holds the measurements of a node's first pods.
 type cold struct {
 	execs           int
 	tokens, reads   int           // API server requests
@@ -24,9 +24,9 @@ type cold struct {
 	memory, size    int64
 }
 
-// TestManyImagesFirstPull starts pods with many images of a registry from which the node has not pulled before. A kubelet runs the
-// plugin for each lookup that begins before the first response: for few if sandboxes are slower than responses,
-// otherwise for most.
+// TestManyImagesFirstPull starts pods with many images of a registry from which the
+// node has not pulled before. A kubelet runs the plugin for each lookup that starts
+// before the first response.
 func TestManyImagesFirstPull(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	const pods = 100

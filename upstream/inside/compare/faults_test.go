@@ -217,7 +217,7 @@ func TestFailing(t *testing.T) {
 		time.Sleep(time.Until(began.Add(2 * time.Minute)))
 		r := result{map[string]int{}, map[string]int{}, len(c.kubelet.LogRecords(t, "PullImage from image service failed"))}
 		for _, p := range providers {
-			// In this order: an exec is recorded when it begins, a lookup when it ends.
+			// In this order: an exec is recorded when it starts, a lookup when it ends.
 			r.lookups[p.host] = len(c.kubelet.LogRecords(t, "Failed to provide credentials for image", p.host+"/"))
 			r.execs[p.host] = len(c.runs(t, p.name))
 		}

@@ -82,7 +82,7 @@ func running(pod *corev1.Pod) bool {
 // outcome is the result of a pod's first pull.
 type outcome struct {
 	pulled bool
-	event  string // of the failure; "" if the pull succeeded
+	event  string // event of the failure; "" if the pull succeeded
 	after  time.Duration
 }
 
