@@ -65,7 +65,7 @@ var adapter = append([]string{
 	"github.com/sirupsen/logrus", "golang.org/x/sys",
 }, root...)
 
-// TestDependencies keeps the dependencies of the public packages small, on every
+// TestDependencies verifies that the public packages depend on no other modules than the listed ones, on every
 // system.
 func TestDependencies(t *testing.T) {
 	for pkg, modules := range allowed {

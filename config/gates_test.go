@@ -65,8 +65,8 @@ func TestGatesAreTheKubelets(t *testing.T) {
 	}
 }
 
-// TestGatesOfOlderKubelets has what versioned_kube_features.go of Kubernetes 1.32.13
-// says of the gate that 1.33 has no more.
+// TestGatesOfOlderKubelets compares a gate that 1.33 no longer has with versioned_kube_features.go of Kubernetes
+// 1.32.13.
 func TestGatesOfOlderKubelets(t *testing.T) {
 	for _, tt := range []struct {
 		version string

@@ -320,7 +320,7 @@ func placesOf(t *testing.T, path string, err error) []string {
 	return lines
 }
 
-// predecessorDir has a file of the kubelet between two of the predecessor.
+// predecessorDir creates a directory with a kubelet's file between two out-of-tree files.
 func predecessorDir(t *testing.T) (string, *Config) {
 	t.Helper()
 	dir := t.TempDir()

@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-// TestTryToken asks as RequestToken does, each time, and as a dry run.
+// TestTryToken verifies that it sends the same request as RequestToken each time, as a dry run.
 func TestTryToken(t *testing.T) {
 	api := start(t, testkube.Options{})
 	req := addAccountAndPod(api)

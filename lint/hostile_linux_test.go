@@ -98,7 +98,7 @@ func costOf(t *testing.T, side, path string) (c cost) {
 	return c
 }
 
-// TestHostileSide is what [TestHostile] starts.
+// TestHostileSide is the process that [TestHostile] starts.
 func TestHostileSide(t *testing.T) {
 	if *hostileSide == "" {
 		t.Skip("started by TestHostile alone")

@@ -61,8 +61,7 @@ func FuzzReference(f *testing.F) {
 	f.Fuzz(checkReference)
 }
 
-// checkReference holds Repository against the library, and reports whether
-// the library accepts s.
+// checkReference compares Repository with the library, and reports whether the library accepts s.
 func checkReference(t *testing.T, s string) {
 	t.Helper()
 	want := ""
@@ -82,8 +81,8 @@ func checkReference(t *testing.T, s string) {
 	}
 }
 
-// TestRepositoryAgreesWithLibrary makes references of good and nearly good
-// parts, and changes a byte of every third.
+// TestRepositoryAgreesWithLibrary generates references from valid and nearly valid parts, changes a byte in
+// every third, and compares the results.
 func TestRepositoryAgreesWithLibrary(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	accepted := 0
@@ -251,8 +250,8 @@ func TestErrorsHidePasswords(t *testing.T) {
 	}
 }
 
-// TestImports keeps package net and regular expressions, which are larger than a
-// small plugin, out of this package: every plugin links it.
+// TestImports verifies that this package, which every plugin links, does not link package net and regular
+// expressions, which are larger than a small plugin.
 func TestImports(t *testing.T) {
 	const internal = "github.com/regcred/regcred/internal/"
 	small := []string{"errors", "fmt", "net/netip", "path", "slices", "sort", "strings", "unicode", internal + "excerpt", internal + "location", internal + "diagnose"}

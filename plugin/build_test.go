@@ -70,7 +70,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// BenchmarkCommand is one run of a minimal plugin.
+// BenchmarkCommand measures a run of a minimal plugin.
 func BenchmarkCommand(b *testing.B) {
 	c := Command{Path: buildStatic(b, "minimal"), APIVersion: V1}
 	req := &Request{Image: "registry.example/a"}

@@ -407,7 +407,7 @@ var wireTypeNames = map[reflect.Type]string{
 	reflect.TypeFor[map[string]wireAuthConfig](): "map[string]AuthConfig",
 }
 
-// TestFieldsAreWritten shows that each version carries its fields and no others.
+// TestFieldsAreWritten verifies that each version has its fields and no others.
 func TestFieldsAreWritten(t *testing.T) {
 	for _, version := range append(versions, OutOfTree) {
 		req, err := EncodeRequest(&Request{version, "a", NewSecret("t"), map[string]string{"a": "b"}})

@@ -94,7 +94,7 @@ func TestCommandOutOfTreeStages(t *testing.T) {
 	}
 }
 
-// TestCommandGetsPredecessorsAnswer is the other way round.
+// TestCommandGetsPredecessorsAnswer verifies the opposite case.
 func TestCommandGetsPredecessorsAnswer(t *testing.T) {
 	for _, version := range versions {
 		c := testCommand(t, "say", testStdout+"="+goodLogin)

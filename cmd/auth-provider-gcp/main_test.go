@@ -232,7 +232,7 @@ func TestOtherHosts(t *testing.T) {
 	}
 }
 
-// TestSettings of the environment replace what fits the token.
+// TestSettings verifies that the environment's cache settings override the token's.
 func TestSettings(t *testing.T) {
 	google, _ := newTestCloud(t)
 	cmd := command(t, google)

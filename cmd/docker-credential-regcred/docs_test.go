@@ -16,8 +16,8 @@ import (
 
 var durations = regexp.MustCompile(`\d+(\.\d+)?m?s\b`)
 
-// TestDocumentedMessages holds the failure messages of the docs against what the
-// program says. "…" is any text, and a time in them is any time.
+// TestDocumentedMessages compares the documented failure messages with the program's. "…" is any text, and a
+// time in them is any time.
 func TestDocumentedMessages(t *testing.T) {
 	docs := must.Get(os.ReadFile("../../docs/docker-credential-helper.md"))(t)
 	said := everyFailure(t)

@@ -112,7 +112,7 @@ func TestPluginFails(t *testing.T) {
 	}
 }
 
-// TestLookup asks through regcred, which reads an answer as a kubelet does.
+// TestLookup calls the plugin through regcred, which handles a response like a kubelet.
 func TestLookup(t *testing.T) {
 	dir := install(t)
 	file := filepath.Join(t.TempDir(), "config.yaml")

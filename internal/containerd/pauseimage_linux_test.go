@@ -24,8 +24,8 @@ import (
 	"github.com/regcred/regcred/internal/testcri"
 )
 
-// TestMain plays a containerd whose whole configuration is its file: what
-// "config dump" prints is that.
+// TestMain makes the test binary run as a containerd with a single configuration file, which "config dump"
+// prints.
 func TestMain(m *testing.M) {
 	socket := os.Getenv("TEST_CONTAINERD_SOCKET")
 	switch {
@@ -155,7 +155,7 @@ func TestPauseImageOfOthers(t *testing.T) {
 	}
 }
 
-// TestPauseImageOfContainerd asks the real one, whose file has changed since it started.
+// TestPauseImageOfContainerd uses a real containerd whose file has changed since its start.
 func TestPauseImageOfContainerd(t *testing.T) {
 	c := testcri.StartContainerd(t)
 	c.SetSandboxImage("it.example/pause:3")

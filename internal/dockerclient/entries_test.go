@@ -66,8 +66,7 @@ func TestPut(t *testing.T) {
 	}
 }
 
-// putAndRemove puts entries into a file, twice and others in between, and takes them
-// out again.
+// putAndRemove adds entries to a file, twice and with others in between, and removes them again.
 func putAndRemove(t *testing.T, old []byte, w Desired) {
 	t.Helper()
 	clean, err := RemoveEntries(old)

@@ -57,7 +57,7 @@ func (a answerer) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{Header: http.Header(a), Body: http.NoBody}, nil
 }
 
-// TestClock takes the middle of the exchange for the moment of the answer.
+// TestClock verifies that the time of a response is the middle of the exchange.
 func TestClock(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	tests := []struct {
@@ -101,7 +101,7 @@ func TestConcurrentSecretsShareClock(t *testing.T) {
 	}
 }
 
-// TestForbiddenRemedy tells the reasons of a 403 apart by the API server's words.
+// TestForbiddenRemedy verifies the fix for each reason of a 403, which the API server's text tells.
 func TestForbiddenRemedy(t *testing.T) {
 	for _, tt := range []struct{ name, resource, message, want string }{
 		{"audience", "serviceaccounts/token",

@@ -96,7 +96,7 @@ var corpus = map[string]string{
 
 func crlf(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }
 
-// indent puts blanks before each line.
+// indent indents each line.
 func indent(s, blanks string) string {
 	return blanks + strings.ReplaceAll(strings.TrimSuffix(s, "\n"), "\n", "\n"+blanks) + "\n"
 }

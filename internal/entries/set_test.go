@@ -40,7 +40,7 @@ func TestSet(t *testing.T) {
 	}
 }
 
-// checkSet puts ours into a file and takes them out.
+// checkSet adds our entries to a file and removes them.
 func checkSet(t *testing.T, data []byte, ours []Entry, must bool) {
 	t.Helper()
 	former := bytes.Clone(data)

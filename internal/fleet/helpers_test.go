@@ -30,7 +30,7 @@ type cluster struct {
 	t *testing.T
 }
 
-// newCluster has a DaemonSet of the release kube-system/regcred.
+// newCluster returns a cluster with a DaemonSet of the release kube-system/regcred.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	api := must.Get(testkube.New(testkube.Options{Pipe: true}))(t)

@@ -198,7 +198,7 @@ func (s *scene) kill(w *fakeNode, step int) error {
 
 var errKilled = errors.New("killed")
 
-// TestMain makes a change in a process that ends itself.
+// TestMain makes a change in a process that kills itself.
 func TestMain(m *testing.M) {
 	if data := os.Getenv(killEnv); data != "" {
 		fmt.Println(killed([]byte(data)))

@@ -31,7 +31,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestLines holds the index against the count.
+// TestLines compares the index with a count.
 func TestLines(t *testing.T) {
 	for _, text := range []string{"", "\n", "a\n\nbc\n", "a"} {
 		lines := NewLineIndex([]byte(text))
@@ -53,7 +53,7 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// FuzzParse holds the places against what encoding/json reads there.
+// FuzzParse compares the places with the values that encoding/json reads there.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{`{}`, `[]`, `{"a":[1,-2e3,"\"",true,null],"a":{}}`, ` "x" `, `{"a":1,}`, "\ufeff{}", `"\ud800"`, "1", "{\"a\":\x00}", "[[],{},[{}]]"} {
 		f.Add([]byte(seed))

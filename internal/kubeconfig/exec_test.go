@@ -20,7 +20,7 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-// TestMain makes the test binary a credential program of a kubeconfig.
+// TestMain makes the test binary run as a kubeconfig's credential program.
 func TestMain(m *testing.M) {
 	switch url, text := os.Getenv("TEST_EXEC_ASKS"), os.Getenv("TEST_EXEC_WRITES"); {
 	case url != "":

@@ -16,8 +16,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestNotRegular has a pipe without a writer, and a file without end, where the
-// files of a layout should be.
+// TestNotRegular uses a pipe without a writer, and an endless file, instead of a layout's files.
 func TestNotRegular(t *testing.T) {
 	for name, put := range map[string]func(path string) error{
 		"a named pipe": func(path string) error { return syscall.Mkfifo(path, 0o600) },

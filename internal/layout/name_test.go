@@ -59,7 +59,7 @@ func TestCommitCloses(t *testing.T) {
 	}
 }
 
-// TestReplaceLeavesNothing of what did not get its name.
+// TestReplaceLeavesNothing verifies that a failed replacement leaves no temporary file.
 func TestReplaceLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	l := must.Get(Open(dir))(t)

@@ -150,8 +150,7 @@ func TestContainerdPauseImage(t *testing.T) {
 	t.Logf("containerd %s: from %s", r.Version, from)
 }
 
-// TestContainerdPins has containerd ask another host than the image's: the
-// credential must not go there.
+// TestContainerdPins verifies that containerd does not send the credential to another host than the image's.
 func TestContainerdPins(t *testing.T) {
 	var refused int
 	r, c := dialContainerd(t, RuntimeOptions{Refused: func(regcred.Credential) { refused++ }})

@@ -65,8 +65,7 @@ func echoForms() map[string]func(w http.ResponseWriter, r *http.Request, secret 
 	return list
 }
 
-// TestEchoes has a registry that sends back each secret of a pull, at each step
-// of it.
+// TestEchoes uses a registry that returns each secret of a pull, at each step.
 func TestEchoes(t *testing.T) {
 	secrets := map[string]string{
 		"password":  canary.PasswordSecret,

@@ -142,7 +142,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestNoPlainHTTP has registries that do not answer over TLS.
+// TestNoPlainHTTP uses registries that do not respond over TLS.
 func TestNoPlainHTTP(t *testing.T) {
 	for _, tt := range []struct {
 		host     string
@@ -202,8 +202,8 @@ func TestTokenServerElsewhere(t *testing.T) {
 	}
 }
 
-// TestBlobsOnOtherServer has a registry that keeps its blobs on another server
-// with another login, which the credential must not reach.
+// TestBlobsOnOtherServer verifies that the credential is not sent to another server that stores the registry's
+// blobs and requires another one.
 func TestBlobsOnOtherServer(t *testing.T) {
 	for _, auth := range []testregistry.Auth{testregistry.AuthBasic, testregistry.AuthBearer} {
 		store, _, _ := startRegistry(t, testregistry.AuthNone)
@@ -222,7 +222,7 @@ func TestBlobsOnOtherServer(t *testing.T) {
 	}
 }
 
-// TestEchoingServer has a registry that sends back what it was sent, and more.
+// TestEchoingServer uses a registry that returns what it received, and more.
 func TestEchoingServer(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -286,7 +286,7 @@ func TestEchoingServer(t *testing.T) {
 	}
 }
 
-// TestEndlessAnswers has a registry that never stops talking.
+// TestEndlessAnswers uses a registry whose responses never end.
 func TestEndlessAnswers(t *testing.T) {
 	const enough = 64 << 20 // bytes; far more than buffers hold
 	for _, tt := range []struct {

@@ -187,8 +187,8 @@ func manifestsGot(reg *testregistry.Server) (n int) {
 	return n
 }
 
-// TestManifestListedOften has indexes that list one manifest 5,000 times, directly and
-// through others: it is got once.
+// TestManifestListedOften verifies that a manifest listed 5,000 times, directly and in nested indexes, is
+// downloaded once.
 func TestManifestListedOften(t *testing.T) {
 	reg, image, _ := startRegistry(t, testregistry.AuthNone)
 	dir := t.TempDir()
@@ -218,7 +218,7 @@ func TestManifestListedOften(t *testing.T) {
 	}
 }
 
-// TestManyChildren has an index that lists more manifests than are got.
+// TestManyChildren uses an index with more manifests than the limit.
 func TestManyChildren(t *testing.T) {
 	reg, image, _ := startRegistry(t, testregistry.AuthNone)
 	absent := "sha256:" + strings.Repeat("ab", 32)

@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// TestRefreshTokens has a token server that hands out refresh tokens, and each
-// download is refused once, with several downloads at a time.
+// TestRefreshTokens uses a token server with refresh tokens; each of several concurrent downloads is rejected
+// once.
 func TestRefreshTokens(t *testing.T) {
 	reg, image, _ := startWith(t, testregistry.Options{}, testregistry.Image{Layers: 8})
 	var srv *httptest.Server

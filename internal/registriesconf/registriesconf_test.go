@@ -43,8 +43,7 @@ func parse(t *testing.T, image string) route.Image {
 
 const mirrored = "[[registry]]\nlocation = 'quay.io'\n[[registry.mirror]]\nlocation = 'm.example/q'\n"
 
-// TestRoute is about what no other program shows: upstream/mirrors has the rest, on
-// a real one.
+// TestRoute verifies what no other program shows; upstream/mirrors compares the rest with a real runtime.
 func TestRoute(t *testing.T) {
 	const short = "unqualified-search-registries = ['a.example', 'docker.io']\n[aliases]\nnginx = 'b.example/web/nginx'\n"
 	const auth = `{"auths": {"m.example/q": {"auth": "` + canary.PasswordSecret + `"}}}`

@@ -16,7 +16,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestNotRegular has a writer for none of the pipes: to open one would wait for ever.
+// TestNotRegular verifies that pipes without a writer are not opened, which would block.
 func TestNotRegular(t *testing.T) {
 	dir := t.TempDir()
 	pipe, socket, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "socket"), filepath.Join(dir, "link")

@@ -78,7 +78,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestEveryFormIsNeeded has for each form a secret that no other form finds whole.
+// TestEveryFormIsNeeded verifies that each form finds a secret that no other form finds completely.
 func TestEveryFormIsNeeded(t *testing.T) {
 	const (
 		plain  = canary.PasswordSecret

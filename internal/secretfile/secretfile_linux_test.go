@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestReadUnreadableAsRoot is TestReadUnreadable for root, who lays down the
-// right to read everything for the files of one thread.
+// TestReadUnreadableAsRoot is TestReadUnreadable for root, in a thread that drops the capability to read all
+// files.
 func TestReadUnreadableAsRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can; TestReadUnreadable does it for everybody else")

@@ -54,7 +54,7 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// TestWrapUnlimited is for what other programs read.
+// TestWrapUnlimited verifies that lines are not wrapped in output for other programs.
 func TestWrapUnlimited(t *testing.T) {
 	long := strings.TrimSpace(strings.Repeat("word ", 200))
 	txt := &Text{}

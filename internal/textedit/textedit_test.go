@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestOffsetInAnyOrder looks columns up in any order: a lookup may start at the one before.
+// TestOffsetInAnyOrder verifies lookups in any order, because each may continue from the one before.
 func TestOffsetInAnyOrder(t *testing.T) {
 	lines := NewLineIndex([]byte("\ufeffkind: x\r\n\n# räksmörgås\n\nproviders: []"))
 	for _, tt := range []struct{ line, column, want int }{

@@ -135,8 +135,7 @@ func FuzzParseMetadata(f *testing.F) {
 	})
 }
 
-// FuzzParseAnswers is about the answers of Microsoft Entra ID, of identity
-// bindings and of the exchange.
+// FuzzParseAnswers parses responses of Microsoft Entra ID, of identity bindings and of the exchange.
 func FuzzParseAnswers(f *testing.F) {
 	for _, text := range []string{`{"access_token":"a","expires_in":1}`, `{"refresh_token":"r"}`, `{"access_token":null}`, `[]`, `null`, ``, `{"access_token":{}}`} {
 		f.Add([]byte(text))

@@ -21,8 +21,7 @@ import (
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
-// TestMain gives the process the authority of package httptest, which Go and
-// package remote read once.
+// TestMain makes the process trust the CA of package httptest, because Go and package remote read the CAs once.
 func TestMain(m *testing.M) {
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	server.Close()

@@ -188,7 +188,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestSources is where the node's credentials come from, in the SDK's order.
+// TestSources verifies the sources of the node's credentials, in the SDK's order.
 func TestSources(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	config := filepath.Join(t.TempDir(), "config")
@@ -290,7 +290,7 @@ func TestIMDSv1(t *testing.T) {
 	}
 }
 
-// TestCacheDuration is half of the rest of the credentials' life.
+// TestCacheDuration verifies that a response is cached for half of the credentials' remaining lifetime.
 func TestCacheDuration(t *testing.T) {
 	cloud := newCloud(t, keys()...)
 	for name, tt := range map[string]struct {

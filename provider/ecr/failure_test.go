@@ -111,7 +111,7 @@ func TestOneSessionWithMetadata(t *testing.T) {
 	}
 }
 
-// TestImageForms of the image that all mean the same registry, and the key of each.
+// TestImageForms verifies the key for each spelling of an image on the same registry.
 func TestImageForms(t *testing.T) {
 	newCloud(t, keys()...)
 	for image, key := range map[string]string{
@@ -460,7 +460,7 @@ func TestTotalTimeout(t *testing.T) {
 	}
 }
 
-// TestEndpointOfOnesOwn cannot be made one for FIPS, and the SDK says so.
+// TestEndpointOfOnesOwn verifies the SDK's error for a custom endpoint with FIPS.
 func TestEndpointOfOnesOwn(t *testing.T) {
 	cloud := newCloud(t, append(keys(), "AWS_USE_FIPS_ENDPOINT=true")...)
 	_, err := get(t, ecr.Options{}, image(privateHost))

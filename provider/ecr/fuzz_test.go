@@ -28,7 +28,7 @@ func checkOutcome(t *testing.T, resp *plugin.Response, err error) {
 	}
 }
 
-// FuzzAuthorization has ECR and ECR Public say anything.
+// FuzzAuthorization uses any response of ECR and ECR Public.
 func FuzzAuthorization(f *testing.F) {
 	cloud := newCloud(f, keys()...)
 	p := newProvider(f, shortTimeouts())
@@ -50,7 +50,7 @@ func FuzzAuthorization(f *testing.F) {
 	})
 }
 
-// FuzzSTS has STS say anything, to a pod and to a node.
+// FuzzSTS uses any response of STS, to a pod and to a node.
 func FuzzSTS(f *testing.F) {
 	token := filepath.Join(f.TempDir(), "token")
 	must.Do(f, os.WriteFile(token, []byte("a.b.c"), 0o600))
@@ -76,7 +76,7 @@ func FuzzSTS(f *testing.F) {
 	})
 }
 
-// FuzzNode has the container endpoint, or the instance's metadata, say anything.
+// FuzzNode uses any response of the container endpoint or the instance metadata service.
 func FuzzNode(f *testing.F) {
 	cloud := newCloud(f)
 	p := newProvider(f, ecr.Options{Timeout: shortTimeouts().Timeout, MaxPause: shortTimeouts().MaxPause, AllowHosts: []string{"a.example"}})

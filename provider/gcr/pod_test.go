@@ -83,7 +83,7 @@ func TestIdentityTable(t *testing.T) {
 	}
 }
 
-// TestExchange is the request that STS gets.
+// TestExchange verifies the request to STS.
 func TestExchange(t *testing.T) {
 	for name, tt := range map[string]struct {
 		opts     gcr.Options

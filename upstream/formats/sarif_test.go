@@ -23,8 +23,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestSARIF holds what the command prints of every configuration that the linter
-// is tested with, good and bad, against the schema that OASIS has published.
+// TestSARIF validates the command's output for every configuration of the linter's tests, valid and invalid,
+// against the schema published by OASIS.
 func TestSARIF(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "regcred")
 	build := exec.Command("go", "build", "-o", program, "./cmd/regcred")

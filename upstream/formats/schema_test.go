@@ -73,8 +73,8 @@ func hasNull(v any) bool {
 	return false
 }
 
-// TestSchemaOfKubelet holds the schemas against files that the real kubelet was
-// given: whatever it starts with, which Validate is held to say, they take too.
+// TestSchemaOfKubelet validates the files of the kubelet's vectors: the schemas accept every file with which a
+// kubelet starts, as Validate must, too.
 func TestSchemaOfKubelet(t *testing.T) {
 	all, each := schemas(t)
 	data := must.Get(os.ReadFile(filepath.Join(module, "testdata/parity/config.json")))(t)
@@ -159,7 +159,7 @@ func TestSchemaOfSamples(t *testing.T) {
 	}
 }
 
-// TestSchemaRefuses has a fault for each thing that a schema can say.
+// TestSchemaRefuses verifies that the schemas reject each kind of mistake that a schema can express.
 func TestSchemaRefuses(t *testing.T) {
 	all, _ := schemas(t)
 	const good = `apiVersion: kubelet.config.k8s.io/v1

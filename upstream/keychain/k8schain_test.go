@@ -185,8 +185,8 @@ func pulledBy(s *testregistry.Server, err error) string {
 	return last.User
 }
 
-// BenchmarkResolve is of a warm cache: regcred's with a provider's answer in its
-// cache, k8schain's with a pull secret, go-containerregistry's with a file.
+// BenchmarkResolve measures a warm cache: regcred's with a provider's response in its cache, k8schain's with a
+// pull secret, go-containerregistry's with a file.
 func BenchmarkResolve(b *testing.B) {
 	repo, err := name.NewRepository("registry.example/team/app")
 	if err != nil {
