@@ -49,8 +49,7 @@ func connectVia(t *testing.T, api *testkube.Server, log *queryLog) *kube.Client 
 			return next.RoundTrip(r)
 		})
 	})
-	c := must.Get(kube.New(cfg, kube.Options{}))(t)
-	return c
+	return must.Get(kube.New(cfg, kube.Options{}))(t)
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -47,8 +47,7 @@ func execClient(t *testing.T, variable, value string) *kube.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := must.Get(kube.New(cfg, kube.Options{}))(t)
-	return c
+	return must.Get(kube.New(cfg, kube.Options{}))(t)
 }
 
 // TestExecWrites checks that the output of a kubeconfig's program is never shown,

@@ -126,8 +126,7 @@ func TestTextFileBusy(t *testing.T) {
 	c := testCommand(t, "say", testStdout+"="+output)
 	c.Path = copySelf(t, "plug")
 	open := func() *os.File {
-		f := must.Get(os.OpenFile(c.Path, os.O_RDWR, 0))(t)
-		return f
+		return must.Get(os.OpenFile(c.Path, os.O_RDWR, 0))(t)
 	}
 
 	writer := open()

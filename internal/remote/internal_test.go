@@ -135,8 +135,7 @@ func (b *sealedBody) Close() error {
 func TestProxy(t *testing.T) {
 	proxy := func(address string) *url.URL {
 		u := must.Get(url.Parse(address))(t)
-		proxy := must.Get(Proxy(&http.Request{URL: u}))(t)
-		return proxy
+		return must.Get(Proxy(&http.Request{URL: u}))(t)
 	}
 	if got := proxy("http://169.254.169.254/latest"); got != nil {
 		t.Errorf("a proxy for a metadata server: %v", got)

@@ -124,6 +124,5 @@ func sarifSchema(t *testing.T) *jsonschema.Schema {
 	doc := must.Get(jsonschema.UnmarshalJSON(strings.NewReader(text)))(t)
 	c := jsonschema.NewCompiler()
 	must.Do(t, c.AddResource("sarif.json", doc))
-	schema := must.Get(c.Compile("sarif.json"))(t)
-	return schema
+	return must.Get(c.Compile("sarif.json"))(t)
 }

@@ -38,8 +38,7 @@ func compile(t *testing.T, version string) *jsonschema.Schema {
 	doc := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(data)))(t)
 	c := jsonschema.NewCompiler() // it validates the schema against its dialect
 	must.Do(t, c.AddResource("schema.json", doc))
-	compiled := must.Get(c.Compile("schema.json"))(t)
-	return compiled
+	return must.Get(c.Compile("schema.json"))(t)
 }
 
 // document decodes a file for a schema validator; nil if it is not a document.
