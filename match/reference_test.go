@@ -282,7 +282,7 @@ func BenchmarkRepository(b *testing.B) {
 	}
 }
 
-func TestShorten(t *testing.T) {
+func TestSanitizeForError(t *testing.T) {
 	most := strings.Repeat("x", 300)
 	if got := sanitizeForError(most); got != most {
 		t.Errorf("300 bytes became %d", len(got))

@@ -119,7 +119,7 @@ func TestLabelClass(t *testing.T) {
 	}
 }
 
-func TestPatternLocation(t *testing.T) {
+func TestParsePattern(t *testing.T) {
 	p, err := ParsePattern("*.io:80/x")
 	if want := (Location{"*.io", "80", "/x", 2}); err != nil || p.Location != want {
 		t.Errorf("Location = %+v, %v, want %+v", p.Location, err, want)

@@ -51,7 +51,7 @@ func TestDelay(t *testing.T) {
 	}
 }
 
-func TestIsMetadata(t *testing.T) {
+func TestIsMetadataHost(t *testing.T) {
 	for host, want := range map[string]bool{
 		"169.254.169.254": true, "169.254.170.2": true, "fe80::1": true, "fe80::1%eth0": true, "::ffff:169.254.169.254": true,
 		"fd00:ec2::254": true, "fd00:ec2::254%eth0": true, "fd20:ce::254": true,
