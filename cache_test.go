@@ -156,6 +156,5 @@ func TestClearedCacheIsEmpty(t *testing.T) {
 
 func lookupKeyOf(t *testing.T, image string) lookupKey {
 	t.Helper()
-	q := must.Get(newLookupKey(Request{Image: image}))(t)
-	return q
+	return must.Get(newLookupKey(Request{Image: image}))(t)
 }

@@ -55,8 +55,7 @@ func (p *paced) count(m *map[string]int, host string) {
 
 func (p *paced) keyring(t *testing.T) *Keyring {
 	t.Helper()
-	k := must.Get(New(oneProvider(nil), Options{InProcess: map[string]plugin.Provider{"p": p}}))(t)
-	return k
+	return must.Get(New(oneProvider(nil), Options{InProcess: map[string]plugin.Provider{"p": p}}))(t)
 }
 
 // learn runs the provider once with a scope, so that the runner expects this scope, and

@@ -64,7 +64,7 @@ var adapter = append([]string{
 	"github.com/sirupsen/logrus", "golang.org/x/sys",
 }, root...)
 
-// TestDependencies limits the dependencies of the public packages, on every system.
+// TestDependencies verifies that the public packages depend on no other modules than the listed ones, on every system.
 func TestDependencies(t *testing.T) {
 	for pkg, modules := range allowed {
 		for _, goos := range []string{"linux", "darwin", "windows"} {

@@ -473,8 +473,7 @@ func TestRefreshAhead(t *testing.T) {
 		}
 		defer k.Close()
 		look := func() *Result {
-			res := must.Get(k.Lookup(t.Context(), Request{Image: "r.example/x"}))(t)
-			return res
+			return must.Get(k.Lookup(t.Context(), Request{Image: "r.example/x"}))(t)
 		}
 		look()
 		time.Sleep(49 * time.Minute)

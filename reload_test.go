@@ -531,8 +531,7 @@ func TestReloadMovesMasks(t *testing.T) {
   env: [{name: ` + testPlugin + `, value: refuses}]
   args: [--quiet, ` + canary.ArgSecret + "]\n"
 		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
-		c := must.Get(config.Load(file))(t)
-		return c
+		return must.Get(config.Load(file))(t)
 	}
 	k := must.Get(New(load(""), Options{BinDir: testBinDir(t, "a", "b"), Environ: testEnviron()}))(t)
 	defer k.Close()

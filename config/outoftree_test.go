@@ -323,8 +323,7 @@ func placesOf(t *testing.T, path string, err error) []string {
 	return lines
 }
 
-// predecessorDir returns a directory with a kubelet's file between two files of the
-// out-of-tree proposal.
+// predecessorDir creates a directory with a kubelet's file between two out-of-tree files.
 func predecessorDir(t *testing.T) (string, *Config) {
 	t.Helper()
 	dir := t.TempDir()

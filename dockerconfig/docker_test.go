@@ -70,8 +70,7 @@ func lookup(t *testing.T, dir string, environ []string, data, image string) Auth
 	file := must.Get(ParseFile([]byte(data)))(t)
 	registry, _, _ := strings.Cut(image, "/")
 	if helper, server := file.Helper(registry); helper != "" {
-		auth := must.Get(Helper{Name: helper, Dir: dir, Environ: environ}.Get(t.Context(), server))(t)
-		return auth
+		return must.Get(Helper{Name: helper, Dir: dir, Environ: environ}.Get(t.Context(), server))(t)
 	}
 	if matches := file.Find(image); len(matches) > 0 {
 		return matches[0].Auth

@@ -37,7 +37,7 @@ func TestWorst(t *testing.T) {
 	}
 }
 
-// TestJSON keeps the field names of "regcred validate -o json".
+// TestJSON verifies the field names of "regcred validate -o json".
 func TestJSON(t *testing.T) {
 	got, err := json.Marshal(finding.Finding{Rule: "r", Severity: finding.SeverityError, Provider: "p", File: "f", Line: 1, Column: 2, Path: "providers[0]", Message: "m", Fix: "x"})
 	want := `{"rule":"r","severity":"error","provider":"p","file":"f","line":1,"column":2,"path":"providers[0]","message":"m","suggestion":"x"}`

@@ -97,8 +97,7 @@ func unstarted(t testing.TB, opts testregistry.Options, layers int, answer func(
 
 func reference(t testing.TB, image string) name.Reference {
 	t.Helper()
-	ref := must.Get(name.ParseReference(image))(t)
-	return ref
+	return must.Get(name.ParseReference(image))(t)
 }
 
 // newForeignServer is a server that must not receive any credential.

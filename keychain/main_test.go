@@ -158,8 +158,7 @@ func mustTransport(t testing.TB, k *Keychain, resource interface {
 	RegistryStr() string
 }) *Transport {
 	t.Helper()
-	tr := must.Get(k.Transport(resource))(t)
-	return tr
+	return must.Get(k.Transport(resource))(t)
 }
 
 // countLogins counts pings, and requested and rejected tokens and passwords.

@@ -74,8 +74,7 @@ func TestAccountAge(t *testing.T) {
 
 func mustGet(t *testing.T, c *kube.Client) *regcred.ServiceAccount {
 	t.Helper()
-	a := must.Get(c.GetServiceAccount(t.Context(), "ci", "builder"))(t)
-	return a
+	return must.Get(c.GetServiceAccount(t.Context(), "ci", "builder"))(t)
 }
 
 // TestAccountChanges verifies that an updated, recreated or deleted service account is noticed within ten seconds, and a

@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-// TestTryToken verifies that each call sends RequestToken's request as a dry run.
+// TestTryToken verifies that it sends the same request that each each RequestToken's as a dry run.
 func TestTryToken(t *testing.T) {
 	api := start(t, testkube.Options{})
 	req := addAccountAndPod(api)
@@ -49,8 +49,7 @@ func connectVia(t *testing.T, api *testkube.Server, log *queryLog) *kube.Client 
 			return next.RoundTrip(r)
 		})
 	})
-	c := must.Get(kube.New(cfg, kube.Options{}))(t)
-	return c
+	return must.Get(kube.New(cfg, kube.Options{}))(t)
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -44,8 +44,7 @@ func newClient(t testing.TB, api *testkube.Server, user string, opts kube.Option
 	if cfg.CAData = api.CA(); cfg.CAData == nil {
 		cfg.Dial = api.Dial
 	}
-	c := must.Get(kube.New(cfg, opts))(t)
-	return c
+	return must.Get(kube.New(cfg, opts))(t)
 }
 
 // addAccountAndPod adds a service account and one of its pods on node-1.

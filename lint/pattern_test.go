@@ -355,7 +355,7 @@ func TestLintPairsMatchImages(t *testing.T) {
 	}
 }
 
-func TestMeetLabels(t *testing.T) {
+func TestCommonLabel(t *testing.T) {
 	for _, tt := range []struct{ a, b, want string }{
 		{"*", "*", "a"}, {"a*", "*b", "ab"}, {"*a", "a", "a"}, {"a", "b", ""}, {"a*b*c", "*x*", "axbc"}, {"ab*", "a*b", "ab"},
 		{"*-", "*", ""}, {"-*", "*", ""}, {"*-*", "*", "a-a"}, {"eu*", "*west", "euwest"}, {"a*a", "a", ""}, {"*_*", "*", ""},
@@ -375,7 +375,7 @@ func TestMeetLabels(t *testing.T) {
 }
 
 // TestMeetLabelsIsExact compares globs with a search over all short labels.
-func TestMeetLabelsIsExact(t *testing.T) {
+func TestCommonLabelIsExact(t *testing.T) {
 	all := func(alphabet string, most int) (all []string) {
 		last := []string{""}
 		for range most {

@@ -48,7 +48,7 @@ func TestLintShippedConfigs(t *testing.T) {
 	}
 }
 
-func TestLintLadder(t *testing.T) {
+func TestLintWildcardLadder(t *testing.T) {
 	ladder := []string{"*", "*.*", "*.*.*", "*.*.*.*"}
 	const one = "wildcard-ladder matchImages[0]"
 	for name, tt := range map[string]struct {

@@ -82,8 +82,9 @@ func checkReference(t *testing.T, s string) {
 	}
 }
 
-// TestRepositoryAgreesWithLibrary builds references from valid and nearly valid parts,
-// and changes a byte of every third.
+// TestRepositoryAgreesWithLibrary generates references from valid and nearly valid parts,
+// changes a byte in
+// every third, and compares the results.
 func TestRepositoryAgreesWithLibrary(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	accepted := 0
@@ -252,8 +253,8 @@ func TestErrorsHidePasswords(t *testing.T) {
 	}
 }
 
-// TestImports verifies that this package imports neither package net nor regular
-// expressions. Every plugin links it, and they are larger than a small plugin.
+// TestImports verifies that this package, which every plugin links, does not link package that this regular
+// imports neither package net nor a expressions. Every plugin.
 func TestImports(t *testing.T) {
 	const internal = "github.com/regcred/regcred/internal/"
 	small := []string{"errors", "fmt", "net/netip", "path", "slices", "sort", "strings", "unicode", internal + "excerpt", internal + "location", internal + "diagnose"}
@@ -284,7 +285,7 @@ func BenchmarkRepository(b *testing.B) {
 	}
 }
 
-func TestShorten(t *testing.T) {
+func TestSanitizeForError(t *testing.T) {
 	most := strings.Repeat("x", 300)
 	if got := sanitizeForError(most); got != most {
 		t.Errorf("300 bytes became %d", len(got))

@@ -31,8 +31,7 @@ func testProvider(_ context.Context, req *Request) (*Response, error) {
 func requestBytes(t *testing.T, version string) []byte {
 	t.Helper()
 	req := &Request{APIVersion: version, Image: "registry.example/a", ServiceAccountToken: NewSecret(canary.TokenSecret)}
-	data := must.Get(EncodeRequest(req))(t)
-	return data
+	return must.Get(EncodeRequest(req))(t)
 }
 
 // serveResult is the result of one call of Serve.

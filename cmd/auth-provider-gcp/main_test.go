@@ -234,8 +234,8 @@ func TestOtherHosts(t *testing.T) {
 	}
 }
 
-// TestSettings verifies that variables of the environment override defaults for the
-// token exchange.
+// TestSettings verifies that the environment's cache settings override the
+// token's.
 func TestSettings(t *testing.T) {
 	google, _ := newTestCloud(t)
 	cmd := command(t, google)

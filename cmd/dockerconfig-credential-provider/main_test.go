@@ -112,8 +112,7 @@ func TestPluginFails(t *testing.T) {
 	}
 }
 
-// TestLookup runs the plugin through a keyring, which reads its response as a kubelet
-// does.
+// TestLookup calls the plugin through a keyring, which handles a response like a kubelet.
 func TestLookup(t *testing.T) {
 	dir := install(t)
 	file := filepath.Join(t.TempDir(), "config.yaml")

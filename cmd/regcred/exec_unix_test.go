@@ -72,8 +72,7 @@ func (e *execution) rest(t *testing.T) string {
 
 func (e *execution) leftovers(t *testing.T) []string {
 	t.Helper()
-	left := must.Get(filepath.Glob(filepath.Join(e.temp, "*")))(t)
-	return left
+	return must.Get(filepath.Glob(filepath.Join(e.temp, "*")))(t)
 }
 
 // TestExecSignal checks that a signal sent only to regcred is forwarded to the command,

@@ -44,7 +44,7 @@ func TestToResponseJSON(t *testing.T) {
 	}
 }
 
-func TestDescribeCaching(t *testing.T) {
+func TestCacheDurationText(t *testing.T) {
 	tests := []struct {
 		name string
 		in   *time.Duration

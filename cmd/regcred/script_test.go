@@ -24,8 +24,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestMain lets the test binary act as regcred, every plugin and a kubelet, so that
-// scripts run real processes.
+// TestMain makes the test binary run as regcred, every plugin and a kubelet, so that scripts run real processes.
 func TestMain(m *testing.M) {
 	setUmask()
 	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")

@@ -23,7 +23,7 @@ import (
 
 const pluginName = "token-credential-provider"
 
-// TestMain makes the test binary the plugin when it is run under its name.
+// TestMain makes the test binary run as the plugin under the plugin's name.
 func TestMain(m *testing.M) {
 	if strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == pluginName {
 		main()

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestFind(t *testing.T) {
+func TestFindMarker(t *testing.T) {
 	for _, user := range []string{"", "u", "us", "use", "user:"} {
 		secret := user + PasswordSecret
 		for name, s := range map[string]string{

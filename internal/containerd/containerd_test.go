@@ -44,8 +44,7 @@ func nodeOf(t *testing.T, version, config string, files map[string]string) *cont
 		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
-	r := must.Get(containerd.Read(root, "/etc/containerd/config.toml", containerd.ParseVersion(version)))(t)
-	return r
+	return must.Get(containerd.Read(root, "/etc/containerd/config.toml", containerd.ParseVersion(version)))(t)
 }
 
 const mirror = "https://mirror.example/v2/hub"

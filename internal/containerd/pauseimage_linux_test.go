@@ -24,8 +24,8 @@ import (
 	"github.com/regcred/regcred/internal/testcri"
 )
 
-// TestMain also runs as a containerd whose configuration consists of one file, which
-// "config dump" prints.
+// TestMain makes the test binary run as a containerd with a single configuration file, which "config dump"
+// prints.
 func TestMain(m *testing.M) {
 	socket := os.Getenv("TEST_CONTAINERD_SOCKET")
 	switch {
@@ -155,8 +155,8 @@ func TestPauseImageOfOthers(t *testing.T) {
 	}
 }
 
-// TestPauseImageOfContainerd queries the real containerd, whose file has changed since
-// it started.
+// TestPauseImageOfContainerd uses a real containerd whose file has changed since
+// its start.
 func TestPauseImageOfContainerd(t *testing.T) {
 	c := testcri.StartContainerd(t)
 	c.SetSandboxImage("it.example/pause:3")

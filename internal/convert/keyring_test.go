@@ -24,7 +24,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestMain makes the test binary play the plugins of the configurations.
+// TestMain makes the test binary run as the configurations' plugins.
 func TestMain(m *testing.M) {
 	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
 	if slices.Contains(plugins(), name) {

@@ -172,7 +172,7 @@ func TestReplaceRestores(t *testing.T) {
 	}
 }
 
-func TestCreate(t *testing.T) {
+func TestCreateFile(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "new.yaml")
 	must.Do(t, CreateFile(name, []byte("text")))

@@ -138,7 +138,7 @@ var bad = map[string]string{
 	strings.Repeat("a", 4000) + "/":          "",
 }
 
-func TestBadNames(t *testing.T) {
+func TestParseServerErrors(t *testing.T) {
 	for name, want := range bad {
 		got, err := dockerhelper.ParseServer(name)
 		if want == "" && err == nil {

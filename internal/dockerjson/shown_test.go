@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestShowKey(t *testing.T) {
+func TestDisplayKey(t *testing.T) {
 	for _, key := range []string{
 		"r.example", "r.example:5000", "https://r.example/v2/", "HTTPS://R.Example", "*.dkr.ecr.*.amazonaws.com", "registry.*", "*", "10.0.0.1", "10.0.0.1:5000/team",
 		"localhost", "localhost:5000", "registry:5000", "xn--e1afmkfd.xn--p1ai", "https://index.docker.io/v1/", "r.example/App", "oci://r.example", "registry.ns.svc.cluster.local:443", "r.example.",
@@ -28,7 +28,7 @@ func TestShowKey(t *testing.T) {
 	}
 }
 
-func TestShowUser(t *testing.T) {
+func TestDisplayUser(t *testing.T) {
 	for _, name := range []string{"", "ci", "AWS", "_json_key", "oauth2accesstoken", "$oauthtoken", "robot$team+ci", "00000000-0000-0000-0000-000000000000", "a@b.example", "ci bot"} {
 		if got := DisplayUser(name); got != name {
 			t.Errorf("%q: %q", name, got)

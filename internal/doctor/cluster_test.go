@@ -57,8 +57,8 @@ func (a answerer) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{Header: http.Header(a), Body: http.NoBody}, nil
 }
 
-// TestClock verifies that the middle of the exchange is used as the time of the
-// response.
+// TestClock verifies that the time of a response is the middle of the
+// exchange.
 func TestClock(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	tests := []struct {
@@ -102,8 +102,8 @@ func TestConcurrentSecretsShareClock(t *testing.T) {
 	}
 }
 
-// TestForbiddenRemedy verifies that the reasons for a 403 are distinguished by the API
-// server's message.
+// TestForbiddenRemedy verifies the fix for each reason for a 403, which the API
+// server's text tells.
 func TestForbiddenRemedy(t *testing.T) {
 	for _, tt := range []struct{ name, resource, message, want string }{
 		{"audience", "serviceaccounts/token",

@@ -40,7 +40,7 @@ func TestSet(t *testing.T) {
 	}
 }
 
-// checkSet adds entries to a file and removes them again.
+// checkSet adds our entries to a file and removes them.
 func checkSet(t *testing.T, data []byte, ours []Entry, must bool) {
 	t.Helper()
 	former := bytes.Clone(data)

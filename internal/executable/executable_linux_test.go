@@ -16,7 +16,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestReadPipe verifies that a pipe without a writer does not block the reader.
+// TestReadPipe verifies that a pipe without a writer is not opened, which would block.
 func TestReadPipe(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	must.Do(t, syscall.Mkfifo(pipe, 0o700))

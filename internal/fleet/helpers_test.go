@@ -44,8 +44,7 @@ func (c *cluster) client(user string) *Client {
 	c.t.Helper()
 	transport := &http.Transport{DialContext: c.Dial}
 	c.t.Cleanup(transport.CloseIdleConnections)
-	client := must.Get(New(&rest.Config{Host: c.URL(), BearerToken: c.Token(user), Transport: transport}))(c.t)
-	return client
+	return must.Get(New(&rest.Config{Host: c.URL(), BearerToken: c.Token(user), Transport: transport}))(c.t)
 }
 
 var agentLabels = map[string]string{

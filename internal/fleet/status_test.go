@@ -27,8 +27,7 @@ import (
 
 func look(t *testing.T, c *cluster) *Fleet {
 	t.Helper()
-	f := must.Get(c.client(testkube.Admin).Status(t.Context(), Query{}))(t)
-	return f
+	return must.Get(c.client(testkube.Admin).Status(t.Context(), Query{}))(t)
 }
 
 // TestStates verifies a node's state, which depends on its pod's status, the pod and the node.

@@ -77,7 +77,7 @@ func FuzzMatch(f *testing.F) {
 	})
 }
 
-func TestCheck(t *testing.T) {
+func TestValidate(t *testing.T) {
 	form, strangers, brackets := "must have the form host[:port]", "would send the password to third-party hosts", "an address in brackets needs a port"
 	for pattern, want := range map[string]string{
 		"r.example":         "",

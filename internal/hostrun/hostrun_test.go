@@ -21,7 +21,7 @@ import (
 
 // Programs are run by a real systemd in upstream/cluster.
 
-func TestLabelFor(t *testing.T) {
+func TestLabelToSet(t *testing.T) {
 	for _, tt := range []struct {
 		name, now string
 		selinux   bool

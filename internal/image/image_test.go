@@ -51,8 +51,7 @@ func write(t *testing.T, path string, content []byte, mode fs.FileMode) {
 
 func build(t *testing.T, o BuildOptions) v1.Image {
 	t.Helper()
-	image := must.Get(Build(o))(t)
-	return image
+	return must.Get(Build(o))(t)
 }
 
 // TestContents verifies that the image contains exactly the expected files, owned by root, with one time and in a fixed

@@ -102,8 +102,7 @@ func TestSkopeo(t *testing.T) {
 
 func tag(t *testing.T, repo string) name.Tag {
 	t.Helper()
-	ref := must.Get(name.NewTag(repo + ":v1.2.3"))(t)
-	return ref
+	return must.Get(name.NewTag(repo + ":v1.2.3"))(t)
 }
 
 // checkPushed checks that the registry has the image under its digest for both platforms.

@@ -49,8 +49,7 @@ func (o *layoutNode) do(changes ...string) {
 
 func (o *layoutNode) status() *install.Status {
 	o.t.Helper()
-	s := must.Get(o.in(stateDir).Status(o.t.Context()))(o.t)
-	return s
+	return must.Get(o.in(stateDir).Status(o.t.Context()))(o.t)
 }
 
 func (o *layoutNode) write(name, text string) {

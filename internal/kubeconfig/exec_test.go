@@ -20,7 +20,7 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-// TestMain makes the test binary a credential program of a kubeconfig.
+// TestMain makes the test binary run as a kubeconfig's credential program.
 func TestMain(m *testing.M) {
 	switch url, text := os.Getenv("TEST_EXEC_ASKS"), os.Getenv("TEST_EXEC_WRITES"); {
 	case url != "":
@@ -47,8 +47,7 @@ func execClient(t *testing.T, variable, value string) *kube.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := must.Get(kube.New(cfg, kube.Options{}))(t)
-	return c
+	return must.Get(kube.New(cfg, kube.Options{}))(t)
 }
 
 // TestExecWrites checks that the output of a kubeconfig's program is never shown,

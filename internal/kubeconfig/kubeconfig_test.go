@@ -133,7 +133,7 @@ func normalizeMessage(s, dir string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, `\`, "/"), "DIR/none;DIR/b;", "DIR/none:DIR/b:")
 }
 
-func TestConfigErrors(t *testing.T) {
+func TestLoadConfigErrors(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	writeConfig(t, in("a"), "https://a.example", nil)

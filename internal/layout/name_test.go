@@ -60,7 +60,7 @@ func TestCommitCloses(t *testing.T) {
 	}
 }
 
-// TestReplaceLeavesNothing verifies that no temporary file remains if a rename fails.
+// TestReplaceLeavesNothing verifies that a failed replacement leaves no temporary file.
 func TestReplaceLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	l := must.Get(Open(dir))(t)

@@ -89,8 +89,7 @@ func startWriter(t *testing.T, dir string) (cmd *exec.Cmd, goOn io.Closer) {
 
 func temps(t *testing.T, dir string) []string {
 	t.Helper()
-	list := must.Get(filepath.Glob(filepath.Join(dir, blobsDir, "*", tempPrefix+"*")))(t)
-	return list
+	return must.Get(filepath.Glob(filepath.Join(dir, blobsDir, "*", tempPrefix+"*")))(t)
 }
 
 func open(t *testing.T, dir string) *Layout {

@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// TestLocationEveryByte puts every byte, and every escape of one, at every
-// position of a location of each form.
+// TestLocationEveryByte inserts every byte, plain and escaped, at every position of a location of each form.
 func TestLocationEveryByte(t *testing.T) {
 	forms := []string{
 		"a.b:80/c", "u:p@a.b/c?q#f", "é%ff/%41", "[::1]/c", "[::1]:80", "[fe80::1%25e]:80/c", "[fe80::1%25e%20]", "#%4f?",
@@ -120,7 +119,7 @@ func TestLabelClass(t *testing.T) {
 	}
 }
 
-func TestPatternLocation(t *testing.T) {
+func TestParsePattern(t *testing.T) {
 	p, err := ParsePattern("*.io:80/x")
 	if want := (Location{"*.io", "80", "/x", 2}); err != nil || p.Location != want {
 		t.Errorf("Location = %+v, %v, want %+v", p.Location, err, want)

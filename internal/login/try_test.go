@@ -34,7 +34,7 @@ func TestDescribeCredential(t *testing.T) {
 	}
 }
 
-func TestNewTry(t *testing.T) {
+func TestNewFailedAttempt(t *testing.T) {
 	cred := credential("good", canary.PasswordSecret)
 	s := &Secrets{}
 	s.AddCredential(cred)

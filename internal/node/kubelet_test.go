@@ -40,7 +40,7 @@ func TestProcError(t *testing.T) {
 	}
 }
 
-func TestNulSeparated(t *testing.T) {
+func TestSplitNUL(t *testing.T) {
 	tests := []struct {
 		name, in string
 		want     []string

@@ -126,8 +126,7 @@ func TestTextFileBusy(t *testing.T) {
 	c := testCommand(t, "say", testStdout+"="+output)
 	c.Path = copySelf(t, "plug")
 	open := func() *os.File {
-		f := must.Get(os.OpenFile(c.Path, os.O_RDWR, 0))(t)
-		return f
+		return must.Get(os.OpenFile(c.Path, os.O_RDWR, 0))(t)
 	}
 
 	writer := open()
@@ -161,7 +160,7 @@ func TestTextFileBusy(t *testing.T) {
 	checkRun(t, x, err, ReasonTimedOut)
 }
 
-func TestNotPermitted(t *testing.T) {
+func TestExplainNotPermitted(t *testing.T) {
 	for mode, chmod := range map[fs.FileMode]bool{0o644: true, 0o100: false, 0o010: false, 0o001: false, 0: true} {
 		if got := explainNotPermitted("", mode); strings.Contains(got, "chmod +x") != chmod {
 			t.Errorf("mode %v: %s", mode, got)

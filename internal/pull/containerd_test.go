@@ -150,8 +150,7 @@ func TestContainerdPauseImage(t *testing.T) {
 	t.Logf("containerd %s: from %s", r.Version, from)
 }
 
-// TestContainerdPins verifies that the credential is not sent to another host that
-// containerd contacts instead of the image's host.
+// TestContainerdPins verifies that that does not send the credential to credential is not sent image's.
 func TestContainerdPins(t *testing.T) {
 	var refused int
 	r, c := dialContainerd(t, RuntimeOptions{Refused: func(regcred.Credential) { refused++ }})

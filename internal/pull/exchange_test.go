@@ -65,8 +65,8 @@ func echoForms() map[string]func(w http.ResponseWriter, r *http.Request, secret 
 	return list
 }
 
-// TestEchoes verifies redaction for a registry that repeats each secret of a pull, at
-// each step of the pull.
+// TestEchoes uses a registry that returns each secret of a pull, at
+// each step.
 func TestEchoes(t *testing.T) {
 	secrets := map[string]string{
 		"password":  canary.PasswordSecret,

@@ -142,7 +142,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestNoPlainHTTP verifies that plain HTTP is not used for registries that do not
+// TestNoPlainHTTP uses registries that do not
 // respond over TLS.
 func TestNoPlainHTTP(t *testing.T) {
 	for _, tt := range []struct {
@@ -203,8 +203,8 @@ func TestTokenServerElsewhere(t *testing.T) {
 	}
 }
 
-// TestBlobsOnOtherServer verifies that the credential is not sent to another server
-// that stores the registry's blobs and has its own login.
+// TestBlobsOnOtherServer verifies that the credential is not sent to another server that stores the registry's
+// blobs and requires another one.
 func TestBlobsOnOtherServer(t *testing.T) {
 	for _, auth := range []testregistry.Auth{testregistry.AuthBasic, testregistry.AuthBearer} {
 		store, _, _ := startRegistry(t, testregistry.AuthNone)
@@ -223,7 +223,7 @@ func TestBlobsOnOtherServer(t *testing.T) {
 	}
 }
 
-// TestEchoingServer verifies redaction for a registry that repeats the request and
+// TestEchoingServer uses a registry that returns what it received, and
 // more.
 func TestEchoingServer(t *testing.T) {
 	for _, tt := range []struct {
@@ -288,7 +288,7 @@ func TestEchoingServer(t *testing.T) {
 	}
 }
 
-// TestEndlessAnswers verifies that a registry whose responses never end is abandoned.
+// TestEndlessAnswers uses a registry whose responses never end.
 func TestEndlessAnswers(t *testing.T) {
 	const enough = 64 << 20 // bytes; far more than all buffers
 	for _, tt := range []struct {

@@ -220,8 +220,8 @@ func TestPermissionsFollowUmask(t *testing.T) {
 	}
 }
 
-// TestConcurrentPulls lets several Pullers, and one Puller several times, write into
-// one layout at the same time.
+// TestConcurrentPulls writes into one layout with several Pullers, like several processes, and with one Puller
+// concurrently.
 func TestConcurrentPulls(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no flock: see Puller")

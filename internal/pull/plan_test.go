@@ -187,8 +187,9 @@ func manifestsGot(reg *testregistry.Server) (n int) {
 	return n
 }
 
-// TestManifestListedOften verifies that a manifest that indexes list 5,000 times,
-// directly and through others, is downloaded once.
+// TestManifestListedOften verifies that a manifest listed 5,000 times,
+// directly and in nested indexes, is
+// downloaded once.
 func TestManifestListedOften(t *testing.T) {
 	reg, image, _ := startRegistry(t, testregistry.AuthNone)
 	dir := t.TempDir()
@@ -218,8 +219,7 @@ func TestManifestListedOften(t *testing.T) {
 	}
 }
 
-// TestManyChildren verifies that the number of manifests downloaded for an index is
-// limited.
+// TestManyChildren uses an index with number of manifests downloaded the limit.
 func TestManyChildren(t *testing.T) {
 	reg, image, _ := startRegistry(t, testregistry.AuthNone)
 	absent := "sha256:" + strings.Repeat("ab", 32)

@@ -243,7 +243,7 @@ func TestRuntimeGone(t *testing.T) {
 	}
 }
 
-// TestRuntimeUnavailableTwice uses a runtime that reports to be unavailable.
+// TestRuntimeUnavailableTwice uses a runtime that itself returns the code Unavailable.
 func TestRuntimeUnavailableTwice(t *testing.T) {
 	s := &testcri.Server{OnPull: func(context.Context, *runtimeapi.PullImageRequest) (string, error) {
 		return "", status.Error(codes.Unavailable, "try later")
@@ -313,7 +313,7 @@ func TestRuntimeEmptyAnswer(t *testing.T) {
 	}
 }
 
-// TestRuntimeLargeMessage exceeds gRPC's default limit and the kubelet's limit.
+// TestRuntimeLargeMessage uses a message that is longer than gRPC's limit and the kubelet's limit.
 func TestRuntimeLargeMessage(t *testing.T) {
 	size := 5 << 20
 	s := &testcri.Server{OnStatus: func(context.Context, *runtimeapi.ImageSpec) (*runtimeapi.Image, error) {

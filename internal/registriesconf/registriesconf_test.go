@@ -31,20 +31,17 @@ func read(t *testing.T, files map[string]string) *registriesconf.Config {
 		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
-	c := must.Get(registriesconf.Read(registriesconf.Options{Runtime: registriesconf.CRIO, Root: root}))(t)
-	return c
+	return must.Get(registriesconf.Read(registriesconf.Options{Runtime: registriesconf.CRIO, Root: root}))(t)
 }
 
 func parse(t *testing.T, image string) route.Image {
 	t.Helper()
-	i := must.Get(route.Parse(image))(t)
-	return i
+	return must.Get(route.Parse(image))(t)
 }
 
 const mirrored = "[[registry]]\nlocation = 'quay.io'\n[[registry.mirror]]\nlocation = 'm.example/q'\n"
 
-// TestRoute covers cases that no other program can verify. upstream/mirrors verifies
-// the others with a real CRI-O.
+// TestRoute verifies that no other program shows; upstream/mirrors compares the rest with a real runtime.
 func TestRoute(t *testing.T) {
 	const short = "unqualified-search-registries = ['a.example', 'docker.io']\n[aliases]\nnginx = 'b.example/web/nginx'\n"
 	const auth = `{"auths": {"m.example/q": {"auth": "` + canary.PasswordSecret + `"}}}`

@@ -9,7 +9,7 @@ import (
 	"github.com/regcred/regcred/internal/registry"
 )
 
-func TestPluginCloud(t *testing.T) {
+func TestCloudOfPlugin(t *testing.T) {
 	for name, want := range map[string]string{
 		"ecr-credential-provider": registry.Amazon, "ecr-credential-provider-2": registry.Amazon, "ecr-credential-provider.exe": registry.Amazon,
 		"auth-provider-gcp": registry.Google, "gcr-credential-provider": registry.Google,

@@ -145,7 +145,7 @@ func TestSuggestHost(t *testing.T) {
 	}
 }
 
-func TestOwnerOf(t *testing.T) {
+func TestHostOwner(t *testing.T) {
 	for host, want := range map[string]string{
 		"docker.io": "Docker Hub", "registry-1.docker.io": "Docker Hub", "docker.io.example": "",
 		"111122223333.dkr.ecr.us-east-1.amazonaws.com": "Amazon ECR", "public.ecr.aws": "Amazon ECR", "s3.us-east-1.amazonaws.com": "",

@@ -51,7 +51,7 @@ func TestDelay(t *testing.T) {
 	}
 }
 
-func TestIsMetadata(t *testing.T) {
+func TestIsMetadataHost(t *testing.T) {
 	for host, want := range map[string]bool{
 		"169.254.169.254": true, "169.254.170.2": true, "fe80::1": true, "fe80::1%eth0": true, "::ffff:169.254.169.254": true,
 		"fd00:ec2::254": true, "fd00:ec2::254%eth0": true, "fd20:ce::254": true,
@@ -135,8 +135,7 @@ func (b *sealedBody) Close() error {
 func TestProxy(t *testing.T) {
 	proxy := func(address string) *url.URL {
 		u := must.Get(url.Parse(address))(t)
-		proxy := must.Get(Proxy(&http.Request{URL: u}))(t)
-		return proxy
+		return must.Get(Proxy(&http.Request{URL: u}))(t)
 	}
 	if got := proxy("http://169.254.169.254/latest"); got != nil {
 		t.Errorf("a proxy for a metadata server: %v", got)

@@ -42,8 +42,7 @@ type authority struct {
 
 func newKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()
-	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
-	return key
+	return must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 }
 
 // newAuthority creates a CA whose certificate expires at a time. It has the name and key of another CA, if

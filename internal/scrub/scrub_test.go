@@ -78,8 +78,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestEveryFormIsNeeded uses, for each form, a secret that no other form matches
-// entirely.
+// TestEveryFormIsNeeded verifies that each form, finds a secret that no other form matches
+// completely.
 func TestEveryFormIsNeeded(t *testing.T) {
 	const (
 		plain  = canary.PasswordSecret

@@ -15,8 +15,9 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestReadUnreadableAsRoot is TestReadUnreadable for root, which drops the privilege to
-// read all files for one thread.
+// TestReadUnreadableAsRoot is TestReadUnreadable for root, in a thread that drops the capability to
+// read all
+// files.
 func TestReadUnreadableAsRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can; TestReadUnreadable does it for everybody else")

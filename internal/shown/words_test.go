@@ -22,7 +22,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-func TestFlatten(t *testing.T) {
+func TestFlattenErrors(t *testing.T) {
 	err := errors.Join(errors.New("a"), errors.Join(errors.New("b"), fmt.Errorf("c: %w", errors.New("d"))))
 	if got := fmt.Sprint(FlattenErrors(err), FlattenErrors(nil)); got != "[a b c: d] []" {
 		t.Errorf("got %s", got)

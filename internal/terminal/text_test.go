@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-func TestPrintable(t *testing.T) {
+func TestEscapeLines(t *testing.T) {
 	tests := []struct{ name, in, want string }{
 		{"plain", "a b\tc\nd é", "a b\tc\nd é"},
 		{"escape sequence", "\x1b[2Jok", `\x1b[2Jok`},
@@ -54,7 +54,7 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// TestWrapUnlimited verifies that output for other programs is not wrapped.
+// TestWrapUnlimited verifies that lines are not wrapped in output for other programs.
 func TestWrapUnlimited(t *testing.T) {
 	long := strings.TrimSpace(strings.Repeat("word ", 200))
 	txt := &Text{}
@@ -143,7 +143,7 @@ func TestMarkColors(t *testing.T) {
 	}
 }
 
-func TestTally(t *testing.T) {
+func TestSeverityCounts(t *testing.T) {
 	type severity string // of another package
 	got := SeverityCounts(map[severity]int{"error": 2, "warning": 1, "info": 3, "skipped": 4, "ok": 5})
 	if want := "2 errors, 1 warning, 3 info, 4 skipped, 5 ok"; got != want {
@@ -154,7 +154,7 @@ func TestTally(t *testing.T) {
 	}
 }
 
-func TestSpan(t *testing.T) {
+func TestFormatDuration(t *testing.T) {
 	tests := map[string]string{
 		"10m": "10m", "11h30m": "11h30m", "12h": "12h", "90s": "1m30s", "1s": "1s",
 		"0s": "0s", "20s": "20s", "20m": "20m", "1h0m5s": "1h0m5s", "-10m": "-10m", "400ms": "400ms", "21.6us": "21.6µs", "-1ms": "-1ms", "1.4s": "1s",

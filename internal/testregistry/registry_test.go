@@ -40,8 +40,7 @@ func start(t *testing.T, opts Options) *Server {
 
 func push(t *testing.T, s *Server, repo string, img Image) string {
 	t.Helper()
-	digest := must.Get(s.Push(repo, "v1", img))(t)
-	return digest
+	return must.Get(s.Push(repo, "v1", img))(t)
 }
 
 var users = map[string]string{"ci": canary.PasswordSecret, "dev": canary.PasswordSecret + "-dev"}

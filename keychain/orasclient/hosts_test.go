@@ -234,8 +234,7 @@ func TestCachedTransports(t *testing.T) {
 	c := client(t, user{"registry.example", "reader", canary.PasswordSecret, nil})
 	ask := func(name string) *keychain.Transport {
 		req := must.Get(http.NewRequest("GET", "https://registry.example/v2/"+name+"/manifests/v1", nil))(t)
-		tr := must.Get(c.transports.forRequest(req))(t)
-		return tr
+		return must.Get(c.transports.forRequest(req))(t)
 	}
 	first, second := ask("first"), ask("second")
 	for i := range maxTransports {

@@ -259,7 +259,7 @@ func TestPullSecretObject(t *testing.T) {
 	}
 }
 
-func TestDetect(t *testing.T) {
+func TestDetectKind(t *testing.T) {
 	for _, tt := range []struct {
 		name, data string
 		want       Kind

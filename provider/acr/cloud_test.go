@@ -157,8 +157,7 @@ func (w *testCloud) checkError(req *plugin.Request, want ...string) {
 // checkKeys returns the response's keys. The registry's password is replaced with "*".
 func (w *testCloud) checkKeys(req *plugin.Request) *plugin.Response {
 	w.t.Helper()
-	resp := must.Get(w.getCredentials(req))(w.t)
-	return resp
+	return must.Get(w.getCredentials(req))(w.t)
 }
 
 // keys returns the keys of a response with the user names, without passwords.

@@ -20,8 +20,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// FuzzManagedIdentity verifies that any response of a managed identity's endpoint leads
-// to a token or to a one-line error without a secret.
+// FuzzManagedIdentity uses any response of the managed identity endpoints, and verifies that it leads to a token
+// or to a one-line error without a secret.
 func FuzzManagedIdentity(f *testing.F) {
 	az := testcloud.NewAzure()
 	f.Cleanup(az.Close)

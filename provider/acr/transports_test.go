@@ -21,7 +21,7 @@ import (
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
-// TestMain makes the process trust the CA of package httptest. Go and package remote
+// TestMain makes the process trust the CA of package httptest, because Go and package remote
 // read the CAs once.
 func TestMain(m *testing.M) {
 	server := httptest.NewTLSServer(http.NotFoundHandler())

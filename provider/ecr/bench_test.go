@@ -9,9 +9,8 @@ import (
 	"github.com/regcred/regcred/provider/ecr"
 )
 
-// BenchmarkGetCredentials is one answer by the keys of the environment:
-//
-//	go test -run '^$' -bench . -benchmem ./provider/ecr
+// BenchmarkGetCredentials measures a response with static keys from the environment. Run: go test -run '^$'
+// -bench . -benchmem ./provider/ecr
 func BenchmarkGetCredentials(b *testing.B) {
 	newCloud(b, keys()...)
 	p := newProvider(b, ecr.Options{})

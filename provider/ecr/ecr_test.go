@@ -54,8 +54,7 @@ func keys() []string {
 // newProvider returns a provider with short delays.
 func newProvider(t testing.TB, opts ecr.Options) *ecr.Provider {
 	t.Helper()
-	p := must.Get(ecr.New(opts))(t)
-	return p
+	return must.Get(ecr.New(opts))(t)
 }
 
 // get returns an image's credentials. It searches the error for secrets.
@@ -83,8 +82,7 @@ func image(host string) *plugin.Request {
 // mustGet calls get and fails the test on an error.
 func mustGet(t testing.TB, opts ecr.Options, req *plugin.Request) *plugin.Response {
 	t.Helper()
-	resp := must.Get(get(t, opts, req))(t)
-	return resp
+	return must.Get(get(t, opts, req))(t)
 }
 
 // checkServed compares a response. Its duration may differ by a few seconds.
@@ -291,8 +289,8 @@ func TestIMDSv1(t *testing.T) {
 	}
 }
 
-// TestCacheDuration verifies that the duration is half of the remaining lifetime of the
-// credentials.
+// TestCacheDuration verifies that a response is cached for half of the
+// credentials' remaining lifetime.
 func TestCacheDuration(t *testing.T) {
 	cloud := newCloud(t, keys()...)
 	for name, tt := range map[string]struct {

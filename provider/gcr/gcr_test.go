@@ -53,8 +53,7 @@ func (w *testCloud) provider(t testing.TB, opts gcr.Options) *gcr.Provider {
 		opts.Transport = transport
 	}
 	opts.Backoff = time.Millisecond
-	p := must.Get(gcr.New(opts))(t)
-	return p
+	return must.Get(gcr.New(opts))(t)
 }
 
 // podToken returns a service account token whose last part is a planted secret.
@@ -109,8 +108,7 @@ func ask(t testing.TB, p *gcr.Provider, req *plugin.Request) (answer, error) {
 
 func mustAsk(t testing.TB, p *gcr.Provider, req *plugin.Request) answer {
 	t.Helper()
-	got := must.Get(ask(t, p, req))(t)
-	return got
+	return must.Get(ask(t, p, req))(t)
 }
 
 // googleKeys lists the keys of every response, sorted.

@@ -58,8 +58,7 @@ func (n nodeSide) client(t *testing.T) *kube.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := must.Get(kube.New(cfg, kube.Options{}))(t)
-	return client
+	return must.Get(kube.New(cfg, kube.Options{}))(t)
 }
 
 // pluginRuns records the plugins that a keyring has run.

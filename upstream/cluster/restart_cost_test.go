@@ -19,8 +19,8 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// TestRestartCost measures the cost of a kubelet's restart (-speed -v), and verifies
-// that a flip costs none of it: the pods stay ready.
+// TestRestartCost measures the cost of a kubelet's restart (-speed -v), and verifies that a switch of
+// generations costs nothing: its pods stay ready.
 func TestRestartCost(t *testing.T) {
 	if !*speed {
 		t.Skip("only with -speed: it measures, and takes its time for it")

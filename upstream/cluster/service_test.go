@@ -50,8 +50,7 @@ func (u unitClient) do(ctx context.Context, what string, before service.State, w
 
 func (u unitClient) mustDo(t *testing.T, what string, before service.State, want service.HealthCriteria) unitResult {
 	t.Helper()
-	c := must.Get(u.do(t.Context(), what, before, want))(t)
-	return c
+	return must.Get(u.do(t.Context(), what, before, want))(t)
 }
 
 // state returns the unit's state.

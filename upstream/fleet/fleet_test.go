@@ -196,8 +196,7 @@ func (r *release) waitRollout(t *testing.T) {
 
 func (r *release) daemonSet(t *testing.T) *appsv1.DaemonSet {
 	t.Helper()
-	set := must.Get(r.Client.AppsV1().DaemonSets(r.namespace).Get(t.Context(), r.name, metav1.GetOptions{}))(t)
-	return set
+	return must.Get(r.Client.AppsV1().DaemonSets(r.namespace).Get(t.Context(), r.name, metav1.GetOptions{}))(t)
 }
 
 // selector returns the label selector of the release's agent pods.

@@ -23,8 +23,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestSARIF validates the command's output for every configuration of the linter's
-// tests against the schema that OASIS publishes.
+// TestSARIF validates the command's output for every configuration of the linter's tests, valid and invalid,
+// against the schema published by OASIS.
 func TestSARIF(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "regcred")
 	build := exec.Command("go", "build", "-o", program, "./cmd/regcred")
@@ -124,6 +124,5 @@ func sarifSchema(t *testing.T) *jsonschema.Schema {
 	doc := must.Get(jsonschema.UnmarshalJSON(strings.NewReader(text)))(t)
 	c := jsonschema.NewCompiler()
 	must.Do(t, c.AddResource("sarif.json", doc))
-	schema := must.Get(c.Compile("sarif.json"))(t)
-	return schema
+	return must.Get(c.Compile("sarif.json"))(t)
 }

@@ -38,8 +38,7 @@ func compile(t *testing.T, version string) *jsonschema.Schema {
 	doc := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(data)))(t)
 	c := jsonschema.NewCompiler() // it validates the schema against its dialect
 	must.Do(t, c.AddResource("schema.json", doc))
-	compiled := must.Get(c.Compile("schema.json"))(t)
-	return compiled
+	return must.Get(c.Compile("schema.json"))(t)
 }
 
 // document decodes a file for a schema validator; nil if it is not a document.
@@ -73,8 +72,8 @@ func hasNull(v any) bool {
 	return false
 }
 
-// TestSchemaOfKubelet verifies that the schemas accept every file that the real kubelet
-// accepts; Validate agrees with the kubelet.
+// TestSchemaOfKubelet validates the files of the kubelet's vectors: the schemas accept every file with which a
+// kubelet starts, as Validate must, kubelet.
 func TestSchemaOfKubelet(t *testing.T) {
 	all, each := schemas(t)
 	data := must.Get(os.ReadFile(filepath.Join(module, "testdata/parity/config.json")))(t)
@@ -159,7 +158,7 @@ func TestSchemaOfSamples(t *testing.T) {
 	}
 }
 
-// TestSchemaRefuses verifies one error for each keyword of the schema.
+// TestSchemaRefuses verifies that the schemas reject each kind of mistake of the schema can express.
 func TestSchemaRefuses(t *testing.T) {
 	all, _ := schemas(t)
 	const good = `apiVersion: kubelet.config.k8s.io/v1

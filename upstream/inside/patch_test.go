@@ -33,8 +33,7 @@ func imageManagerOf(t *testing.T, version string) []byte {
 		r := must.Get(release.OpenRelease(t.Context(), version))(t)
 		dir = r.Dir
 	}
-	text := must.Get(os.ReadFile(filepath.Join(dir, imageManagerFile)))(t)
-	return text
+	return must.Get(os.ReadFile(filepath.Join(dir, imageManagerFile)))(t)
 }
 
 // changedLines counts the lines of a text that are not in the other, in order.

@@ -27,7 +27,7 @@ func TestMasked(t *testing.T) {
 	}
 }
 
-func TestPoll(t *testing.T) {
+func TestPollUntil(t *testing.T) {
 	wrong := errors.New("not yet")
 	for _, tt := range []struct {
 		name    string

@@ -53,14 +53,12 @@ func cases(t *testing.T, n int, f func(r *rand.Rand) bool) {
 // keyring returns a keyring of providers with the given responses.
 func keyring(t testing.TB, answers []map[string]corpus.Auth, opts regcred.Options) *regcred.Keyring {
 	t.Helper()
-	k := must.Get(ours.NewKeyring(answers, opts))(t)
-	return k
+	return must.Get(ours.NewKeyring(answers, opts))(t)
 }
 
 func open(t testing.TB, c *config.Config, opts regcred.Options) *regcred.Keyring {
 	t.Helper()
-	k := must.Get(regcred.New(c, opts))(t)
-	return k
+	return must.Get(regcred.New(c, opts))(t)
 }
 
 // users returns user names, which tests may print.

@@ -108,8 +108,7 @@ func (b *tab) note(event any) {
 // call calls a method of the DevTools protocol.
 func call[P, R any](b *tab, method cdp.Command[P, R], params P) R {
 	b.t.Helper()
-	result := must.Get(chromedp.Call(b.ctx, method, params))(b.t)
-	return result
+	return must.Get(chromedp.Call(b.ctx, method, params))(b.t)
 }
 
 // do runs an action in the browser.

@@ -92,8 +92,7 @@ providers:
 
 func buildPlugins(t *testing.T, dir, name string) string {
 	t.Helper()
-	path := must.Get(Build(dir, name))(t)
-	return path
+	return must.Get(Build(dir, name))(t)
 }
 
 // migrated applies regcred's suggested changes to a configuration and returns its

@@ -10,7 +10,7 @@ import (
 	"github.com/regcred/regcred/internal/hostpattern/public"
 )
 
-func TestCheck(t *testing.T) {
+func TestValidate(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"*.co.uk":                           `"co.uk"`,
 		"r-*.github.io":                     `"github.io"`,

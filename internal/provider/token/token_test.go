@@ -61,8 +61,7 @@ func newProvider(t *testing.T, opts Options) *Provider {
 		opts.Audience = "registry.example"
 	}
 	opts.Now = func() time.Time { return now }
-	p := must.Get(New(opts))(t)
-	return p
+	return must.Get(New(opts))(t)
 }
 
 // outcome is an expected response.
