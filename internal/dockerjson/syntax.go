@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"github.com/regcred/regcred/internal/jsonplace"
@@ -129,4 +130,25 @@ func explainAuth(s string) (msg, fix string) {
 func isUserPassword(s string, encoding *base64.Encoding) bool {
 	decoded, err := encoding.DecodeString(s)
 	return err == nil && strings.Contains(string(decoded), ":")
+}
+
+var errInvalidAuth = errors.New("an auth field is not base64-encoded user:password")
+
+// DecodeAuth decodes an auth field as the kubelet does. Its error does not quote the
+// field.
+func DecodeAuth(s string) (user, password string, err error) {
+	encoding := base64.RawStdEncoding
+	// kubelet: this check ignores trailing space, but the decoder does not.
+	if strings.HasSuffix(strings.TrimSpace(s), "=") {
+		encoding = base64.StdEncoding
+	}
+	b, err := encoding.DecodeString(s)
+	if err != nil {
+		return "", "", errInvalidAuth
+	}
+	user, password, ok := strings.Cut(string(b), ":")
+	if !ok {
+		return "", "", errInvalidAuth
+	}
+	return user, password, nil
 }

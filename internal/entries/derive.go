@@ -87,14 +87,15 @@ func groupByTokenAttributes(providers []config.Provider) (list []Entry) {
 func (o Options) assignNames(list []Entry) {
 	owners := map[int]*config.TokenAttributes{}
 	for _, e := range o.Known {
-		if n := entryNumber(e.Name); n > 0 && !hasKey(owners, n) {
+		n := entryNumber(e.Name)
+		if _, taken := owners[n]; n > 0 && !taken {
 			owners[n] = e.TokenAttributes
 		}
 	}
 	for i := range list {
 		n := o.knownNumber(list[i].TokenAttributes, owners)
 		for k := 1; n == 0; k++ {
-			if !hasKey(owners, k) {
+			if _, taken := owners[k]; !taken {
 				n, owners[k] = k, list[i].TokenAttributes
 			}
 		}
@@ -111,8 +112,6 @@ func (o Options) knownNumber(t *config.TokenAttributes, owners map[int]*config.T
 	}
 	return 0
 }
-
-func hasKey[V any](m map[int]V, n int) bool { _, ok := m[n]; return ok }
 
 // validateEntries returns the errors for which the kubelet would reject the entries.
 func validateEntries(list []Entry, target config.Target) error {

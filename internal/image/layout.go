@@ -82,10 +82,7 @@ func newLayer(o BuildOptions) (v1.Layer, error) {
 		return nil, err
 	}
 	var buf bytes.Buffer
-	packed, err := gzip.NewWriterLevel(&buf, gzip.DefaultCompression)
-	if err != nil {
-		return nil, err
-	}
+	packed := gzip.NewWriter(&buf)
 	if err := writeTar(packed, list, o.Release.createdTime()); err != nil {
 		return nil, err
 	}

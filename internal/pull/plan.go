@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -171,4 +172,44 @@ func (pl *plan) addBlob(b blob) error {
 		return fmt.Errorf("not valid: blob %s is listed with two sizes, %d and %d bytes", b.Digest, size, b.Size)
 	}
 	return nil
+}
+
+// allPlatforms is the [Puller.Platform] value that stores a whole index.
+const allPlatforms = "all"
+
+type platform struct {
+	all bool
+	v1.Platform
+}
+
+// CheckPlatform returns the error that a [Puller] with Platform s would return.
+func CheckPlatform(s string) error {
+	_, err := parsePlatform(s)
+	return err
+}
+
+func parsePlatform(s string) (platform, error) {
+	switch s {
+	case allPlatforms:
+		return platform{all: true}, nil
+	case "":
+		s = "linux/" + runtime.GOARCH
+	}
+	p, err := v1.ParsePlatform(s)
+	if err != nil || p.OS == "" || p.Architecture == "" {
+		return platform{}, fmt.Errorf("platform %q is neither os/architecture[/variant] nor %q, e.g. linux/arm64", s, allPlatforms)
+	}
+	return platform{Platform: normalizePlatform(*p)}, nil
+}
+
+// normalizePlatform removes a redundant variant, because arm64 is always v8.
+func normalizePlatform(p v1.Platform) v1.Platform {
+	if p.Architecture == "arm64" && p.Variant == "v8" {
+		p.Variant = ""
+	}
+	return p
+}
+
+func (p platform) matches(have v1.Platform) bool {
+	return p.all || normalizePlatform(have).Satisfies(p.Platform)
 }

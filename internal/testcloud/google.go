@@ -174,17 +174,17 @@ func (g *Google) serveTokenExchange(w http.ResponseWriter, r *http.Request) {
 	field, ok := requestFields(r)
 	switch {
 	case r.Method != http.MethodPost || !ok:
-		writeOAuthJSONError(w, "invalid_request", "not a form and not JSON")
+		writeOAuthError(w, http.StatusBadRequest, "invalid_request", "not a form and not JSON")
 	case field("grant_type") != "urn:ietf:params:oauth:grant-type:token-exchange":
-		writeOAuthJSONError(w, "unsupported_grant_type", "grant_type")
+		writeOAuthError(w, http.StatusBadRequest, "unsupported_grant_type", "grant_type")
 	case field("requested_token_type") != "urn:ietf:params:oauth:token-type:access_token",
 		field("subject_token_type") != "urn:ietf:params:oauth:token-type:jwt", field("scope") == "":
-		writeOAuthJSONError(w, "invalid_request", "a field is missing or has a value that is not known")
+		writeOAuthError(w, http.StatusBadRequest, "invalid_request", "a field is missing or has a value that is not known")
 	case field("audience") == "", state.Audience != "" && field("audience") != state.Audience:
-		writeOAuthJSONError(w, "invalid_target", "the audience does not name a provider")
+		writeOAuthError(w, http.StatusBadRequest, "invalid_target", "the audience does not name a provider")
 	case field("subject_token") == "", state.SubjectToken != "" && field("subject_token") != state.SubjectToken:
 		// The real STS quotes parts of the request; this server quotes the token.
-		writeOAuthJSONError(w, "invalid_grant", "the subject token is not valid: "+field("subject_token"))
+		writeOAuthError(w, http.StatusBadRequest, "invalid_grant", "the subject token is not valid: "+field("subject_token"))
 	default:
 		writeJSON(w, http.StatusOK, state.tokenResponse(state.Federated, map[string]any{
 			"token_type": "Bearer", "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
@@ -201,10 +201,6 @@ func requestFields(r *http.Request) (field func(string) string, ok bool) {
 	}
 	err := r.ParseForm()
 	return r.PostForm.Get, err == nil
-}
-
-func writeOAuthJSONError(w http.ResponseWriter, code, description string) {
-	writeJSON(w, http.StatusBadRequest, map[string]string{"error": code, "error_description": description})
 }
 
 // serveImpersonation implements generateAccessToken of the IAM credentials service.

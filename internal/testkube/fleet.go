@@ -19,13 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// listKinds maps listable resources to their kinds.
-var listKinds = map[string]metav1.TypeMeta{
-	"pods":       typeMeta("v1", "PodList"),
-	"nodes":      typeMeta("v1", "NodeList"),
-	"daemonsets": typeMeta("apps/v1", "DaemonSetList"),
-}
-
 // ConfigMap returns the data of a ConfigMap, or nil if it does not exist.
 func (st *store) ConfigMap(namespace, name string) map[string]string {
 	if m, ok := st.getObject(objectKey{"configmaps", namespace, name}).(*corev1.ConfigMap); ok {

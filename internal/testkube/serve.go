@@ -34,6 +34,13 @@ var routes = []struct{ pattern, verb, resource string }{
 	{"POST /apis/authentication.k8s.io/v1/selfsubjectreviews", "create", "selfsubjectreviews"},
 }
 
+// listKinds maps listable resources to their kinds.
+var listKinds = map[string]metav1.TypeMeta{
+	"pods":       typeMeta("v1", "PodList"),
+	"nodes":      typeMeta("v1", "NodeList"),
+	"daemonsets": typeMeta("apps/v1", "DaemonSetList"),
+}
+
 func (s *Server) newMux() *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, route := range routes {

@@ -111,8 +111,8 @@ func (s *Server) Start() error {
 		return nil
 	}
 	if s.opts.Pipe {
-		s.startPipe()
-		s.stopped = false
+		s.pipe, s.plain, s.stopped = bufconn.Listen(64<<10), s.newHTTPServer(), false
+		go s.plain.Serve(s.pipe) // returns when the pipe is closed
 		return nil
 	}
 	ln, err := net.Listen("tcp", s.addr)
@@ -124,15 +124,6 @@ func (s *Server) Start() error {
 	s.http.StartTLS()
 	s.stopped = false
 	return nil
-}
-
-func (s *Server) startPipe() {
-	s.pipe = bufconn.Listen(64 << 10)
-	s.plain = s.newHTTPServer()
-	pipe, plain := s.pipe, s.plain
-	go func() {
-		_ = plain.Serve(pipe) // returns when the pipe is closed
-	}()
 }
 
 func (s *Server) newHTTPServer() *http.Server {
