@@ -166,7 +166,8 @@ func (p *Provider) applyTemplates() {
 // GetCredentials returns a credential for the image's registry. For parts of a registry
 // that are not configured, the response has no credentials.
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
-	host, repository := splitImage(req)
+	host := req.Registry()
+	_, repository, _ := strings.Cut(registry.TrimReference(req.Image), "/")
 	switch serves, part := p.serves(host, host+"/"+repository); {
 	case host == "":
 		return nil, fmt.Errorf("image %q does not begin with a registry host", req.Image)
@@ -237,20 +238,4 @@ func (p *Provider) serves(host, image string) (known, part bool) {
 // next pod may have a token.
 func emptyResponse() *plugin.Response {
 	return &plugin.Response{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Duration(0))}
-}
-
-// splitImage returns the registry and repository of the image. It removes the tag and
-// digest, which are present only if a user tests the plugin.
-func splitImage(req *plugin.Request) (host, repository string) {
-	host = req.Registry()
-	image := req.Image
-	if _, rest, found := strings.Cut(image, "://"); found {
-		image = rest
-	}
-	_, repository, _ = strings.Cut(image, "/")
-	repository, _, _ = strings.Cut(repository, "@")
-	if i := strings.LastIndexByte(repository, ':'); i > strings.LastIndexByte(repository, '/') {
-		repository = repository[:i]
-	}
-	return host, repository
 }
