@@ -71,10 +71,8 @@ func (r refusal) rank() int {
 	if r.Status == 0 {
 		return -1 // no request was sent
 	}
-	for i, status := range statusPriority {
-		if r.Status == status {
-			return i
-		}
+	if i := slices.Index(statusPriority, r.Status); i >= 0 {
+		return i
 	}
 	return len(statusPriority)
 }
@@ -82,15 +80,9 @@ func (r refusal) rank() int {
 // canRenew reports whether a new lookup may return a credential that the registry
 // accepts.
 func (o *outcome) canRenew(req *http.Request) bool {
-	if o.err != nil || o.resp != nil || o.final || !o.canRepeat(req) {
-		return false
-	}
-	for _, r := range o.refusals {
-		if r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden {
-			return true
-		}
-	}
-	return false
+	return o.err == nil && o.resp == nil && !o.final && o.canRepeat(req) && slices.ContainsFunc(o.refusals, func(r refusal) bool {
+		return r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden
+	})
 }
 
 // finalResponse returns the accepted response, or a response built from the most significant

@@ -97,13 +97,9 @@ func compress(data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := z.Write(data); err != nil {
-		return nil, err
-	}
-	if err := z.Close(); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
+	_, err = z.Write(data)
+	err = errors.Join(err, z.Close())
+	return b.Bytes(), err
 }
 
 // writeSite writes the site to dir, which must be empty.

@@ -187,9 +187,7 @@ func (m Mirrors) Find(image string) (MirrorRule, bool) {
 // covers reports whether the image name starts with the source and the source ends at a
 // path component boundary.
 func (r MirrorRule) covers(image string) bool {
-	if _, rest, found := strings.Cut(image, "://"); found {
-		image = rest
-	}
+	image = trimScheme(image)
 	host, path, _ := strings.Cut(image, "/")
 	rest, ok := strings.CutPrefix(joinHostPath(strings.ToLower(host), path), r.Source)
 	switch {
@@ -199,6 +197,23 @@ func (r MirrorRule) covers(image string) bool {
 		return true
 	}
 	return rest[0] == ':' && strings.Contains(r.Source, "/") // a colon starts a tag here, but a port after a host
+}
+
+// TrimReference returns an image without scheme, tag and digest. The kubelet sends none of
+// these, but a user who tests a plugin may.
+func TrimReference(image string) string {
+	image, _, _ = strings.Cut(trimScheme(image), "@")
+	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') && strings.Contains(image, "/") {
+		image = image[:i]
+	}
+	return image
+}
+
+func trimScheme(image string) string {
+	if _, rest, found := strings.Cut(image, "://"); found {
+		return rest
+	}
+	return image
 }
 
 // CoversPartOf reports whether the rules cover only part of host[:port]. In that case a

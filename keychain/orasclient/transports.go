@@ -4,7 +4,9 @@
 package orasclient
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -77,14 +79,9 @@ func (ts *transportCache) evictLeastRecent() {
 	if len(ts.byTarget) < maxTransports {
 		return
 	}
-	var oldest target
-	used := ts.uses
-	for at, k := range ts.byTarget {
-		if k.used < used {
-			oldest, used = at, k.used
-		}
-	}
-	delete(ts.byTarget, oldest)
+	delete(ts.byTarget, slices.MinFunc(slices.Collect(maps.Keys(ts.byTarget)), func(a, b target) int {
+		return cmp.Compare(ts.byTarget[a].used, ts.byTarget[b].used)
+	}))
 }
 
 // resource parses host and repository separately, because parsing "registry/app" would
@@ -122,11 +119,8 @@ func repositoryOf(req *http.Request) (string, error) {
 			pushed = append(pushed, repository)
 		}
 	}
-	switch len(pushed) {
-	case 0:
-		return "", nil
-	case 1:
-		return pushed[0], nil
+	if len(pushed) < 2 {
+		return strings.Join(pushed, ""), nil
 	}
 	return "", fmt.Errorf("%s %s does not name a repository, and the context has several scopes (%q): do not add scopes to the context", req.Method, req.URL.Path, pushed)
 }

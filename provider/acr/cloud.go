@@ -57,7 +57,7 @@ func (s *session) loadEnvironment(ctx context.Context) (cloudEnvironment, error)
 			return cloudEnvironment{}, err
 		}
 	}
-	if file := s.environmentFile(); file != "" && strings.EqualFold(cfg.Cloud, azureStackCloud) {
+	if file := s.opts.Getenv("AZURE_ENVIRONMENT_FILEPATH"); file != "" && strings.EqualFold(cfg.Cloud, azureStackCloud) {
 		own, err := readEnvironmentFile(file)
 		if err != nil {
 			return cloudEnvironment{}, err
@@ -83,8 +83,6 @@ func (s *session) findRegistry(ctx context.Context, host string) (acrHost, bool,
 	reg, ok := s.rules.findRegistry(host)
 	return reg, ok, nil
 }
-
-func (s *session) environmentFile() string { return s.opts.Getenv("AZURE_ENVIRONMENT_FILEPATH") }
 
 // override overrides settings with non-empty ones.
 func (e *cloudEnvironment) override(authority, suffix, from string) {

@@ -4,7 +4,6 @@
 package acr
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -41,23 +40,19 @@ func readPodIdentity(getenv func(string) string) (*podIdentity, error) {
 	switch {
 	case cfg.FederatedTokenFile != "":
 		cfg.UseFederatedIdentity = true
-		return pod, cmp.Or(missingVariableError(envClientID, cfg.ClientID, "client-id"), missingVariableError(envTenantID, cfg.TenantID, "tenant-id"))
+		for _, v := range []struct{ name, value, annotation string }{{envClientID, cfg.ClientID, "client-id"}, {envTenantID, cfg.TenantID, "tenant-id"}} {
+			if v.value == "" {
+				return nil, fmt.Errorf("%s is set but %s is not; annotate the service account with azure.workload.identity/%s, and recreate the pod",
+					envTokenFile, v.name, v.annotation)
+			}
+		}
+		return pod, nil
 	case getenv("AZURE_CLIENT_SECRET") != "", getenv("AZURE_CLIENT_CERTIFICATE_PATH") != "":
 		return nil, errors.New("AZURE_CLIENT_SECRET and AZURE_CLIENT_CERTIFICATE_PATH are not supported in a pod, and there is no fallback to the node's identity; " +
 			"use workload identity, or set the credential in a file such as azure.json and call New")
 	}
 	cfg.UseManagedIdentity, cfg.UserAssignedIdentityID = true, cfg.ClientID
 	return pod, nil
-}
-
-// missingVariableError returns an error if a variable that is required together with the token file
-// is not set.
-func missingVariableError(name, value, annotation string) error {
-	if value != "" {
-		return nil
-	}
-	return fmt.Errorf("%s is set but %s is not; annotate the service account with azure.workload.identity/%s, and recreate the pod",
-		envTokenFile, name, annotation)
 }
 
 // Name returns [Name].

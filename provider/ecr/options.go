@@ -76,9 +76,7 @@ type Options struct {
 
 // withDefaults replaces zero fields with their defaults.
 func (o Options) withDefaults() Options {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.Timeout = cmp.Or(o.Timeout, 14*time.Second)
 	o.MaxPause = cmp.Or(o.MaxPause, 5*time.Second)
 	o.Budget = cmp.Or(o.Budget, remote.RequestTimeout)

@@ -61,35 +61,24 @@ func (p *Provider) addHint(err error) error {
 }
 
 func hintFor(e *remote.Error) string {
-	switch e.Step {
-	case stepNode, stepDockercfg, stepDockercfgURL:
-		return metadataHint(e)
-	case stepPod:
-		switch {
-		case e.Status == 0:
-			return hintNoSTS
-		case isRejectedStatus(e.Status):
-			return hintExchange
-		}
-	case stepFetch:
-	default:
-		if e.Status == http.StatusForbidden {
-			return hintAccount
-		}
-	}
-	return ""
-}
-
-func metadataHint(e *remote.Error) string {
+	metadata := e.Step == stepNode || e.Step == stepDockercfg || e.Step == stepDockercfgURL
 	switch {
-	case e.Status == 0:
+	case metadata && e.Status == 0:
 		return hintNoMetadata
-	case e.Status == http.StatusForbidden:
+	case metadata && e.Status == http.StatusForbidden:
 		return hintForbidden
-	case e.Status == http.StatusNotFound && e.Step == stepNode:
+	case e.Step == stepNode && e.Status == http.StatusNotFound:
 		return hintNoAccount
-	case e.Status == http.StatusNotFound:
+	case metadata && e.Status == http.StatusNotFound:
 		return hintNoConfig
+	case metadata, e.Step == stepFetch:
+		return ""
+	case e.Step == stepPod && e.Status == 0:
+		return hintNoSTS
+	case e.Step == stepPod && isRejectedStatus(e.Status):
+		return hintExchange
+	case e.Step != stepPod && e.Status == http.StatusForbidden:
+		return hintAccount
 	}
 	return ""
 }

@@ -1,6 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
+// Package gcr gets credentials for Google Artifact Registry and Container Registry:
+// an access token of the metadata server for the node's identity, or of the
+// Security Token Service for the pod's service account. It also supports docker
+// configs in the instance's metadata.
+//
+//	provider, err := gcr.New(gcr.Options{})
+//	if err != nil {
+//		return err
+//	}
+//	plugin.Main(provider)
+//
+// It does not search for application default credentials, key files or gcloud, so
+// that no unintended identity is used. For workload identity federation of a
+// program in a pod, see [InPod].
+//
+// cmd/auth-provider-gcp is a plugin that replaces the one in
+// kubernetes/cloud-provider-gcp.
 package gcr
 
 import (
@@ -125,7 +142,9 @@ type Provider struct {
 func New(opts Options) (*Provider, error) {
 	opts.Flow = cmp.Or(opts.Flow, FlowRegistry)
 	opts.UniverseDomain = cmp.Or(opts.UniverseDomain, "googleapis.com")
-	metadataHosts := metadataHosts()
+	// IPv6-only nodes cannot reach the first address of the metadata server. The trailing dot
+	// prevents the use of search domains.
+	metadataHosts := []string{"169.254.169.254", "[fd20:ce::254]", "metadata.google.internal."}
 	if opts.MetadataHost != "" {
 		metadataHosts = []string{opts.MetadataHost}
 	}
@@ -149,12 +168,6 @@ func New(opts Options) (*Provider, error) {
 		remote.PreloadRoots() // every request uses TLS
 	}
 	return p, nil
-}
-
-// metadataHosts returns the addresses of the metadata server. IPv6-only nodes cannot
-// reach the first one. The trailing dot prevents the use of search domains.
-func metadataHosts() []string {
-	return []string{"169.254.169.254", "[fd20:ce::254]", "metadata.google.internal."}
 }
 
 // newMetadataTransport returns a transport for the metadata server.
@@ -205,4 +218,33 @@ func (p *Provider) client() remote.Client {
 		c.Transport = p.externalTransport
 	}
 	return c
+}
+
+// InPod returns a provider for a program in a pod. It uses the workload identity
+// federation configured by GOOGLE_APPLICATION_CREDENTIALS. Without this variable it
+// queries the metadata server, which returns the pod's identity on GKE with workload
+// identity and the node's identity elsewhere. It also calls [Options.ReadEnviron].
+func InPod(opts Options) (*Provider, error) {
+	if file := opts.getenv(EnvCredentials); file != "" {
+		opts.CredentialsFile = file
+	}
+	if err := opts.ReadEnviron(); err != nil {
+		return nil, err
+	}
+	p, err := New(opts)
+	if err != nil {
+		return nil, err
+	}
+	p.pod = true
+	return p, nil
+}
+
+// Name returns [Name].
+func (p *Provider) Name() string { return Name }
+
+// MatchImages returns patterns for matchImages: Google's registries,
+// Options.AllowHosts, and the sources of Options.Mirrors.
+func (p *Provider) MatchImages() []string {
+	list := append(registry.CloudOfPlugin(Name).Hosts, p.opts.AllowHosts...)
+	return append(list, p.mirrors.Sources()...)
 }

@@ -19,11 +19,6 @@ import (
 // Name is the name of the plugin, and of its provider entry in a configuration.
 const Name = "auth-provider-gcp"
 
-// upstreamKeys returns the keys in every response of the upstream plugin.
-func upstreamKeys() []string {
-	return []string{"container.cloud.google.com", "gcr.io", "*.gcr.io", "*.pkg.dev"}
-}
-
 // serves reports whether a registry may receive the access token.
 func (o Options) serves(host string) bool {
 	// Host names are case-insensitive, and 443 is the default port.
@@ -43,7 +38,7 @@ func (p *Provider) authKeysFor(req *plugin.Request) ([]string, plugin.CacheKeyTy
 	if !p.opts.serves(host) {
 		return nil, scope
 	}
-	keys := upstreamKeys()
+	keys := []string{"container.cloud.google.com", "gcr.io", "*.gcr.io", "*.pkg.dev"} // in every response of the upstream plugin
 	if !slices.Contains(keys, host) {
 		keys = append(keys, host)
 	}

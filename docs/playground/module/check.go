@@ -6,8 +6,10 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"maps"
+	"slices"
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
@@ -57,14 +59,13 @@ func (r *checker) parseText(text, kubelet string) {
 	if err == nil {
 		r.invalid = cfg.Validate()
 	}
-	v, failed := report.Validate(messageFileName, cfg, err, selectedKubelet(kubelet), "")
+	selected := report.Kubelet{Version: cmp.Or(kubelet, newestKubelet), Named: kubelet != ""}
+	v, failed := report.Validate(messageFileName, cfg, err, selected, "")
 	if failed == nil {
 		v.ApplyFilter(&report.Filter{})
-	}
-	setResult(r.lastResponse, "validation", v, failed)
-	if failed == nil {
 		r.findings = v.Findings
 	}
+	setResult(r.lastResponse, "validation", v, failed)
 }
 
 // setResult adds v to answer as a JSON document or, if there is an error, adds the
@@ -78,14 +79,6 @@ func setResult(answer map[string]any, name string, v any, err error) {
 		}
 	}
 	answer[name+"Error"] = err.Error()
-}
-
-// selectedKubelet returns the kubelet version that the user selected, or the newest.
-func selectedKubelet(version string) report.Kubelet {
-	if version == "" {
-		return report.Kubelet{Version: newestKubelet}
-	}
-	return report.Kubelet{Version: version, Named: true}
 }
 
 func (r *checker) explainImage(image string) (*report.Explanation, error) {
@@ -108,10 +101,5 @@ func (r *checker) explainImage(image string) (*report.Explanation, error) {
 // hasArgsOrEnv reports whether the configuration sets arguments or environment
 // variables, which often contain secrets.
 func hasArgsOrEnv(cfg *config.Config) bool {
-	for _, p := range cfg.Providers {
-		if len(p.Args)+len(p.Env) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(cfg.Providers, func(p config.Provider) bool { return len(p.Args)+len(p.Env) > 0 })
 }

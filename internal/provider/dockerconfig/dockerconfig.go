@@ -11,6 +11,7 @@
 package dockerconfig
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/regcred/regcred/dockerconfig"
 	"github.com/regcred/regcred/internal/excerpt"
+	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/internal/secretfile"
 	"github.com/regcred/regcred/plugin"
 )
@@ -66,22 +68,20 @@ func New(opts Options) (*Provider, error) {
 	case opts.CacheDuration < 0:
 		return nil, fmt.Errorf("--cache-duration %v must not be negative; to disable caching, use 0s", opts.CacheDuration)
 	}
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	return &Provider{opts}, nil
 }
 
 // GetCredentials implements [plugin.Provider]. The response is valid for the registry,
 // or only for the image if the file has entries for parts of the registry.
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
-	registry := req.Registry()
-	if registry == "" {
+	host := req.Registry()
+	if host == "" {
 		return nil, fmt.Errorf("image %q does not begin with a registry host", req.Image)
 	}
-	resp, err := p.lookupResponse(ctx, registry, stripTagAndDigest(req.Image))
+	resp, err := p.lookupResponse(ctx, host, registry.TrimReference(req.Image))
 	if err != nil {
-		return nil, fmt.Errorf("registry %q: %w", registry, err)
+		return nil, fmt.Errorf("registry %q: %w", host, err)
 	}
 	duration := p.opts.CacheDuration
 	if len(resp.Auth) == 0 {
@@ -118,10 +118,7 @@ func (p *Provider) lookupResponse(ctx context.Context, registry, repository stri
 
 // readFile reads the file. It returns nil if the file is missing and optional.
 func (p *Provider) readFile() (*dockerconfig.File, error) {
-	files, err := secretfile.Read(p.opts.Path)
-	if err == nil {
-		err = files[0].CheckNotExposed()
-	}
+	data, err := secretfile.ReadSecret(p.opts.Path)
 	switch missing := errors.Is(err, fs.ErrNotExist); {
 	case missing && p.opts.Optional:
 		p.opts.Logger.Info("the file does not exist", "file", p.opts.Path)
@@ -131,7 +128,7 @@ func (p *Provider) readFile() (*dockerconfig.File, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read %w", err)
 	}
-	file, err := dockerconfig.ParseFile(files[0].Data)
+	file, err := dockerconfig.ParseFile(data)
 	if err != nil {
 		return nil, fmt.Errorf("read %q: %w", p.opts.Path, err)
 	}
@@ -209,17 +206,4 @@ func authKey(scope string) string {
 		return host
 	}
 	return scope
-}
-
-// stripTagAndDigest returns an image without scheme, tag and digest. The kubelet sends
-// none of these, but a user who tests the plugin may.
-func stripTagAndDigest(image string) string {
-	if _, after, found := strings.Cut(image, "://"); found {
-		image = after
-	}
-	image, _, _ = strings.Cut(image, "@")
-	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') && strings.Contains(image, "/") {
-		image = image[:i]
-	}
-	return image
 }

@@ -10,23 +10,11 @@ import (
 	"io"
 	"regexp"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/regcred/regcred/internal/secretfile"
 )
-
-// configFile is the format of a configuration file.
-type configFile struct {
-	Registries    []string       `yaml:"registries"`
-	Username      string         `yaml:"username"`
-	Audience      string         `yaml:"audience"`
-	TokenFile     string         `yaml:"tokenFile"`
-	Optional      bool           `yaml:"optional"`
-	CacheDuration *time.Duration `yaml:"cacheDuration"`
-	Exchange      *Exchange      `yaml:"exchange"`
-}
 
 // Load reads a configuration file for the exchange.
 func Load(name string) (Options, error) {
@@ -43,25 +31,22 @@ func Load(name string) (Options, error) {
 
 // Parse parses a YAML configuration strictly. Errors include the line but no values.
 func Parse(data []byte) (Options, error) {
-	var f configFile
+	var opts Options
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)
-	if err := decoder.Decode(&f); err != nil {
+	if err := decoder.Decode(&opts); err != nil {
 		return Options{}, yamlError(err)
 	}
 	if err := decoder.Decode(new(any)); !errors.Is(err, io.EOF) {
 		return Options{}, errors.New("more than one YAML document")
 	}
-	if f.Exchange == nil {
+	if opts.Exchange == nil {
 		return Options{}, errors.New("exchange is missing; to use the token as the password, use --registry instead of a file")
 	}
-	if _, err := f.Exchange.compile(); err != nil {
+	if _, err := opts.Exchange.compile(); err != nil {
 		return Options{}, withLine(err, data)
 	}
-	return Options{
-		Registries: f.Registries, Username: f.Username, Audience: f.Audience, TokenFile: f.TokenFile,
-		Optional: f.Optional, CacheDuration: f.CacheDuration, Exchange: f.Exchange,
-	}, nil
+	return opts, nil
 }
 
 // withLine adds the line number to an error that begins with a field.

@@ -4,6 +4,7 @@
 package token
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -99,10 +100,7 @@ const (
 // the remaining lifetime, at most one day, and never into the last minute.
 func (p *Provider) responseCacheDuration(expires time.Time) *time.Duration {
 	if expires.IsZero() {
-		if p.opts.CacheDuration == nil {
-			return new(time.Duration(0))
-		}
-		return new(*p.opts.CacheDuration)
+		return new(*cmp.Or(p.opts.CacheDuration, new(time.Duration(0))))
 	}
 	left := expires.Sub(p.opts.Now())
 	d := max(min(left/2, left-minRemainingLifetime, maxCacheDuration), 0).Truncate(time.Second)

@@ -88,18 +88,13 @@ func parsePlaceholder(inside string, in templateContext) (templatePart, error) {
 	if isSecretPlaceholder(name) && !in.secrets && (hasArg == (name == "file" || name == "answer")) {
 		return templatePart{}, fmt.Errorf("{%s} is not allowed here, because it would be visible", name)
 	}
+	if name == "jwt" && !hasArg && !in.signed {
+		return templatePart{}, errors.New("{jwt} requires exchange.jwt, and cannot be used in it")
+	}
 	switch name {
-	case "jwt":
-		switch {
-		case hasArg:
-		case !in.signed:
-			return templatePart{}, errors.New("{jwt} requires exchange.jwt, and cannot be used in it")
-		default:
-			return templatePart{name: name}, nil
-		}
 	case "answer":
 		return parseAnswerArg(arg, in)
-	case "token", "image", "registry", "repository", "namespace", "serviceaccount":
+	case "token", "jwt", "image", "registry", "repository", "namespace", "serviceaccount":
 		if !hasArg {
 			return templatePart{name: name}, nil
 		}
@@ -202,7 +197,11 @@ func (v placeholderValues) value(p templatePart) (string, error) {
 	case "repository":
 		return v.repository, nil
 	case "annotation":
-		return v.annotation(p.arg)
+		annotation := v.req.ServiceAccountAnnotations[p.arg]
+		if annotation == "" {
+			return "", fmt.Errorf("the service account has no annotation %q; add the annotation, and list its key in requiredServiceAccountAnnotationKeys or optionalServiceAccountAnnotationKeys", p.arg)
+		}
+		return annotation, nil
 	case "file":
 		return readSecretFile(p.arg)
 	}
@@ -214,14 +213,6 @@ func (v placeholderValues) value(p templatePart) (string, error) {
 		return namespace, nil
 	}
 	return name, nil
-}
-
-func (v placeholderValues) annotation(key string) (string, error) {
-	value := v.req.ServiceAccountAnnotations[key]
-	if value == "" {
-		return "", fmt.Errorf("the service account has no annotation %q; add the annotation, and list its key in requiredServiceAccountAnnotationKeys or optionalServiceAccountAnnotationKeys", key)
-	}
-	return value, nil
 }
 
 // readSecretFile reads a one-line file that other users cannot read. Errors do not

@@ -36,42 +36,42 @@ import (
 // accept such tokens ignore it.
 const DefaultUsername = "serviceaccount"
 
-// Options configures a [Provider].
+// Options configures a [Provider]. The tags describe a configuration file.
 type Options struct {
 	// Registries lists patterns of registries that may receive credentials. At least
 	// one is required. Patterns use the syntax of matchImages, but a * is not allowed
 	// in the last two labels of the host or directly below a public suffix.
-	Registries []string
+	Registries []string `yaml:"registries"`
 
 	// OtherHosts is the behavior for other hosts: "fail" (default) or "empty".
-	OtherHosts string
+	OtherHosts string `yaml:"-"`
 
 	// Username is a template. "" means [DefaultUsername] if the token is the password.
 	// Otherwise "" means that the endpoint's response contains the user name.
-	Username string
+	Username string `yaml:"username"`
 
 	// Audience is the required audience of the token; "" accepts any. It must
 	// be set if the token is the password.
-	Audience string
+	Audience string `yaml:"audience"`
 
 	// TokenFile is the absolute path of a token for requests without one. It is
 	// read for each request.
-	TokenFile string
+	TokenFile string `yaml:"tokenFile"`
 
 	// Optional returns a response without credentials instead of an error when there is
 	// no token.
-	Optional bool
+	Optional bool `yaml:"optional"`
 
 	// CacheDuration limits how long responses are cached. If the expiry is unknown, it
 	// is the cache duration, and zero disables caching.
-	CacheDuration *time.Duration
+	CacheDuration *time.Duration `yaml:"cacheDuration"`
 
 	// Exchange configures the exchange; nil means that the token is the
 	// password.
-	Exchange *Exchange
+	Exchange *Exchange `yaml:"exchange"`
 
-	Logger *slog.Logger     // nil discards
-	Now    func() time.Time // nil means [time.Now]
+	Logger *slog.Logger     `yaml:"-"` // nil discards
+	Now    func() time.Time `yaml:"-"` // nil means [time.Now]
 }
 
 // New returns a provider. It validates only the options, because files are read when
@@ -166,7 +166,8 @@ func (p *Provider) applyTemplates() {
 // GetCredentials returns a credential for the image's registry. For parts of a registry
 // that are not configured, the response has no credentials.
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
-	host, repository := splitImage(req)
+	host := req.Registry()
+	_, repository, _ := strings.Cut(registry.TrimReference(req.Image), "/")
 	switch serves, part := p.serves(host, host+"/"+repository); {
 	case host == "":
 		return nil, fmt.Errorf("image %q does not begin with a registry host", req.Image)
@@ -237,20 +238,4 @@ func (p *Provider) serves(host, image string) (known, part bool) {
 // next pod may have a token.
 func emptyResponse() *plugin.Response {
 	return &plugin.Response{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Duration(0))}
-}
-
-// splitImage returns the registry and repository of the image. It removes the tag and
-// digest, which are present only if a user tests the plugin.
-func splitImage(req *plugin.Request) (host, repository string) {
-	host = req.Registry()
-	image := req.Image
-	if _, rest, found := strings.Cut(image, "://"); found {
-		image = rest
-	}
-	_, repository, _ = strings.Cut(image, "/")
-	repository, _, _ = strings.Cut(repository, "@")
-	if i := strings.LastIndexByte(repository, ':'); i > strings.LastIndexByte(repository, '/') {
-		repository = repository[:i]
-	}
-	return host, repository
 }
