@@ -245,5 +245,5 @@ func (a *app) lookUpImage(ctx context.Context, o *node.Origin, cfg *config.Confi
 		return nil, false, fmt.Errorf("not looked up: %w", err)
 	}
 	defer s.Close()
-	return s.lookupTarget(ctx, lookupTarget{image: d.image})
+	return s.lookupTarget(ctx, regcred.Request{Image: d.image})
 }

@@ -85,20 +85,14 @@ func (c *enumFlag) register(cmd *cobra.Command, name, short, usage string) {
 	registerFlagCompletion(cmd, name, c.values)
 }
 
-// featureGatesFlag holds feature gates, in the syntax of the kubelet's --feature-gates.
-type featureGatesFlag map[string]bool
-
-func (g featureGatesFlag) String() string         { return "" }
-func (g featureGatesFlag) Type() string           { return "gates" }
-func (g featureGatesFlag) Set(value string) error { return node.ParseFeatureGates(g, value) }
-
 // addTargetFlags adds the flags that select a kubelet version and its feature gates.
 // something completes the help text "kubelet version …".
 func addTargetFlags(cmd *cobra.Command, t *config.Target, something string) {
 	t.FeatureGates = map[string]bool{}
 	f := cmd.Flags()
 	f.StringVar(&t.KubeletVersion, "kubelet-version", config.NewestKubelet, "kubelet `version` "+something+", for example 1.33")
-	f.Var(featureGatesFlag(t.FeatureGates), "feature-gates", "the kubelet's non-default feature gates, as `A=true,B=false`")
+	f.Func("feature-gates", "the kubelet's non-default feature gates, as `A=true,B=false`",
+		func(v string) error { return node.ParseFeatureGates(t.FeatureGates, v) })
 }
 
 func registerFlagCompletion(cmd *cobra.Command, name string, values []string) {

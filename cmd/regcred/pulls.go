@@ -81,7 +81,7 @@ func newPullRun(a *app, f *commonPullFlags, s *lookupSession) *pullRun {
 func (a *app) checkImages(s *lookupSession, images []string) error {
 	var errs []error
 	for _, image := range images {
-		_, err := a.explainTarget(s.cfg, lookupTarget{image: image})
+		_, err := a.explainTarget(s.cfg, regcred.Request{Image: image})
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
@@ -147,7 +147,7 @@ func (p *pullRun) pullImage(ctx context.Context, image string) imageReport {
 
 // lookupCredentials returns the credentials for an image.
 func (p *pullRun) lookupCredentials(ctx context.Context, image string) ([]regcred.Credential, []regcred.Attempt, error) {
-	res, failed, err := p.s.lookupTarget(ctx, lookupTarget{image: image})
+	res, failed, err := p.s.lookupTarget(ctx, regcred.Request{Image: image})
 	if cause := context.Cause(ctx); cause != nil && (err != nil || failed) {
 		err = fmt.Errorf("looking up credentials: %w", cause)
 	}

@@ -139,10 +139,13 @@ func (a *app) printValidations(output *enumFlag, list []*report.Validation, seve
 	})
 }
 
-// validatePath loads, validates and lints.
+// validatePath checks a docker config or a manifest with Secrets, or else loads,
+// validates and lints a configuration.
 func (a *app) validatePath(ctx context.Context, v *validateFlags, path string) (*report.Validation, error) {
-	if r := a.checkCredentialFile(path); r != nil {
-		return r, nil
+	if data := readFileIfPossible(path); data != nil { // otherwise config.Load returns the error
+		if r := report.ValidateCredentials(path, data, time.Now()); r != nil {
+			return r, nil
+		}
 	}
 	o, err := a.resolveOrigin(ctx, path, false)
 	if err != nil {
@@ -174,19 +177,6 @@ func readFileIfPossible(path string) []byte {
 		return nil
 	}
 	return data
-}
-
-// checkCredentialFile checks a docker config or a manifest with Secrets. It returns nil for
-// other files.
-func (a *app) checkCredentialFile(path string) *report.Validation {
-	if path == "" {
-		return nil
-	}
-	data := readFileIfPossible(path)
-	if data == nil {
-		return nil // config.Load returns the error
-	}
-	return report.ValidateCredentials(path, data, time.Now())
 }
 
 // validationError returns an error with the exit code, or nil.
