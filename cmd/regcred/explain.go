@@ -67,13 +67,13 @@ func (a *app) explain(ctx context.Context, e *explainFlags, tgt regcred.Request)
 		return err
 	}
 	n := a.localNode().NewReader()
-	o, err := a.resolveOptionalOrigin(ctx, n, !e.dryRun)
+	o, err := a.findOrigin(ctx, n, node.FindOptions{AllowNone: true, NeedBinDir: !e.dryRun})
 	if err != nil {
 		return err
 	}
 	r := newExplanation(o, tgt)
 	r.DryRun = e.dryRun
-	cfg, err := a.loadOptionalConfig(ctx, o)
+	cfg, err := a.loadValidConfig(ctx, o)
 	if err != nil {
 		return a.reportInvalidConfig(e, r, err)
 	}

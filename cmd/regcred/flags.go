@@ -79,10 +79,12 @@ func (c *enumFlag) Set(v string) error {
 	return nil
 }
 
-// register adds c to cmd as a flag, with shell completion of its values.
-func (c *enumFlag) register(cmd *cobra.Command, name, short, usage string) {
+// addEnumFlag adds a flag to cmd, with shell completion of its values.
+func addEnumFlag(cmd *cobra.Command, name, short, usage, value string, values ...string) *enumFlag {
+	c := &enumFlag{value, values}
 	cmd.Flags().VarP(c, name, short, usage)
-	registerFlagCompletion(cmd, name, c.values)
+	registerFlagCompletion(cmd, name, values)
+	return c
 }
 
 // addTargetFlags adds the flags that select a kubelet version and its feature gates.
@@ -102,9 +104,7 @@ func registerFlagCompletion(cmd *cobra.Command, name string, values []string) {
 
 // addOutputFlag adds -o/--output to cmd. The first format is the default.
 func addOutputFlag(cmd *cobra.Command, formats ...string) *enumFlag {
-	c := &enumFlag{value: formats[0], values: formats}
-	c.register(cmd, "output", "o", "output format: "+strings.Join(formats, " | "))
-	return c
+	return addEnumFlag(cmd, "output", "o", "output format: "+strings.Join(formats, " | "), formats[0], formats...)
 }
 
 // requireArgs requires one argument for each name.

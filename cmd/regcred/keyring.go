@@ -41,11 +41,11 @@ func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*lookupSession, 
 	if err := l.check(); err != nil {
 		return nil, err
 	}
-	o, err := a.resolveOptionalOrigin(ctx, a.localNode().NewReader(), true)
+	o, err := a.findOrigin(ctx, a.localNode().NewReader(), node.FindOptions{AllowNone: true, NeedBinDir: true})
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := a.loadOptionalConfig(ctx, o)
+	cfg, err := a.loadValidConfig(ctx, o)
 	if err != nil {
 		return nil, err
 	}

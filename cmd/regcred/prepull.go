@@ -67,8 +67,8 @@ The exit code is 0 if every image is present at the end, and 1 otherwise.`,
 	f.BoolVar(&p.pauseImage, "pause-image", false, "also pull the sandbox image that the runtime starts for each pod; with this flag, LIST can be empty")
 	f.StringVar(&p.endpoint, "runtime-endpoint", node.AutoEndpoint,
 		"container runtime `socket`, unix:///path; \"auto\" uses the kubelet's socket with --as-kubelet, and a well-known socket otherwise")
-	p.policy = &enumFlag{value: string(pull.PullIfNotPresent), values: []string{string(pull.PullIfNotPresent), string(pull.PullAlways), string(pull.PullNever)}}
-	p.policy.register(cmd, "pull-policy", "", "pull `policy`, as in a container's imagePullPolicy: "+strings.Join(p.policy.values, " | "))
+	policies := []string{string(pull.PullIfNotPresent), string(pull.PullAlways), string(pull.PullNever)}
+	p.policy = addEnumFlag(cmd, "pull-policy", "", "pull `policy`, as in a container's imagePullPolicy: "+strings.Join(policies, " | "), policies[0], policies...)
 	f.BoolVar(&p.allowAllPods, "allow-all-pods", false,
 		"allow pulls with a pod's credentials (--pod, --service-account, --pull-secret, --service-account-token-file): "+
 			"the kubelet does not record the pull, so every pod on this node can use the image without credentials (KEP-2535)")

@@ -161,14 +161,13 @@ func (p *pullRun) lookupCredentials(ctx context.Context, image string) ([]regcre
 	if p.s.kubeletExitError != nil {
 		attempts = append(slices.Clone(attempts), regcred.Attempt{Err: p.s.kubeletExitError})
 	}
-	p.warnFailedAttempts(attempts)
-	p.printNodeFindings(ctx, res)
+	p.printLookupNotes(ctx, res, attempts)
 	return res.Credentials, res.Attempts, nil
 }
 
-// warnFailedAttempts prints the failed attempts of a lookup that succeeded. It prints
-// each warning once for all images.
-func (p *pullRun) warnFailedAttempts(attempts []regcred.Attempt) {
+// printLookupNotes prints the failed attempts of a lookup that succeeded, and the
+// findings about the node's docker config. It prints each text once for all images.
+func (p *pullRun) printLookupNotes(ctx context.Context, res *regcred.Result, attempts []regcred.Attempt) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var fresh []regcred.Attempt
@@ -182,14 +181,6 @@ func (p *pullRun) warnFailedAttempts(attempts []regcred.Attempt) {
 	above := *p.a
 	above.Stderr = p.bars.WriterAbove(p.a.Stderr)
 	above.warnFailedAttempts(fresh)
-}
-
-// printNodeFindings prints each finding about the node's docker config once.
-func (p *pullRun) printNodeFindings(ctx context.Context, res *regcred.Result) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	above := *p.a
-	above.Stderr = p.bars.WriterAbove(p.a.Stderr)
 	p.s.printNodeFindings(ctx, &above, res)
 }
 

@@ -86,7 +86,10 @@ func (a *app) rbac(ctx context.Context, f *rbacFlags, path string) error {
 	}
 	objects := f.roleObjects(who, rules)
 	if f.output.value == "json" {
-		return a.WriteForeignJSON(rbacList{metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, objects})
+		return a.WriteForeignJSON(struct {
+			metav1.TypeMeta
+			Items []any `json:"items"`
+		}{metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, objects})
 	}
 	return a.writeManifests(manifestComment(who, cfg), objects)
 }
@@ -174,12 +177,6 @@ func subjectText(s rbacv1.Subject) string {
 // coreRule returns a rule for a resource in the core group.
 func coreRule(resource, verb string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{verb}}
-}
-
-// rbacList is a List as kubectl accepts it, for JSON output with several objects.
-type rbacList struct {
-	metav1.TypeMeta
-	Items []any `json:"items"`
 }
 
 // roleObjects returns a role and its binding, either for the cluster or for each namespace.
