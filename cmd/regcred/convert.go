@@ -110,22 +110,18 @@ func (f *convertFlags) targetIsDir() bool {
 	return err == nil && info.IsDir()
 }
 
-func (f *convertFlags) layout() convert.Layout {
-	switch {
-	case f.write:
-		return convert.LayoutKeep
-	case f.targetIsDir():
-		return convert.LayoutSplit
-	}
-	return convert.LayoutSingle
-}
-
 func (a *app) convert(f *convertFlags, path string) error {
 	o := convert.Options{Format: convert.Format(f.format.value)}
 	if v := f.pluginVersion.value; v != "" {
 		o.PluginAPIVersion = protocol.Group + "/" + v
 	}
-	res, err := convert.Convert(path, f.layout(), o)
+	layout := convert.LayoutSingle
+	if f.write {
+		layout = convert.LayoutKeep
+	} else if f.targetIsDir() {
+		layout = convert.LayoutSplit
+	}
+	res, err := convert.Convert(path, layout, o)
 	if err != nil {
 		return cmp.Or(node.PermissionError(err), err)
 	}

@@ -123,29 +123,19 @@ func (a *app) execCommand(ctx context.Context, e *execFlags, args []string) erro
 
 // runWithSession runs a command with the files of a session.
 func (a *app) runWithSession(ctx context.Context, s *dockerclient.Session, args []string) (code int, killedBy os.Signal, err error) {
-	environ, err := a.helperEnv(s.Environ(a.environ))
-	if err != nil {
-		return exitFailed, nil, err
-	}
 	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = environ, a.stdin, a.Stdout, a.Stderr
-	return runChild(ctx, cmd)
-}
-
-// helperEnv adds the location of the configuration to an environment, unless the
-// helper finds it by itself.
-func (a *app) helperEnv(environ []string) ([]string, error) {
-	for _, s := range []*aliasedFlag{&a.config, &a.binDir} {
-		if s.value == "" {
-			continue
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = s.Environ(a.environ), a.stdin, a.Stdout, a.Stderr
+	for _, f := range []*aliasedFlag{&a.config, &a.binDir} {
+		if f.value == "" {
+			continue // the helper finds it by itself
 		}
-		path, err := filepath.Abs(s.value)
+		path, err := filepath.Abs(f.value)
 		if err != nil {
-			return nil, err
+			return exitFailed, nil, err
 		}
-		environ = append(environ, s.variable+"="+path)
+		cmd.Env = append(cmd.Env, f.variable+"="+path)
 	}
-	return environ, nil
+	return runChild(ctx, cmd)
 }
 
 // sessionOptions returns the content of the session's files.

@@ -71,8 +71,11 @@ func (a *app) explain(ctx context.Context, e *explainFlags, tgt regcred.Request)
 	if err != nil {
 		return err
 	}
-	r := newExplanation(o, tgt)
-	r.DryRun = e.dryRun
+	r := report.NewExplanation(tgt, report.File{Path: o.Config, From: o.From})
+	r.BinDir, r.Environment, r.DryRun = o.BinDir, o.Environment(), e.dryRun
+	if o.NoProviders != nil {
+		r.Config.Without = o.NoProviders
+	}
 	cfg, err := a.loadValidConfig(ctx, o)
 	if err != nil {
 		return a.reportInvalidConfig(e, r, err)

@@ -42,10 +42,10 @@ func addCommonPullFlags(cmd *cobra.Command) *commonPullFlags {
 
 // check rejects invalid values.
 func (f *commonPullFlags) check() error {
-	if f.timeout < 0 {
+	switch {
+	case f.timeout < 0:
 		return usageError("", "--timeout is %v; it must not be negative", f.timeout)
-	}
-	if f.parallel < 1 {
+	case f.parallel < 1:
 		return usageError("", "--parallel is %d; it must be 1 or more", f.parallel)
 	}
 	return nil

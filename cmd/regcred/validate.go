@@ -76,11 +76,6 @@ with --strict, if a finding is a warning. Otherwise, it is 0.`,
 	return cmd
 }
 
-// validationReports is the result of "regcred validate -o json" of several paths.
-type validationReports struct {
-	Validations []*report.Validation `json:"validations"`
-}
-
 func (a *app) validate(ctx context.Context, v *validateFlags, paths []string) error {
 	if len(paths) == 0 {
 		paths = []string{""} // use the flags or the node's configuration
@@ -121,7 +116,7 @@ func (a *app) validate(ctx context.Context, v *validateFlags, paths []string) er
 func (a *app) printValidations(output *enumFlag, list []*report.Validation, several bool) error {
 	var result any = list[0]
 	if several {
-		result = &validationReports{list}
+		result = map[string][]*report.Validation{"validations": list}
 	}
 	return a.print(output, result, func(t *terminal.Text) {
 		found := false
