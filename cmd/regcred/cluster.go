@@ -127,8 +127,9 @@ func (f *caFile) register(cmd *cobra.Command) {
 // a quarter of it.
 const maxCAFileSize = 1 << 20
 
-// read returns the certificates, or nil if no file is set.
-func (f caFile) read(ctx context.Context) ([]*x509.Certificate, error) {
+// readPEM returns only the certificates, without the rest of the file, or nil if no file
+// is set.
+func (f caFile) readPEM(ctx context.Context) ([]byte, error) {
 	if f == "" {
 		return nil, nil
 	}
@@ -136,47 +137,36 @@ func (f caFile) read(ctx context.Context) ([]*x509.Certificate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--ca-file: %w", err)
 	}
-	var list []*x509.Certificate
+	var text []byte
+	number := 0
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type != "CERTIFICATE" {
 			continue
 		}
-		cert, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, fmt.Errorf("--ca-file: %s: certificate %d: %w", f, len(list)+1, err)
+		number++
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return nil, fmt.Errorf("--ca-file: %s: certificate %d: %w", f, number, err)
 		}
-		list = append(list, cert)
+		text = append(text, pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes})...)
 	}
-	if len(list) == 0 {
+	if number == 0 {
 		return nil, fmt.Errorf("--ca-file: %s contains no PEM certificate", f)
 	}
-	return list, nil
+	return text, nil
 }
 
 // registryTransport returns the transport for registries, or nil if no file is set.
 func (f caFile) registryTransport(ctx context.Context) (http.RoundTripper, error) {
-	list, err := f.read(ctx)
-	if err != nil || list == nil {
+	authorities, err := f.readPEM(ctx)
+	if err != nil || authorities == nil {
 		return nil, err
 	}
 	roots, err := x509.SystemCertPool()
 	if err != nil {
 		return nil, fmt.Errorf("--ca-file: load the system's certificates: %w", err)
 	}
-	for _, cert := range list {
-		roots.AddCert(cert)
-	}
+	roots.AppendCertsFromPEM(authorities)
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = &tls.Config{RootCAs: roots}
 	return transport, nil
-}
-
-// readPEM returns only the certificates, without the rest of the file.
-func (f caFile) readPEM(ctx context.Context) ([]byte, error) {
-	list, err := f.read(ctx)
-	var text []byte
-	for _, cert := range list {
-		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})...)
-	}
-	return text, err
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,10 +32,7 @@ type convertFlags struct {
 }
 
 func (a *app) convertCmd() *cobra.Command {
-	f := &convertFlags{
-		format:        &enumFlag{values: []string{"yaml", "json"}},
-		pluginVersion: &enumFlag{values: []string{"v1", "v1beta1", "v1alpha1"}},
-	}
+	f := &convertFlags{}
 	cmd := &cobra.Command{
 		Use:   "convert PATH [NEW]",
 		Short: "Convert an older configuration to kubelet.config.k8s.io/v1",
@@ -72,9 +70,9 @@ is written.`,
 	}
 	fl := cmd.Flags()
 	fl.BoolVarP(&f.write, "write", "w", false, "convert every file in place and keep the original in FILE.bak")
-	f.format.register(cmd, "output", "o", "output `format`: yaml | json (default: the source's format)")
+	f.format = addEnumFlag(cmd, "output", "o", "output `format`: yaml | json (default: the source's format)", "", "yaml", "json")
 	addTargetFlags(cmd, &f.target, "that the result is for")
-	f.pluginVersion.register(cmd, "plugin-api-version", "", "exec protocol `version` for every provider: v1 | v1beta1 | v1alpha1")
+	f.pluginVersion = addEnumFlag(cmd, "plugin-api-version", "", "exec protocol `version` for every provider: v1 | v1beta1 | v1alpha1", "", shortVersions()...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.convert(f, args[0])
 	}
@@ -112,22 +110,18 @@ func (f *convertFlags) targetIsDir() bool {
 	return err == nil && info.IsDir()
 }
 
-func (f *convertFlags) layout() convert.Layout {
-	switch {
-	case f.write:
-		return convert.LayoutKeep
-	case f.targetIsDir():
-		return convert.LayoutSplit
-	}
-	return convert.LayoutSingle
-}
-
 func (a *app) convert(f *convertFlags, path string) error {
 	o := convert.Options{Format: convert.Format(f.format.value)}
 	if v := f.pluginVersion.value; v != "" {
 		o.PluginAPIVersion = protocol.Group + "/" + v
 	}
-	res, err := convert.Convert(path, f.layout(), o)
+	layout := convert.LayoutSingle
+	if f.write {
+		layout = convert.LayoutKeep
+	} else if f.targetIsDir() {
+		layout = convert.LayoutSplit
+	}
+	res, err := convert.Convert(path, layout, o)
 	if err != nil {
 		return cmp.Or(node.PermissionError(err), err)
 	}
@@ -192,11 +186,7 @@ func (a *app) createFiles(f *convertFlags, res *convert.Result) error {
 
 // printConversionNotes prints the changes that a reader may not expect.
 func (a *app) printConversionNotes(res *convert.Result) {
-	changed := false
-	for _, f := range res.Files {
-		changed = changed || f.IsChanged()
-	}
-	if !changed {
+	if !slices.ContainsFunc(res.Files, convert.File.IsChanged) {
 		a.Note("nothing to convert: %s", terminal.FormatCount(len(res.Files), "file")+" in kubelet.config.k8s.io/v1 already")
 	}
 	a.printProtocolNotes(res)

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -29,19 +30,17 @@ import (
 
 // demoReport is the result of "regcred demo -o json".
 type demoReport struct {
-	Image     string                 `json:"image"`
-	Digest    string                 `json:"digest"`    // from the registry
-	Config    string                 `json:"config"`    // content of the configuration file
-	Explain   any                    `json:"explain"`   // the output of "regcred explain -o json"
-	Anonymous tryReport              `json:"anonymous"` // the pull that the registry rejects
-	Pulled    imageReport            `json:"pulled"`
-	Second    demoSecondLookupReport `json:"secondLookup"`
-	Execs     int                    `json:"execs"` // plugin execs for two lookups with one keyring
-}
-
-type demoSecondLookupReport struct {
-	Cache     regcred.CacheResult `json:"cache"`
-	AgeMillis int64               `json:"ageMillis"`
+	Image     string      `json:"image"`
+	Digest    string      `json:"digest"`    // from the registry
+	Config    string      `json:"config"`    // content of the configuration file
+	Explain   any         `json:"explain"`   // the output of "regcred explain -o json"
+	Anonymous tryReport   `json:"anonymous"` // the pull that the registry rejects
+	Pulled    imageReport `json:"pulled"`
+	Second    struct {
+		Cache     regcred.CacheResult `json:"cache"`
+		AgeMillis int64               `json:"ageMillis"`
+	} `json:"secondLookup"`
+	Execs int `json:"execs"` // plugin execs for two lookups with one keyring
 }
 
 func (a *app) demoCmd(run runner) *cobra.Command {
@@ -95,99 +94,115 @@ func demoPlugin(passwordFile, registry string) plugin.Provider {
 	})
 }
 
+// demo is a run of "regcred demo".
+type demo struct {
+	*demoNode
+	*terminal.Text
+	a      *app
+	run    runner
+	report demoReport
+	json   bool // print no text
+	out    io.Writer
+	steps  int
+}
+
 func (a *app) runDemo(ctx context.Context, output *enumFlag, run runner) (err error) {
-	n, err := newDemoNode(run)
+	n, err := newDemoNode()
 	defer func() { err = errors.Join(err, n.close()) }()
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
-	say := &demoText{Text: a.NewText(), out: a.Stdout, silent: output.value == "json"}
-	if say.silent {
-		say.out = io.Discard
+	d := &demo{demoNode: n, Text: a.NewText(), a: a, run: run, json: output.value == "json", out: a.Stdout}
+	if d.json {
+		d.out = io.Discard
 	}
-	r := &demoReport{Image: n.image, Digest: n.digest, Config: n.config}
-	for _, step := range []func(context.Context, *demoNode, *demoReport, *demoText) error{
-		a.demoConfigStep, a.demoExplainStep, a.demoAnonymousStep, a.demoPullStep,
-	} {
-		if err := step(ctx, n, r, say); err != nil {
+	d.report = demoReport{Image: n.image, Digest: n.digest, Config: n.config}
+	for _, step := range []func(context.Context) error{d.showConfig, d.explainImage, d.pullAnonymously, d.pullAndLookUp} {
+		if err := cmp.Or(step(ctx), d.FlushTo(d.out)); err != nil {
 			return fmt.Errorf("demo: %w", err)
 		}
 	}
-	if say.silent {
-		return a.WriteJSON(r)
+	if d.json {
+		return a.WriteJSON(d.report)
 	}
-	say.Quote("", `
+	d.Quote("", `
 The demo has removed its files. On your own node, try:
    regcred validate                   check the kubelet's configuration
    regcred explain IMAGE              see where its credentials come from
    regcred pull --layout DIR IMAGE    pull it with them
 `)
-	return say.flush()
+	return d.FlushTo(d.out)
 }
 
-func (a *app) demoConfigStep(_ context.Context, n *demoNode, _ *demoReport, t *demoText) error {
-	t.HangingIndent("", "Everything runs on this machine: a registry on "+n.registry.Addr()+", and files in "+n.dir+".")
-	t.printStep("A private image in a registry that requires a credential")
-	t.printIndented(n.image + "\n" + n.digest)
-	t.printStep("A node's configuration, and a plugin with the password")
-	t.printIndented(strings.TrimPrefix(n.config, "\n"))
-	return t.flush()
+func (d *demo) printStep(title string) {
+	d.steps++
+	d.Heading(fmt.Sprintf("%d. %s", d.steps, title))
 }
 
-// demoExplainStep runs "regcred explain" as a user would.
-func (a *app) demoExplainStep(ctx context.Context, n *demoNode, r *demoReport, t *demoText) error {
+// demoIndent indents the output of a step.
+const demoIndent = "   "
+
+func (d *demo) showConfig(context.Context) error {
+	d.HangingIndent("", "Everything runs on this machine: a registry on "+d.registry.Addr()+", and files in "+d.dir+".")
+	d.printStep("A private image in a registry that requires a credential")
+	d.Quote(demoIndent, d.image+"\n"+d.digest)
+	d.printStep("A node's configuration, and a plugin with the password")
+	d.Quote(demoIndent, strings.TrimPrefix(d.config, "\n"))
+	return nil
+}
+
+// explainImage runs "regcred explain" as a user would.
+func (d *demo) explainImage(ctx context.Context) error {
 	var out strings.Builder
-	sub := *a
+	sub := *d.a
 	sub.Stdout, sub.config, sub.binDir = &out, aliasedFlag{}, aliasedFlag{}
-	if t.Width > 0 {
-		sub.Width = t.Width - len(demoIndent)
+	if d.Width > 0 {
+		sub.Width = d.Width - len(demoIndent)
 	}
-	args := []string{"explain", n.image, "--config", n.configFile(), "--bin-dir", n.binDir(), "--no-node-config"}
-	if t.silent {
+	args := []string{"explain", d.image, "--config", d.configFile(), "--bin-dir", d.binDir(), "--no-node-config"}
+	if d.json {
 		args = append(args, "-o", "json")
 	}
-	code := n.run(&sub, ctx, args)
-	t.printStep("regcred explain " + n.image)
-	t.printIndented(out.String())
-	if err := t.flush(); err != nil {
-		return err
-	}
+	code := d.run(&sub, ctx, args)
+	d.printStep("regcred explain " + d.image)
+	d.Quote(demoIndent, out.String())
 	if code != exitOK {
-		if t.silent {
+		if d.json {
 			why := &terminal.Text{} // the reason is not printed elsewhere
 			why.Quote("", out.String())
-			_ = why.FlushTo(a.Stderr)
+			_ = why.FlushTo(d.a.Stderr)
 		}
 		return withHint(fmt.Errorf("explain exited with code %d", code),
-			fmt.Sprintf("if %s is on a noexec mount, set TMPDIR to a directory where files can be executed", filepath.Dir(n.dir)))
+			fmt.Sprintf("if %s is on a noexec mount, set TMPDIR to a directory where files can be executed", filepath.Dir(d.dir)))
 	}
-	if t.silent {
-		r.Explain = json.RawMessage(out.String())
+	if d.json {
+		d.report.Explain = json.RawMessage(out.String())
 	}
 	return nil
 }
 
-// demoAnonymousStep shows that the image cannot be pulled without a credential.
-func (a *app) demoAnonymousStep(ctx context.Context, n *demoNode, r *demoReport, t *demoText) error {
-	_, err := new(pull.Puller).Pull(ctx, n.image, nil, filepath.Join(n.dir, "anonymous"))
+// pullAnonymously shows that the image cannot be pulled without a credential.
+func (d *demo) pullAnonymously(ctx context.Context) error {
+	_, err := new(pull.Puller).Pull(ctx, d.image, nil, filepath.Join(d.dir, "anonymous"))
 	var failed *pull.Error
 	if !errors.As(err, &failed) || len(failed.Tries) != 1 || failed.Tries[0].Status != http.StatusUnauthorized {
 		return fmt.Errorf("the anonymous pull was not rejected with HTTP 401: %w", err)
 	}
-	r.Anonymous = tryReport{Status: failed.Tries[0].Status, Error: failed.Tries[0].Err.Error()}
-	t.printStep("A pull without credentials is rejected")
-	t.printWrapped(r.Anonymous.Error)
-	return t.flush()
+	d.report.Anonymous = tryReport{Status: failed.Tries[0].Status, Error: failed.Tries[0].Err.Error()}
+	d.printStep("A pull without credentials is rejected")
+	d.HangingIndent(demoIndent, d.report.Anonymous.Error)
+	return nil
 }
 
-// demoPullStep pulls with the plugin's credential and then looks the credential up
+// pullAndLookUp pulls with the plugin's credential and then looks the credential up
 // again.
-func (a *app) demoPullStep(ctx context.Context, n *demoNode, r *demoReport, t *demoText) error {
-	cfg, err := config.Load(n.configFile())
+func (d *demo) pullAndLookUp(ctx context.Context) error {
+	cfg, err := config.Load(d.configFile())
 	if err != nil {
 		return err
 	}
-	k, err := regcred.New(cfg, regcred.Options{BinDir: n.binDir(), Environ: a.environ, Observer: func(e regcred.Event) {
+	r := &d.report
+	k, err := regcred.New(cfg, regcred.Options{BinDir: d.binDir(), Environ: d.a.environ, Observer: func(e regcred.Event) {
 		if e.Kind == regcred.EventExec {
 			r.Execs++ // one provider runs at a time here
 		}
@@ -196,55 +211,30 @@ func (a *app) demoPullStep(ctx context.Context, n *demoNode, r *demoReport, t *d
 		return err
 	}
 	defer k.Close()
-	sub := *a
+	sub := *d.a
 	sub.Quiet = true
 	p := newPullRun(&sub, &commonPullFlags{}, &lookupSession{Keyring: k, cfg: cfg})
-	p.pullInto = sub.newLayoutPuller(&pull.Puller{}, filepath.Join(n.dir, "image"))
-	pulled := p.pullImage(ctx, n.image)
-	if pulled.Outcome != outcomePulled {
-		return errors.New(pulled.Error)
+	p.pullInto = sub.newLayoutPuller(&pull.Puller{}, filepath.Join(d.dir, "image"))
+	r.Pulled = p.pullImage(ctx, d.image)
+	if r.Pulled.Outcome != outcomePulled {
+		return errors.New(r.Pulled.Error)
 	}
-	r.Pulled = pulled
-	t.printStep("A pull with the plugin's credentials succeeds")
-	t.printWrapped(pulled.Digest)
-	t.printWrapped(fmt.Sprintf("%s, with %s", pulled.contentText(), credentialText(pulled.Credential)))
-	if pulled.Digest != n.digest {
-		return fmt.Errorf("pulled %s, pushed %s", pulled.Digest, n.digest)
+	d.printStep("A pull with the plugin's credentials succeeds")
+	d.HangingIndent(demoIndent, r.Pulled.Digest)
+	d.HangingIndent(demoIndent, fmt.Sprintf("%s, with %s", r.Pulled.contentText(), credentialText(r.Pulled.Credential)))
+	if r.Pulled.Digest != d.digest {
+		return fmt.Errorf("pulled %s, pushed %s", r.Pulled.Digest, d.digest)
 	}
-	res, err := k.Lookup(ctx, regcred.Request{Image: n.image})
+	res, err := k.Lookup(ctx, regcred.Request{Image: d.image})
 	if err != nil {
 		return err
 	}
 	at := res.Attempts[0]
-	r.Second = demoSecondLookupReport{at.Cache, at.Age.Milliseconds()}
-	t.printStep("A second lookup uses the cache")
-	t.printWrapped(fmt.Sprintf("cache %s, entry %d ms old; the plugin ran %s in total for both lookups", at.Cache, r.Second.AgeMillis, timesText(r.Execs)))
-	return t.flush()
+	r.Second.Cache, r.Second.AgeMillis = at.Cache, at.Age.Milliseconds()
+	d.printStep("A second lookup uses the cache")
+	d.HangingIndent(demoIndent, fmt.Sprintf("cache %s, entry %d ms old; the plugin ran %s in total for both lookups", at.Cache, r.Second.AgeMillis, timesText(r.Execs)))
+	return nil
 }
-
-// demoText prints the demo step by step.
-type demoText struct {
-	*terminal.Text
-	out    io.Writer
-	silent bool // -o json prints no text
-	steps  int
-}
-
-func (t *demoText) printStep(title string) {
-	t.steps++
-	t.Heading(fmt.Sprintf("%d. %s", t.steps, title))
-}
-
-// demoIndent indents the output of a step.
-const demoIndent = "   "
-
-func (t *demoText) printIndented(s string) { t.Quote(demoIndent, s) }
-
-// printWrapped prints running text, wrapped and indented.
-func (t *demoText) printWrapped(s string) { t.HangingIndent(demoIndent, s) }
-
-// flush prints the text so far, so that each step appears as it happens.
-func (t *demoText) flush() error { return t.FlushTo(t.out) }
 
 func timesText(n int) string {
 	if n == 1 {
@@ -270,7 +260,6 @@ type demoNode struct {
 	image    string
 	digest   string
 	config   string // content of the configuration
-	run      runner
 }
 
 func (n *demoNode) configFile() string { return filepath.Join(n.dir, "config.yaml") }
@@ -278,8 +267,8 @@ func (n *demoNode) configFile() string { return filepath.Join(n.dir, "config.yam
 func (n *demoNode) binDir() string { return filepath.Join(n.dir, "bin") }
 
 // newDemoNode creates a demo node. If it fails, the caller must still close the node.
-func newDemoNode(run runner) (*demoNode, error) {
-	n := &demoNode{run: run}
+func newDemoNode() (*demoNode, error) {
+	n := &demoNode{}
 	var err error
 	if n.dir, err = os.MkdirTemp("", "regcred-demo-"); err != nil {
 		return n, err

@@ -139,7 +139,7 @@ func TestDocsJSON(t *testing.T) {
 		"regcred get -o json":        &getResult{},
 		"regcred explain -o json":    &report.Explanation{},
 		"regcred validate -o json":   &report.Validation{},
-		"regcred plugin run -o json": &pluginRunReport{},
+		"regcred plugin run -o json": &documentedPluginRun{},
 		"regcred version -o json":    &versionInfo{},
 		"regcred pull -o json":       &pullReport{},
 		"regcred prepull -o json":    &pullReport{},
@@ -167,6 +167,18 @@ func TestDocsJSON(t *testing.T) {
 			t.Errorf("docs/cli does not name the field %q", name)
 		}
 	}
+}
+
+// documentedPluginRun is a pluginRunReport with the fields of the request.
+type documentedPluginRun struct {
+	pluginRunReport
+	Request struct {
+		Kind        string            `json:"kind,omitempty"`
+		APIVersion  string            `json:"apiVersion,omitempty"`
+		Image       string            `json:"image"`
+		Token       string            `json:"serviceAccountToken,omitempty"`
+		Annotations map[string]string `json:"serviceAccountAnnotations,omitempty"`
+	} `json:"request"`
 }
 
 // decodeResult decodes a command's output, which has the fields of result and the
@@ -197,7 +209,7 @@ func decodeResult(t *testing.T, command, document string, result any) {
 func jsonNames(t *testing.T) []string {
 	t.Helper()
 	var names []string
-	for _, file := range []string{"../../internal/report/attempt.go", "../../internal/report/change.go", "../../internal/report/failure.go", "demo.go", "../../internal/doctor/doctor.go", "../../internal/report/explanation.go", "get.go", "helperreport.go", "../../internal/report/credential.go", "pluginrun.go", "pullreport.go", "nodes.go", "../../internal/fleet/node.go", "../../internal/fleet/rollout.go", "../../internal/agent/status.go", "../../internal/report/status.go", "../../internal/report/validation.go", "../../internal/report/verdict.go", "root.go"} {
+	for _, file := range []string{"../../internal/report/attempt.go", "../../internal/report/change.go", "../../internal/report/failure.go", "demo.go", "../../internal/doctor/doctor.go", "../../internal/report/explanation.go", "get.go", "helperreport.go", "../../internal/report/credential.go", "pluginrun.go", "pullreport.go", "nodes.go", "../../internal/fleet/node.go", "../../internal/fleet/rollout.go", "../../internal/agent/status.go", "../../internal/report/status.go", "../../internal/report/validation.go", "../../internal/report/verdict.go", "version.go", "docs_test.go"} {
 		data := must.Get(os.ReadFile(file))(t)
 		for _, m := range regexp.MustCompile("`json:\"(\\w+)").FindAllStringSubmatch(string(data), -1) {
 			names = append(names, m[1])

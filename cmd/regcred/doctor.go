@@ -32,7 +32,11 @@ type doctorFlags struct {
 	pod        objectNameFlag
 	rules      report.Filter
 	kubeFlags
-	imageCheckFlags
+
+	image       string
+	pullSecrets []string
+	offline     bool
+	hostTimeout time.Duration
 }
 
 func (a *app) doctorCmd() *cobra.Command {
@@ -74,7 +78,10 @@ The exit code is 0 if no check fails, and 1 otherwise.`,
 	f.Var(&d.pod, "pod", "also check the cluster for this pod, and request tokens for the pod as a dry run")
 	addRuleFlags(cmd, &d.rules)
 	d.kubeFlags.register(cmd)
-	d.imageCheckFlags.register(cmd)
+	f.StringVar(&d.image, "image", "", "`image` to trace from its reference to its manifest in the registry")
+	f.StringArrayVar(&d.pullSecrets, "pull-secret", nil, "with --image: `file` with an image pull secret: a Secret manifest or a docker config.json; may be repeated")
+	f.BoolVar(&d.offline, "offline", false, "with --image: do not run plugins or contact hosts")
+	f.DurationVar(&d.hostTimeout, "timeout", 20*time.Second, "with --image: maximum `time` for contacting all hosts")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return a.runDoctor(cmd.Context(), d)
 	}
@@ -86,7 +93,7 @@ func (a *app) runDoctor(ctx context.Context, d *doctorFlags) error {
 		return err
 	}
 	n := a.localNode().NewReader()
-	o, err := a.resolveOptionalOrigin(ctx, n, true)
+	o, err := a.findOrigin(ctx, n, node.FindOptions{AllowNone: true, NeedBinDir: true})
 	if e, ok := errors.AsType[*node.HintError](err); ok && e.Usage {
 		return err
 	}
@@ -186,22 +193,6 @@ func renderDoctor(t *terminal.Text, r *doctor.Report) {
 	}
 }
 
-// imageCheckFlags holds the flags of "regcred doctor" that select an image.
-type imageCheckFlags struct {
-	image       string
-	pullSecrets []string
-	offline     bool
-	hostTimeout time.Duration
-}
-
-func (i *imageCheckFlags) register(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVar(&i.image, "image", "", "`image` to trace from its reference to its manifest in the registry")
-	f.StringArrayVar(&i.pullSecrets, "pull-secret", nil, "with --image: `file` with an image pull secret: a Secret manifest or a docker config.json; may be repeated")
-	f.BoolVar(&i.offline, "offline", false, "with --image: do not run plugins or contact hosts")
-	f.DurationVar(&i.hostTimeout, "timeout", 20*time.Second, "with --image: maximum `time` for contacting all hosts")
-}
-
 // validate returns an error for flags that are mutually exclusive or out of range.
 func (d *doctorFlags) validate() error {
 	given := setFlagNames(flagValue{"pull-secret", strings.Join(d.pullSecrets, ",")})
@@ -231,19 +222,14 @@ func (a *app) imageToTrace(w *doctor.Input, d *doctorFlags) *doctor.Image {
 	}
 	if !d.offline {
 		i.Lookup = func(ctx context.Context) (*regcred.Result, bool, error) {
-			return a.lookUpImage(ctx, cmp.Or(w.Origin, a.originFromCaller()), w.Config, d)
+			l := &lookupFlags{pullSecrets: d.pullSecrets, pod: d.pod, kubeFlags: d.kubeFlags}
+			s, err := a.newSession(ctx, cmp.Or(w.Config, &config.Config{}), cmp.Or(w.Origin, a.originFromCaller()), l)
+			if err != nil {
+				return nil, false, fmt.Errorf("not looked up: %w", err)
+			}
+			defer s.Close()
+			return s.lookupTarget(ctx, regcred.Request{Image: d.image})
 		}
 	}
 	return i
-}
-
-// lookUpImage looks up the image's credentials, for the pod if one is given.
-func (a *app) lookUpImage(ctx context.Context, o *node.Origin, cfg *config.Config, d *doctorFlags) (*regcred.Result, bool, error) {
-	l := &lookupFlags{pullSecrets: d.pullSecrets, pod: d.pod, kubeFlags: d.kubeFlags}
-	s, err := a.newSession(ctx, cmp.Or(cfg, &config.Config{}), o, l)
-	if err != nil {
-		return nil, false, fmt.Errorf("not looked up: %w", err)
-	}
-	defer s.Close()
-	return s.lookupTarget(ctx, lookupTarget{image: d.image})
 }

@@ -123,29 +123,19 @@ func (a *app) execCommand(ctx context.Context, e *execFlags, args []string) erro
 
 // runWithSession runs a command with the files of a session.
 func (a *app) runWithSession(ctx context.Context, s *dockerclient.Session, args []string) (code int, killedBy os.Signal, err error) {
-	environ, err := a.helperEnv(s.Environ(a.environ))
-	if err != nil {
-		return exitFailed, nil, err
-	}
 	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = environ, a.stdin, a.Stdout, a.Stderr
-	return runChild(ctx, cmd)
-}
-
-// helperEnv adds the location of the configuration to an environment, unless the
-// helper finds it by itself.
-func (a *app) helperEnv(environ []string) ([]string, error) {
-	for _, s := range []*aliasedFlag{&a.config, &a.binDir} {
-		if s.value == "" {
-			continue
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = s.Environ(a.environ), a.stdin, a.Stdout, a.Stderr
+	for _, f := range []*aliasedFlag{&a.config, &a.binDir} {
+		if f.value == "" {
+			continue // the helper finds it by itself
 		}
-		path, err := filepath.Abs(s.value)
+		path, err := filepath.Abs(f.value)
 		if err != nil {
-			return nil, err
+			return exitFailed, nil, err
 		}
-		environ = append(environ, s.variable+"="+path)
+		cmd.Env = append(cmd.Env, f.variable+"="+path)
 	}
-	return environ, nil
+	return runChild(ctx, cmd)
 }
 
 // sessionOptions returns the content of the session's files.
@@ -182,7 +172,7 @@ func (a *app) sessionOptions(ctx context.Context, e *execFlags) (o dockerclient.
 // for an image whose provider matches only a longer path.
 func (a *app) imageHosts(cfg *config.Config, images []string) (hosts []string, err error) {
 	for _, image := range images {
-		x, err := a.explainTarget(cfg, lookupTarget{image: image})
+		x, err := a.explainTarget(cfg, regcred.Request{Image: image})
 		if err != nil {
 			return nil, err
 		}
@@ -213,11 +203,11 @@ func (a *app) firstCredentials(ctx context.Context, images []string) (logins []d
 	}
 	defer s.Close()
 	for _, image := range images {
-		x, err := a.explainTarget(s.cfg, lookupTarget{image: image})
+		x, err := a.explainTarget(s.cfg, regcred.Request{Image: image})
 		if err != nil {
 			return nil, err
 		}
-		res, failed, err := s.lookupTarget(ctx, lookupTarget{image: image})
+		res, failed, err := s.lookupTarget(ctx, regcred.Request{Image: image})
 		if err != nil {
 			return nil, err
 		}
@@ -274,8 +264,10 @@ func runChild(ctx context.Context, cmd *exec.Cmd) (code int, killedBy os.Signal,
 	if err := takeOverSignals(ctx); err != nil {
 		return exitFailed, nil, err
 	}
-	if err := cmd.Start(); err != nil {
-		return startExitCode(err), nil, err
+	if err := cmd.Start(); errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return exitNotFound, nil, err
+	} else if err != nil {
+		return exitCannotRun, nil, err
 	}
 	done := make(chan struct{})
 	go func() {
@@ -290,20 +282,9 @@ func runChild(ctx context.Context, cmd *exec.Cmd) (code int, killedBy os.Signal,
 	}()
 	err = cmd.Wait()
 	close(done)
-	if ended, ok := errors.AsType[*exec.ExitError](err); ok || err == nil {
-		if err == nil {
-			return exitOK, nil, nil
-		}
-		code, killedBy = exitStatus(ended.ProcessState)
+	if _, ok := errors.AsType[*exec.ExitError](err); ok || err == nil {
+		code, killedBy = exitStatus(cmd.ProcessState)
 		return code, killedBy, nil
 	}
 	return exitFailed, nil, err
-}
-
-// startExitCode returns the exit code for a command that did not start.
-func startExitCode(err error) int {
-	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
-		return exitNotFound
-	}
-	return exitCannotRun
 }

@@ -50,7 +50,7 @@ The exit code is 0 if credentials are found, 3 if a pull would be anonymous, and
 	e := &explainFlags{output: addOutputFlag(cmd, "text", "json")}
 	cmd.Flags().BoolVar(&e.dryRun, "dry-run", false, "only match patterns: do not run plugins or read docker config files")
 	e.lookupFlags = addLookupFlags(cmd)
-	addTargetArgs(cmd, func(ctx context.Context, tgt lookupTarget) error { return a.explain(ctx, e, tgt) })
+	addTargetArgs(cmd, func(ctx context.Context, tgt regcred.Request) error { return a.explain(ctx, e, tgt) })
 	return cmd
 }
 
@@ -62,32 +62,35 @@ func (e *explainFlags) check() error {
 	return e.lookupFlags.check()
 }
 
-func (a *app) explain(ctx context.Context, e *explainFlags, tgt lookupTarget) error {
+func (a *app) explain(ctx context.Context, e *explainFlags, tgt regcred.Request) error {
 	if err := e.check(); err != nil {
 		return err
 	}
 	n := a.localNode().NewReader()
-	o, err := a.resolveOptionalOrigin(ctx, n, !e.dryRun)
+	o, err := a.findOrigin(ctx, n, node.FindOptions{AllowNone: true, NeedBinDir: !e.dryRun})
 	if err != nil {
 		return err
 	}
-	r := newExplanation(o, tgt.newRequest())
-	r.DryRun = e.dryRun
-	cfg, err := a.loadOptionalConfig(ctx, o)
+	r := report.NewExplanation(tgt, report.File{Path: o.Config, From: o.From})
+	r.BinDir, r.Environment, r.DryRun = o.BinDir, o.Environment(), e.dryRun
+	if o.NoProviders != nil {
+		r.Config.Without = o.NoProviders
+	}
+	cfg, err := a.loadValidConfig(ctx, o)
 	if err != nil {
 		return a.reportInvalidConfig(e, r, err)
 	}
 	a.printDispatcherNote(cfg)
-	if err := a.addMatchExplanation(cfg, tgt, r); err != nil {
+	ex, err := a.explainTarget(cfg, tgt)
+	if err != nil {
 		return err
 	}
+	r.AddProviders(cfg, ex, report.Findings(cfg, r.BinDir))
 	if !e.dryRun {
 		if err := a.addLookupExplanation(ctx, cfg, o, e, tgt, r); err != nil {
 			return err
 		}
-	}
-	if !e.dryRun {
-		r.Route = doctor.FindRuntime(ctx, n, o).ConfiguredRoute(tgt.image)
+		r.Route = doctor.FindRuntime(ctx, n, o).ConfiguredRoute(tgt.Image)
 		if r.Route != nil && len(r.Credentials) == 0 {
 			r.Route.Findings = append(r.Route.Findings, r.Route.AnonymousFindings()...)
 		}
@@ -108,17 +111,7 @@ func (a *app) printDispatcherNote(cfg *config.Config) {
 	}
 }
 
-// addMatchExplanation fills in the parts that need no lookup.
-func (a *app) addMatchExplanation(cfg *config.Config, tgt lookupTarget, r *report.Explanation) error {
-	ex, err := a.explainTarget(cfg, tgt)
-	if err != nil {
-		return err
-	}
-	r.AddProviders(cfg, ex, report.Findings(cfg, r.BinDir))
-	return nil
-}
-
-func (a *app) addLookupExplanation(ctx context.Context, cfg *config.Config, o *node.Origin, e *explainFlags, tgt lookupTarget, r *report.Explanation) error {
+func (a *app) addLookupExplanation(ctx context.Context, cfg *config.Config, o *node.Origin, e *explainFlags, tgt regcred.Request, r *report.Explanation) error {
 	s, err := a.newSession(ctx, cfg, o, e.lookupFlags)
 	if err != nil {
 		return err

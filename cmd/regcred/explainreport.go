@@ -14,21 +14,10 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/doctor"
-	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/route"
 	"github.com/regcred/regcred/internal/terminal"
 )
-
-// newExplanation returns a report with the origin of the configuration.
-func newExplanation(o *node.Origin, req regcred.Request) *report.Explanation {
-	r := report.NewExplanation(req, report.File{Path: o.Config, From: o.From})
-	r.BinDir, r.Environment = o.BinDir, o.Environment()
-	if o.NoProviders != nil {
-		r.Config.Without = o.NoProviders
-	}
-	return r
-}
 
 // newSubjectReport returns s as printed by -o json.
 func (s *kubeSubject) newSubjectReport() *report.Subject {
@@ -111,7 +100,13 @@ func renderExplanation(t *terminal.Text, r *report.Explanation) {
 			t.Detail("fix: %s", fix)
 		}
 		for _, f := range s.Findings {
-			renderSecretFinding(t, f)
+			if f.Severity == finding.SeverityInfo {
+				continue
+			}
+			t.Detail("%s: %s", f.Severity, f.String())
+			if fix := report.FindingFix(f); fix != "" {
+				t.Detail("fix: %s", fix)
+			}
 		}
 		if s.Unread {
 			t.Detail("the kubelet continues without this secret and records the event FailedToRetrieveImagePullSecret")
@@ -249,17 +244,6 @@ func renderClosestPattern(t *terminal.Text, p *report.Provider) {
 	t.Detail("%s", p.Reason)
 	if p.Instead != "" {
 		t.Detail("fix: use %s", p.Instead)
-	}
-}
-
-// renderSecretFinding prints a finding about a pull secret, with its location and fix.
-func renderSecretFinding(t *terminal.Text, f finding.Finding) {
-	if f.Severity == finding.SeverityInfo {
-		return
-	}
-	t.Detail("%s: %s", f.Severity, f.String())
-	if fix := report.FindingFix(f); fix != "" {
-		t.Detail("fix: %s", fix)
 	}
 }
 

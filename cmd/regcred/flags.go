@@ -79,18 +79,13 @@ func (c *enumFlag) Set(v string) error {
 	return nil
 }
 
-// register adds c to cmd as a flag, with shell completion of its values.
-func (c *enumFlag) register(cmd *cobra.Command, name, short, usage string) {
+// addEnumFlag adds a flag to cmd, with shell completion of its values.
+func addEnumFlag(cmd *cobra.Command, name, short, usage, value string, values ...string) *enumFlag {
+	c := &enumFlag{value, values}
 	cmd.Flags().VarP(c, name, short, usage)
-	registerFlagCompletion(cmd, name, c.values)
+	registerFlagCompletion(cmd, name, values)
+	return c
 }
-
-// featureGatesFlag holds feature gates, in the syntax of the kubelet's --feature-gates.
-type featureGatesFlag map[string]bool
-
-func (g featureGatesFlag) String() string         { return "" }
-func (g featureGatesFlag) Type() string           { return "gates" }
-func (g featureGatesFlag) Set(value string) error { return node.ParseFeatureGates(g, value) }
 
 // addTargetFlags adds the flags that select a kubelet version and its feature gates.
 // something completes the help text "kubelet version …".
@@ -98,7 +93,8 @@ func addTargetFlags(cmd *cobra.Command, t *config.Target, something string) {
 	t.FeatureGates = map[string]bool{}
 	f := cmd.Flags()
 	f.StringVar(&t.KubeletVersion, "kubelet-version", config.NewestKubelet, "kubelet `version` "+something+", for example 1.33")
-	f.Var(featureGatesFlag(t.FeatureGates), "feature-gates", "the kubelet's non-default feature gates, as `A=true,B=false`")
+	f.Func("feature-gates", "the kubelet's non-default feature gates, as `A=true,B=false`",
+		func(v string) error { return node.ParseFeatureGates(t.FeatureGates, v) })
 }
 
 func registerFlagCompletion(cmd *cobra.Command, name string, values []string) {
@@ -108,9 +104,7 @@ func registerFlagCompletion(cmd *cobra.Command, name string, values []string) {
 
 // addOutputFlag adds -o/--output to cmd. The first format is the default.
 func addOutputFlag(cmd *cobra.Command, formats ...string) *enumFlag {
-	c := &enumFlag{value: formats[0], values: formats}
-	c.register(cmd, "output", "o", "output format: "+strings.Join(formats, " | "))
-	return c
+	return addEnumFlag(cmd, "output", "o", "output format: "+strings.Join(formats, " | "), formats[0], formats...)
 }
 
 // requireArgs requires one argument for each name.

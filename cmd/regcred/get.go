@@ -63,11 +63,11 @@ The exit code is 0 if credentials are found, 3 if a pull would be anonymous, and
 	f.StringVar(&g.name, "name", "regcred", "`name` of the Secret for -o secret")
 	f.StringVar(&g.namespace, "namespace", "", "`namespace` of the Secret for -o secret")
 	g.lookupFlags = addLookupFlags(cmd)
-	addTargetArgs(cmd, func(ctx context.Context, tgt lookupTarget) error { return a.get(ctx, g, tgt) })
+	addTargetArgs(cmd, func(ctx context.Context, tgt regcred.Request) error { return a.get(ctx, g, tgt) })
 	return cmd
 }
 
-func (a *app) get(ctx context.Context, g *getFlags, tgt lookupTarget) error {
+func (a *app) get(ctx context.Context, g *getFlags, tgt regcred.Request) error {
 	s, err := a.openKeyring(ctx, g.lookupFlags)
 	if err != nil {
 		return err
@@ -82,14 +82,14 @@ func (a *app) get(ctx context.Context, g *getFlags, tgt lookupTarget) error {
 	if err != nil {
 		return err
 	}
-	r := getResult{Image: tgt.image, Registry: tgt.registry, Repository: ex.Repository, Credentials: report.NewCredentials(res.Credentials)}
+	r := getResult{Image: tgt.Image, Registry: tgt.Registry, Repository: ex.Repository, Credentials: report.NewCredentials(res.Credentials)}
 	if failed {
 		r.Error = (&regcred.LookupError{Image: r.Repository, Failed: failedAttempts(res.Attempts)}).Error()
 	}
 	if err := a.writeGetResult(g, &r, res.Credentials); err != nil {
 		return err
 	}
-	hint := fmt.Sprintf("run \"%s\" to see every step", a.repeatCommandLine("explain", append(g.subjectArgs(), tgt.args()...)...))
+	hint := fmt.Sprintf("run \"%s\" to see every step", a.repeatCommandLine("explain", append(g.subjectArgs(), targetArgs(tgt)...)...))
 	for _, at := range slices.Backward(res.Attempts) { // the first with a known fix
 		hint = cmp.Or(doctor.AttemptFix(at, s.subject != nil, s.origin.Config), hint)
 	}

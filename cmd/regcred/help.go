@@ -107,8 +107,6 @@ func assignFlagGroup(cmd *cobra.Command, group string, names ...string) {
 	}
 }
 
-func flagGroup(f *pflag.Flag) string { return strings.Join(f.Annotations[groupAnnotation], "") }
-
 // printFlagNames lists only the names of flags. Another help text describes them.
 func printFlagNames(t *terminal.Text, title string, set *pflag.FlagSet) {
 	var names []string
@@ -125,7 +123,7 @@ func printFlagNames(t *terminal.Text, title string, set *pflag.FlagSet) {
 func printFlagsHelp(t *terminal.Text, title string, set *pflag.FlagSet, group string) {
 	first := true
 	set.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || flagGroup(f) != group {
+		if f.Hidden || strings.Join(f.Annotations[groupAnnotation], "") != group {
 			return
 		}
 		if first {
@@ -134,7 +132,10 @@ func printFlagsHelp(t *terminal.Text, title string, set *pflag.FlagSet, group st
 		}
 		arg, meaning := pflag.UnquoteUsage(f)
 		t.Quote("  ", flagUsageName(f, arg))
-		t.HangingIndent("        ", meaning+flagDefaultText(f))
+		if !slices.Contains([]string{"", "false", "[]"}, f.DefValue) {
+			meaning += " (default " + f.DefValue + ")"
+		}
+		t.HangingIndent("        ", meaning)
 	})
 }
 
@@ -150,14 +151,6 @@ func flagUsageName(f *pflag.Flag, arg string) string {
 		return name + "[=" + arg + "]"
 	}
 	return name + " " + arg
-}
-
-func flagDefaultText(f *pflag.Flag) string {
-	switch f.DefValue {
-	case "", "false", "[]":
-		return ""
-	}
-	return " (default " + f.DefValue + ")"
 }
 
 // makeParentCommand makes cmd the parent of the subcommands. It prints its help if it is called

@@ -87,9 +87,8 @@ or credentials in the file.`,
 	h := addHelperFlags(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&h.allHosts, "all-hosts", false, "use regcred's helper for every registry that docker contacts")
-	h.others = &enumFlag{values: []string{string(dockerclient.ConflictFail), string(dockerclient.ConflictKeep), string(dockerclient.ConflictReplace)}}
-	h.others.value = h.others.values[0]
-	h.others.register(cmd, "others", "", "`action` if a host has another helper: refuse | keep | replace")
+	h.others = addEnumFlag(cmd, "others", "", "`action` if a host has another helper: refuse | keep | replace", string(dockerclient.ConflictFail),
+		string(dockerclient.ConflictFail), string(dockerclient.ConflictKeep), string(dockerclient.ConflictReplace))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.helperInstall(cmd.Context(), h) }
 	return cmd
 }
@@ -147,22 +146,16 @@ func (a *app) editHelpers(ctx context.Context, h *helperFlags, clients []dockerc
 	edit func(dockerclient.Client) func([]byte) ([]byte, error), r *helperReport) error {
 	a.findHelper(r)
 	clients = a.dedupeByFile(clients)
-	do := func(c dockerclient.Client, path string) (dockerclient.FileChange, error) {
+	err := a.addFiles(r, clients, func(c dockerclient.Client, path string) (dockerclient.FileChange, error) {
 		return dockerclient.PlanChange(path, edit(c))
-	}
-	changes, err := a.forEachClientFile(clients, do)
+	})
 	if err == nil && !h.dryRun {
-		changes, err = a.forEachClientFile(clients, func(c dockerclient.Client, path string) (dockerclient.FileChange, error) {
+		err = a.addFiles(r, clients, func(c dockerclient.Client, path string) (dockerclient.FileChange, error) {
 			return dockerclient.ApplyChange(ctx, path, edit(c))
 		})
 	}
 	if err != nil {
 		return withHelperHint(err)
-	}
-	for i, c := range changes {
-		f := newHelperFileReport(clients[i], c, a.clientKeys(clients[i], r.Hosts))
-		f.Diff = diffText(c)
-		r.Files = append(r.Files, f)
 	}
 	r.dryRun = h.dryRun
 	if err := a.print(h.output, r, r.renderChanges); err != nil {
@@ -172,20 +165,21 @@ func (a *app) editHelpers(ctx context.Context, h *helperFlags, clients []dockerc
 	return nil
 }
 
-// forEachClientFile calls do for the file of each client.
-func (a *app) forEachClientFile(clients []dockerclient.Client, do func(dockerclient.Client, string) (dockerclient.FileChange, error)) (list []dockerclient.FileChange, err error) {
+// addFiles calls do for the file of each client and adds the results to r.
+func (a *app) addFiles(r *helperReport, clients []dockerclient.Client, do func(dockerclient.Client, string) (dockerclient.FileChange, error)) error {
+	r.Files = []helperFileReport{}
 	for _, c := range clients {
 		path, err := c.Path(a.clientEnv())
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c, err)
+			return fmt.Errorf("%s: %w", c, err)
 		}
 		change, err := do(c, path)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		list = append(list, change)
+		r.Files = append(r.Files, newHelperFileReport(c, change, a.clientKeys(c, r.Hosts)))
 	}
-	return list, nil
+	return nil
 }
 
 // clientKeys returns the keys for hosts in a client's file, in the spelling of every
@@ -261,18 +255,16 @@ func (a *app) helperStatus(ctx context.Context, output *enumFlag) error {
 		_, err := dockerclient.ReadEntries(data)
 		return data, err
 	}
-	changes, err := a.forEachClientFile(clients, func(_ dockerclient.Client, path string) (dockerclient.FileChange, error) {
+	err := a.addFiles(r, clients, func(_ dockerclient.Client, path string) (dockerclient.FileChange, error) {
 		return dockerclient.PlanChange(path, same)
 	})
 	if err != nil {
 		return errors.Join(failed, withHelperHint(err))
 	}
-	for i, c := range changes {
-		f := newHelperFileReport(clients[i], c, a.clientKeys(clients[i], r.Hosts))
+	for i := range r.Files {
 		if failed != nil {
-			f.LeftOver = nil // unknown
+			r.Files[i].LeftOver = nil // unknown
 		}
-		r.Files = append(r.Files, f)
 	}
 	if err := a.print(output, r, r.renderStatus); err != nil {
 		return err

@@ -49,7 +49,7 @@ type helperFileReport struct {
 // newHelperFileReport compares a client's file, after the change, with the keys for the
 // configuration's hosts.
 func newHelperFileReport(c dockerclient.Client, change dockerclient.FileChange, keys []string) helperFileReport {
-	f := helperFileReport{Client: c, Path: change.Path, Changed: change.IsChanged(), Hosts: []string{}, Others: map[string]string{}}
+	f := helperFileReport{Client: c, Path: change.Path, Changed: change.IsChanged(), Diff: diffText(change), Hosts: []string{}, Others: map[string]string{}}
 	e, err := dockerclient.ReadEntries(change.New)
 	if err != nil {
 		return f // cannot fail, because the edit has parsed the same content
@@ -98,7 +98,7 @@ func changedLines(diff string) string {
 // findHelper looks for the helper on the PATH, as clients do, and then in the directory
 // of this program.
 func (a *app) findHelper(r *helperReport) {
-	r.Hosts, r.Files = append([]string{}, r.Hosts...), []helperFileReport{}
+	r.Hosts = append([]string{}, r.Hosts...)
 	if r.Helper = findOnPath(a.Getenv("PATH"), helperProgram); r.Helper == "" {
 		r.siblingPath = nextToProgram(helperProgram)
 	}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/regcred/regcred"
@@ -32,8 +31,7 @@ type lookupSession struct {
 
 	nodeConfig regcred.Source // nil if disabled
 
-	mu      sync.Mutex
-	printed map[string]bool // findings about the node's docker config
+	printed map[string]bool // printed findings about the node's docker config
 }
 
 // openKeyring finds, loads and validates the configuration. It opens a keyring with the
@@ -43,11 +41,11 @@ func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*lookupSession, 
 	if err := l.check(); err != nil {
 		return nil, err
 	}
-	o, err := a.resolveOptionalOrigin(ctx, a.localNode().NewReader(), true)
+	o, err := a.findOrigin(ctx, a.localNode().NewReader(), node.FindOptions{AllowNone: true, NeedBinDir: true})
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := a.loadOptionalConfig(ctx, o)
+	cfg, err := a.loadValidConfig(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -55,8 +53,10 @@ func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*lookupSession, 
 	if err != nil {
 		return nil, err
 	}
-	if s.kubeletExitError = kubeletExitError(cfg, o); s.kubeletExitError != nil {
-		s.kubeletExitError = withHint(s.kubeletExitError, fmt.Sprintf("fix the configuration; \"%s\" lists all problems", a.repeatCommandLine("doctor")))
+	if o.NoProviders == nil {
+		if err := report.KubeletStopError(lint.BinDir(cfg, o.BinDir)); err != nil {
+			s.kubeletExitError = withHint(err, fmt.Sprintf("fix the configuration; \"%s\" lists all problems", a.repeatCommandLine("doctor")))
+		}
 	}
 	a.printSecretFindings(s.req.PullSecrets)
 	if s.subject != nil {
@@ -67,18 +67,9 @@ func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*lookupSession, 
 	return s, nil
 }
 
-// kubeletExitError returns an error if the kubelet would not start because executables are
-// missing.
-func kubeletExitError(cfg *config.Config, o *node.Origin) error {
-	if o.NoProviders != nil {
-		return nil
-	}
-	return report.KubeletStopError(lint.BinDir(cfg, o.BinDir))
-}
-
 // newSession opens a keyring for a configuration.
 func (a *app) newSession(ctx context.Context, cfg *config.Config, o *node.Origin, l *lookupFlags) (*lookupSession, error) {
-	s := &lookupSession{cfg: cfg, origin: o}
+	s := &lookupSession{cfg: cfg, origin: o, printed: map[string]bool{}}
 	opts := regcred.Options{
 		BinDir:  o.BinDir,
 		Logger:  a.logger(),
@@ -110,9 +101,9 @@ func (a *app) newSession(ctx context.Context, cfg *config.Config, o *node.Origin
 // failed; the reasons are in the attempts, not in err. A lookup without credentials is
 // an error on a node whose kubelet does not start, because that node cannot pull at
 // all, not even anonymously.
-func (s *lookupSession) lookupTarget(ctx context.Context, tgt lookupTarget) (res *regcred.Result, failed bool, err error) {
+func (s *lookupSession) lookupTarget(ctx context.Context, tgt regcred.Request) (res *regcred.Result, failed bool, err error) {
 	req := s.req
-	req.Image, req.Registry = tgt.image, tgt.registry
+	req.Image, req.Registry = tgt.Image, tgt.Registry
 	res, err = s.Lookup(ctx, req)
 	if _, ok := errors.AsType[*regcred.LookupError](err); ok {
 		return res, true, nil
@@ -180,8 +171,8 @@ func (s *lookupSession) nodeFindings(ctx context.Context, now time.Time) (list [
 	return list
 }
 
-// printNodeFindings prints findings about the node's docker config that can explain the result. If
-// other sources have credentials, it prints nothing.
+// printNodeFindings prints, once, the findings about the node's docker config that can
+// explain the result. If other sources have credentials, it prints nothing.
 func (s *lookupSession) printNodeFindings(ctx context.Context, a *app, res *regcred.Result) {
 	var matched []string
 	for _, c := range res.Credentials {
@@ -193,20 +184,9 @@ func (s *lookupSession) printNodeFindings(ctx context.Context, a *app, res *regc
 		return
 	}
 	for _, f := range s.nodeFindings(ctx, a.Now()) {
-		if isRelevantToImage(f, matched) && !s.markPrinted(f.String()) {
-			a.Note("%s", f.String())
+		if text := f.String(); isRelevantToImage(f, matched) && !s.printed[text] {
+			a.Note("%s", text)
+			s.printed[text] = true
 		}
 	}
-}
-
-// markPrinted marks a text as printed and reports whether it was already printed.
-func (s *lookupSession) markPrinted(text string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before := s.printed[text]
-	if s.printed == nil {
-		s.printed = map[string]bool{}
-	}
-	s.printed[text] = true
-	return before
 }

@@ -131,42 +131,30 @@ func (a *app) repeatCommandLine(command string, words ...string) string {
 	return strings.Join(append(line, words...), " ")
 }
 
-// lookupTarget is the image or registry to look up.
-type lookupTarget struct {
-	image, registry string
-}
-
-// addTargetArgs adds the argument IMAGE and the flag --registry to cmd.
-func addTargetArgs(cmd *cobra.Command, run func(context.Context, lookupTarget) error) {
-	var registry string
-	cmd.Flags().StringVar(&registry, "registry", "",
+// addTargetArgs adds the argument IMAGE and the flag --registry to cmd. The request
+// given to run has no pod or service account.
+func addTargetArgs(cmd *cobra.Command, run func(context.Context, regcred.Request) error) {
+	var tgt regcred.Request
+	cmd.Flags().StringVar(&tgt.Registry, "registry", "",
 		"registry `host`, instead of IMAGE; patterns with a path never match a bare host")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if registry != "" {
+		if tgt.Registry != "" {
 			return optionalArgs()(cmd, args)
 		}
 		return requireArgs("IMAGE")(cmd, args)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		tgt := lookupTarget{registry: registry}
-		if registry == "" {
-			tgt.image = args[0]
-		}
+		tgt.Image = strings.Join(args, "")
 		return run(cmd.Context(), tgt)
 	}
 }
 
-// newRequest returns a request for the target, without a pod or service account.
-func (tgt lookupTarget) newRequest() regcred.Request {
-	return regcred.Request{Image: tgt.image, Registry: tgt.registry}
-}
-
-// args returns the command-line arguments that select the target.
-func (tgt lookupTarget) args() []string {
-	if tgt.registry != "" {
-		return []string{"--registry", terminal.QuoteShellWord(tgt.registry)}
+// targetArgs returns the command-line arguments that select the target.
+func targetArgs(tgt regcred.Request) []string {
+	if tgt.Registry != "" {
+		return []string{"--registry", terminal.QuoteShellWord(tgt.Registry)}
 	}
-	return []string{terminal.QuoteShellWord(tgt.image)}
+	return []string{terminal.QuoteShellWord(tgt.Image)}
 }
 
 // imageSyntaxHint explains the syntax of an image.
@@ -174,10 +162,10 @@ const imageSyntaxHint = "an image has the form [registry[:port]/]repository[:tag
 
 // explainTarget matches the target against the providers, and rejects an invalid
 // target.
-func (a *app) explainTarget(cfg *config.Config, tgt lookupTarget) (regcred.Explanation, error) {
-	e := regcred.Explain(cfg, tgt.newRequest())
+func (a *app) explainTarget(cfg *config.Config, tgt regcred.Request) (regcred.Explanation, error) {
+	e := regcred.Explain(cfg, tgt)
 	switch {
-	case e.Error != "" && tgt.registry != "":
+	case e.Error != "" && tgt.Registry != "":
 		return e, withHint(errors.New("--"+e.Error), "a registry is host[:port]")
 	case e.Error != "":
 		return e, withHint(errors.New(e.Error), imageSyntaxHint)
@@ -185,7 +173,7 @@ func (a *app) explainTarget(cfg *config.Config, tgt lookupTarget) (regcred.Expla
 	// The user probably meant a registry.
 	name, found := strings.CutPrefix(e.Repository, "docker.io/library/")
 	if found && (strings.Contains(name, ".") || name == "localhost") {
-		a.Note("%q is the image %s on Docker Hub; for the registry with this name, use --registry %s", tgt.image, e.Repository, terminal.QuoteShellWord(tgt.image))
+		a.Note("%q is the image %s on Docker Hub; for the registry with this name, use --registry %s", tgt.Image, e.Repository, terminal.QuoteShellWord(tgt.Image))
 	}
 	return e, nil
 }

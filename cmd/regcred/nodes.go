@@ -93,8 +93,13 @@ func (a *app) listNodes(ctx context.Context, n *nodesFlags) error {
 	}
 	switch {
 	case len(r.Nodes) == 0:
-		return &exitError{code: exitNoMatch, hint: r.noNodesHint()}
-	case !r.allHealthy():
+		where := "in all namespaces"
+		if r.Namespace != "" {
+			where = "in namespace " + r.Namespace
+		}
+		return &exitError{code: exitNoMatch, hint: "the chart has no pods " + where + ": check the cluster (--context), namespace (-n) and labels (-l)"}
+	case slices.ContainsFunc(r.Nodes, func(n fleet.Node) bool { return !n.Well }),
+		slices.ContainsFunc(r.Rollouts, func(o fleet.Rollout) bool { return o.Progress != fleet.ProgressDone }):
 		return exitWithCode(exitFailed)
 	}
 	return nil
@@ -122,20 +127,6 @@ func newNodesReport(server string, f *fleet.Fleet) *nodesReport {
 		r.Counts[string(n.State)]++
 	}
 	return r
-}
-
-// allHealthy reports whether all nodes are well and all rollouts are done.
-func (r *nodesReport) allHealthy() bool {
-	return !slices.ContainsFunc(r.Nodes, func(n fleet.Node) bool { return !n.Well }) &&
-		!slices.ContainsFunc(r.Rollouts, func(o fleet.Rollout) bool { return o.Progress != fleet.ProgressDone })
-}
-
-func (r *nodesReport) noNodesHint() string {
-	where := "in all namespaces"
-	if r.Namespace != "" {
-		where = "in namespace " + r.Namespace
-	}
-	return "the chart has no pods " + where + ": check the cluster (--context), namespace (-n) and labels (-l)"
 }
 
 func (r *nodesReport) render(t *terminal.Text) {

@@ -30,36 +30,24 @@ func (a *app) localNode() node.Node {
 	return n
 }
 
-// resolveOrigin finds the configuration from the flags, a running kubelet
-// (--as-kubelet) or the well-known paths of a node. path, if not empty, is a
-// configuration given as an argument. Without needBinDir, resolve does not search for a
-// missing plugin directory.
+// resolveOrigin finds the configuration that the flags or path select, which is a
+// configuration given as an argument or "".
 func (a *app) resolveOrigin(ctx context.Context, path string, needBinDir bool) (*node.Origin, error) {
-	w, err := a.findOptions()
-	if err != nil {
-		return nil, err
-	}
-	return a.findOrigin(ctx, a.localNode().NewReader(), w, path, needBinDir)
+	return a.findOrigin(ctx, a.localNode().NewReader(), node.FindOptions{Config: path, NeedBinDir: needBinDir})
 }
 
-// resolveOptionalOrigin is like resolve, but also succeeds without a configuration, like a
-// kubelet without credential providers. Then it sets Origin.NoProviders, and only pull
-// secrets and docker config files apply.
-func (a *app) resolveOptionalOrigin(ctx context.Context, n *node.Reader, needBinDir bool) (*node.Origin, error) {
-	w, err := a.findOptions()
-	if err != nil {
+// findOrigin finds the configuration from w.Config, the flags, a running kubelet
+// (--as-kubelet) or the well-known paths of a node. Without w.NeedBinDir, it does not
+// search for a missing plugin directory.
+func (a *app) findOrigin(ctx context.Context, n *node.Reader, w node.FindOptions) (_ *node.Origin, err error) {
+	if err := a.setCaller(&w); err != nil {
 		return nil, err
 	}
-	w.AllowNone = true
-	return a.findOrigin(ctx, n, w, "", needBinDir)
-}
-
-func (a *app) findOrigin(ctx context.Context, n *node.Reader, w node.FindOptions, path string, needBinDir bool) (_ *node.Origin, err error) {
-	if w.Config = a.config.value; path != "" {
-		if a.config.isSetByFlag() && w.Config != path {
-			return nil, usageError("", "PATH is %q, but %s is set to %q", excerpt.RedactAddress(path), a.config.source, w.Config)
-		}
-		w.Config = path
+	path := w.Config
+	if path == "" {
+		w.Config = a.config.value
+	} else if a.config.isSetByFlag() && a.config.value != path {
+		return nil, usageError("", "PATH is %q, but %s is set to %q", excerpt.RedactAddress(path), a.config.source, a.config.value)
 	}
 	if a.binDir.value != "" {
 		// Plugins may run in a different working directory, so relative paths must be made
@@ -68,7 +56,7 @@ func (a *app) findOrigin(ctx context.Context, n *node.Reader, w node.FindOptions
 			return nil, err
 		}
 	}
-	w.NeedBinDir, w.RootDir = needBinDir, a.rootDir
+	w.RootDir = a.rootDir
 	o, err := n.Find(ctx, w)
 	if err != nil {
 		return nil, err
@@ -109,37 +97,34 @@ func (a *app) appendVariableNames(from, path string) string {
 
 // pluginEnvironment returns the environment for a plugin that is run without a configuration.
 func (a *app) pluginEnvironment(ctx context.Context) (*node.Origin, error) {
-	w, err := a.findOptions()
-	if err != nil {
+	var w node.FindOptions
+	if err := a.setCaller(&w); err != nil {
 		return nil, err
 	}
 	return a.localNode().NewReader().FindEnvironment(ctx, w)
 }
 
-func (a *app) findOptions() (node.FindOptions, error) {
+// setCaller sets the environment of the caller, and checks the time limit for plugins.
+func (a *app) setCaller(w *node.FindOptions) error {
 	if a.timeout <= 0 {
-		return node.FindOptions{}, usageError("", "--plugin-timeout is %v; it must be positive", a.timeout)
+		return usageError("", "--plugin-timeout is %v; it must be positive", a.timeout)
 	}
-	return node.FindOptions{AsKubelet: a.asKubelet, Environ: a.environ, Dir: a.dir}, nil
+	w.AsKubelet, w.Environ, w.Dir = a.asKubelet, a.environ, a.dir
+	return nil
 }
 
-// loadValidConfig loads and validates the configuration, like [node.Origin.Load].
+// loadValidConfig loads and validates the configuration, like [node.Origin.Load]. If
+// NoProviders is set, it prints a note and returns a configuration without providers.
 func (a *app) loadValidConfig(ctx context.Context, o *node.Origin) (*config.Config, error) {
+	if o.NoProviders != nil {
+		a.Note("%s; %s", o.NoProviders.Message, o.NoProviders.Fix)
+		return &config.Config{}, nil
+	}
 	cfg, err := o.Load(ctx)
 	if errors.Is(err, fs.ErrNotExist) && a.config.source == a.config.variable && o.Config == a.config.value {
 		err = fmt.Errorf("%s: %w", a.config.source, err) // the user may not be aware of the variable
 	}
 	return cfg, err
-}
-
-// loadOptionalConfig loads the configuration found by [app.resolveOptionalOrigin]. If NoProviders is set, it
-// prints a note and returns a configuration without providers.
-func (a *app) loadOptionalConfig(ctx context.Context, o *node.Origin) (*config.Config, error) {
-	if o.NoProviders == nil {
-		return a.loadValidConfig(ctx, o)
-	}
-	a.Note("%s; %s", o.NoProviders.Message, o.NoProviders.Fix)
-	return &config.Config{}, nil
 }
 
 // resolveAndLoad finds, loads and validates the configuration.

@@ -52,12 +52,6 @@ change the configuration.`,
 	return cmd
 }
 
-// migrationReport is the JSON output of "regcred plugin migrate".
-type migrationReport struct {
-	*migrate.Plan
-	Diff string `json:"diff"`
-}
-
 func (a *app) pluginMigrate(ctx context.Context, output *enumFlag, write bool, path string) error {
 	o, err := a.resolveOrigin(ctx, path, false)
 	if err != nil {
@@ -73,14 +67,17 @@ func (a *app) pluginMigrate(ctx context.Context, output *enumFlag, write bool, p
 		return err
 	}
 	a.printPlanNotes(plan, o, cfg)
-	m := migrationReport{plan, ""}
+	diff := ""
 	for _, f := range files {
-		m.Diff += f.Diff()
+		diff += f.Diff()
 	}
 	if output.value == "json" {
-		err = a.WriteJSON(m)
+		err = a.WriteJSON(struct {
+			*migrate.Plan
+			Diff string `json:"diff"`
+		}{plan, diff})
 	} else {
-		err = a.WriteRaw([]byte(m.Diff))
+		err = a.WriteRaw([]byte(diff))
 	}
 	if err != nil || !write {
 		return err

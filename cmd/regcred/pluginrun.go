@@ -106,7 +106,7 @@ func (a *app) pluginRun(ctx context.Context, f *pluginRunFlags, name, image stri
 // newPluginRequest returns the request that the kubelet would send, or an error if it
 // would not call the plugin.
 func (a *app) newPluginRequest(cfg *config.Config, i int, image string, token plugin.Secret, annotations map[string]string) (*plugin.Request, error) {
-	ex, err := a.explainTarget(cfg, lookupTarget{image: image})
+	ex, err := a.explainTarget(cfg, regcred.Request{Image: image})
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ type pluginRunReport struct {
 	Environment     string          `json:"environment"` // "caller" or "kubelet pid N"
 	Args            int             `json:"args"`        // number of arguments; the values may be secret
 	Env             []string        `json:"env"`         // names set by the configuration
-	Request         requestReport   `json:"request"`
+	Request         json.RawMessage `json:"request"`
 	Response        *responseReport `json:"response,omitempty"` // set if the kubelet accepts the response
 	ExitCode        int             `json:"exitCode"`           // -1 if a signal killed the plugin
 	DurationSeconds float64         `json:"durationSeconds"`
@@ -154,16 +154,6 @@ type pluginRunReport struct {
 
 	outOfTree   bool   // the plugin uses the out-of-tree proposal's protocol
 	hostProgram string // program that would run the plugin
-}
-
-// requestReport is a request. In the out-of-tree proposal's protocol it has no kind and
-// version.
-type requestReport struct {
-	Kind                      string            `json:"kind,omitempty"`
-	APIVersion                string            `json:"apiVersion,omitempty"`
-	Image                     string            `json:"image"`
-	ServiceAccountToken       string            `json:"serviceAccountToken,omitempty"`
-	ServiceAccountAnnotations map[string]string `json:"serviceAccountAnnotations,omitempty"`
 }
 
 // responseReport is a response with the current field names. A response in the
@@ -192,7 +182,7 @@ func newPluginRunReport(p *config.Provider, o *node.Origin, req *plugin.Request,
 		outOfTree:       p.APIVersion == plugin.OutOfTree,
 		hostProgram:     hostProgram(p),
 		Env:             []string{},
-		Request:         toRequestJSON(p.APIVersion, req),
+		Request:         redactRequest(p.APIVersion, req),
 		ExitCode:        x.ExitCode,
 		DurationSeconds: report.Seconds(x.Duration),
 		Stderr:          x.Stderr,
@@ -232,20 +222,12 @@ func (r *pluginRunReport) rejectEchoedToken(p *config.Provider, req *plugin.Requ
 	}
 }
 
-func toRequestJSON(apiVersion string, req *plugin.Request) requestReport {
-	j := requestReport{
-		Kind:                      protocol.KindRequest,
-		APIVersion:                apiVersion,
-		Image:                     req.Image,
-		ServiceAccountAnnotations: req.ServiceAccountAnnotations,
-	}
-	if apiVersion == plugin.OutOfTree {
-		j.Kind, j.APIVersion = "", ""
-	}
-	if !req.ServiceAccountToken.IsZero() {
-		j.ServiceAccountToken = redactedText
-	}
-	return j
+// redactRequest returns the request that the plugin receives, without the token.
+func redactRequest(apiVersion string, req *plugin.Request) json.RawMessage {
+	shown := *req
+	shown.APIVersion, shown.ServiceAccountToken = apiVersion, plugin.NewSecret(req.ServiceAccountToken.String())
+	data, _ := plugin.EncodeRequest(&shown) // fails only for an unknown version
+	return data
 }
 
 func toResponseJSON(resp *plugin.Response) *responseReport {

@@ -75,16 +75,19 @@ func validateCheckIDs(ids []string) error {
 	return nil
 }
 
-// checkListReport is the result of "regcred plugin test --list -o json".
-type checkListReport struct {
-	Checks []plugintest.Check `json:"checks"`
-}
-
+// listChecks lists the checks, each with its highest severity and the expected behavior.
 func (a *app) listChecks(f *pluginTestFlags) error {
 	checks := slices.DeleteFunc(plugintest.Checks(), func(c plugintest.Check) bool {
 		return len(f.checks) > 0 && !slices.Contains(f.checks, c.ID)
 	})
-	return a.print(f.output, checkListReport{checks}, func(t *terminal.Text) { renderChecks(t, checks) })
+	result := map[string][]plugintest.Check{"checks": checks}
+	return a.print(f.output, result, func(t *terminal.Text) {
+		t.Quote("", "Checks, each with its highest severity, its ID and the expected behaviour:")
+		t.BlankLine()
+		for _, c := range checks {
+			t.Row(terminal.Mark(c.Severity), idColumnWidth()+2, c.ID, c.Title)
+		}
+	})
 }
 
 func (a *app) pluginTest(ctx context.Context, f *pluginTestFlags, path string) error {
@@ -153,23 +156,18 @@ func newPluginTestReport(s *testSubject, findings []plugintest.Finding, strict b
 	} {
 		r.Counts[severity] = 0
 	}
-	for _, severity := range highestSeverities(findings) {
+	highest := map[string]finding.Severity{}
+	for _, f := range findings {
+		if f.Severity.Compare(highest[f.Rule]) > 0 {
+			highest[f.Rule] = f.Severity
+		}
+	}
+	r.Checks = len(highest)
+	for _, severity := range highest {
 		r.Counts[severity]++
-		r.Checks++
 	}
 	r.Passed = r.Counts[finding.SeverityError] == 0 && (!strict || r.Counts[finding.SeverityWarning] == 0)
 	return r
-}
-
-// highestSeverities returns the highest severity of each check, keyed by check ID.
-func highestSeverities(findings []plugintest.Finding) map[string]finding.Severity {
-	worst := map[string]finding.Severity{}
-	for _, f := range findings {
-		if f.Severity.Compare(worst[f.Rule]) > 0 {
-			worst[f.Rule] = f.Severity
-		}
-	}
-	return worst
 }
 
 // render prints a table of all findings, then the details of those that did not pass,
@@ -230,15 +228,5 @@ func renderCheckDetails(t *terminal.Text, f plugintest.Finding) {
 		if part.text != "" {
 			t.ContinuationRow(part.label, part.text)
 		}
-	}
-}
-
-// renderChecks lists the checks, each with its highest severity and the expected
-// behavior.
-func renderChecks(t *terminal.Text, checks []plugintest.Check) {
-	t.Quote("", "Checks, each with its highest severity, its ID and the expected behaviour:")
-	t.BlankLine()
-	for _, c := range checks {
-		t.Row(terminal.Mark(c.Severity), idColumnWidth()+2, c.ID, c.Title)
 	}
 }

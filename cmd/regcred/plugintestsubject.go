@@ -46,12 +46,12 @@ func (f *pluginTestFlags) register(cmd *cobra.Command) {
 		func(v string) error { f.args = append(f.args, strings.Fields(v)...); return nil })
 	flags.StringArrayVar(&f.env, "env", nil,
 		"environment variable `NAME=value` to set in every run of the plugin; NAME without a value uses the current environment's value; may be repeated")
-	f.apiVersion = &enumFlag{values: []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1, plugin.OutOfTree}}
-	f.apiVersion.register(cmd, "api-version", "", "protocol `version` to use, as in a configuration: "+strings.Join(f.apiVersion.values, " | ")+
-		"; the last one is the RegistryCredentialConfig protocol (default: the first of the other versions that the plugin supports)")
+	versions := []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1, plugin.OutOfTree}
+	f.apiVersion = addEnumFlag(cmd, "api-version", "", "protocol `version` to use, as in a configuration: "+strings.Join(versions, " | ")+
+		"; the last one is the RegistryCredentialConfig protocol (default: the first of the other versions that the plugin supports)", "", versions...)
 	f.identityFlags.register(cmd)
-	f.cacheType = &enumFlag{values: []string{string(config.CachePerServiceAccount), string(config.CachePerToken)}}
-	f.cacheType.register(cmd, "cache-type", "", "the `cacheType` in tokenAttributes that the plugin is designed for: ServiceAccount | Token")
+	f.cacheType = addEnumFlag(cmd, "cache-type", "", "the `cacheType` in tokenAttributes that the plugin is designed for: ServiceAccount | Token", "",
+		string(config.CachePerServiceAccount), string(config.CachePerToken))
 	flags.BoolVar(&f.required, "require-service-account", false, "test with requireServiceAccount: true in tokenAttributes")
 	flags.StringSliceVar(&f.checks, "check", nil, "run only the check with this `id`; may be repeated")
 	flags.BoolVar(&f.list, "list", false, "list the checks without running them")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/regcred/regcred/internal/await"
 	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/pull"
@@ -67,8 +68,8 @@ The exit code is 0 if every image is present at the end, and 1 otherwise.`,
 	f.BoolVar(&p.pauseImage, "pause-image", false, "also pull the sandbox image that the runtime starts for each pod; with this flag, LIST can be empty")
 	f.StringVar(&p.endpoint, "runtime-endpoint", node.AutoEndpoint,
 		"container runtime `socket`, unix:///path; \"auto\" uses the kubelet's socket with --as-kubelet, and a well-known socket otherwise")
-	p.policy = &enumFlag{value: string(pull.PullIfNotPresent), values: []string{string(pull.PullIfNotPresent), string(pull.PullAlways), string(pull.PullNever)}}
-	p.policy.register(cmd, "pull-policy", "", "pull `policy`, as in a container's imagePullPolicy: "+strings.Join(p.policy.values, " | "))
+	policies := []string{string(pull.PullIfNotPresent), string(pull.PullAlways), string(pull.PullNever)}
+	p.policy = addEnumFlag(cmd, "pull-policy", "", "pull `policy`, as in a container's imagePullPolicy: "+strings.Join(policies, " | "), policies[0], policies...)
 	f.BoolVar(&p.allowAllPods, "allow-all-pods", false,
 		"allow pulls with a pod's credentials (--pod, --service-account, --pull-secret, --service-account-token-file): "+
 			"the kubelet does not record the pull, so every pod on this node can use the image without credentials (KEP-2535)")
@@ -197,7 +198,10 @@ func readImages(ctx context.Context, name string, stdin io.Reader) ([]string, er
 	var err error
 	if name == "-" {
 		name = "standard input"
-		data, err = readStdin(ctx, stdin)
+		data, err = await.Call(ctx, name, func() ([]byte, error) { return io.ReadAll(io.LimitReader(stdin, maxImageListSize+1)) })
+		if err == nil && len(data) > maxImageListSize {
+			err = fmt.Errorf("standard input is larger than %s", terminal.FormatBytes(maxImageListSize))
+		}
 	} else {
 		data, err = regularfile.Read(ctx, name, maxImageListSize)
 	}
@@ -222,38 +226,12 @@ func readImages(ctx context.Context, name string, stdin io.Reader) ([]string, er
 			images = append(images, image)
 		}
 	}
-	if len(bad) > 0 {
-		return nil, invalidLinesError(name, bad)
-	}
-	return images, nil
-}
-
-// readStdin reads until EOF or until ctx is done. It is needed because a read from a
-// terminal or pipe cannot be canceled.
-func readStdin(ctx context.Context, stdin io.Reader) ([]byte, error) {
-	done := make(chan struct{})
-	var data []byte
-	var err error
-	go func() {
-		defer close(done)
-		data, err = io.ReadAll(io.LimitReader(stdin, maxImageListSize+1))
-	}()
-	select {
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	case <-done:
-	}
-	if len(data) > maxImageListSize {
-		return nil, fmt.Errorf("standard input is larger than %s", terminal.FormatBytes(maxImageListSize))
-	}
-	return data, err
-}
-
-// invalidLinesError joins the errors of invalid lines, up to a limit.
-func invalidLinesError(name string, bad []error) error {
 	const most = 10
 	if n := len(bad) - most; n > 0 {
 		bad = append(bad[:most:most], fmt.Errorf("%s: invalid images on another %s", name, terminal.FormatCount(n, "line")))
 	}
-	return withHint(errors.Join(bad...), "fix the image list; nothing was pulled")
+	if len(bad) > 0 {
+		return nil, withHint(errors.Join(bad...), "fix the image list; nothing was pulled")
+	}
+	return images, nil
 }

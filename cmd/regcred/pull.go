@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/regcred/regcred/internal/pull"
-	"github.com/regcred/regcred/internal/terminal"
 )
 
 // pullFlags holds the flags of "regcred pull".
@@ -97,28 +96,25 @@ func (a *app) newLayoutPuller(puller *pull.Puller, dir string) func(context.Cont
 		}
 		bars := a.NewLayerProgress()
 		defer bars.Close()
-		puller.Progress = func(e pull.Event) { updateProgress(bars, e) }
+		puller.Progress = func(e pull.Event) {
+			switch e.Kind {
+			case pull.EventQueued: // sent again for each credential that is tried
+				what := "layer"
+				if e.Config {
+					what = "config"
+				}
+				bars.Queue(what, e.Digest, e.Size)
+			case pull.EventAdvance, pull.EventRestart:
+				bars.SetBytes(e.Digest, e.Bytes)
+			case pull.EventDone:
+				bars.Done(e.Digest, e.Size)
+			}
+		}
 		got, err := puller.Pull(ctx, r.Image, list, dir)
 		if err != nil {
 			return err
 		}
 		r.setLayoutResult(got)
 		return nil
-	}
-}
-
-// updateProgress updates the progress bars of a pull.
-func updateProgress(bars *terminal.LayerProgress, e pull.Event) {
-	switch e.Kind {
-	case pull.EventQueued: // sent again for each credential that is tried
-		what := "layer"
-		if e.Config {
-			what = "config"
-		}
-		bars.Queue(what, e.Digest, e.Size)
-	case pull.EventAdvance, pull.EventRestart:
-		bars.SetBytes(e.Digest, e.Bytes)
-	case pull.EventDone:
-		bars.Done(e.Digest, e.Size)
 	}
 }

@@ -42,10 +42,10 @@ func addCommonPullFlags(cmd *cobra.Command) *commonPullFlags {
 
 // check rejects invalid values.
 func (f *commonPullFlags) check() error {
-	if f.timeout < 0 {
+	switch {
+	case f.timeout < 0:
 		return usageError("", "--timeout is %v; it must not be negative", f.timeout)
-	}
-	if f.parallel < 1 {
+	case f.parallel < 1:
 		return usageError("", "--parallel is %d; it must be 1 or more", f.parallel)
 	}
 	return nil
@@ -81,7 +81,7 @@ func newPullRun(a *app, f *commonPullFlags, s *lookupSession) *pullRun {
 func (a *app) checkImages(s *lookupSession, images []string) error {
 	var errs []error
 	for _, image := range images {
-		_, err := a.explainTarget(s.cfg, lookupTarget{image: image})
+		_, err := a.explainTarget(s.cfg, regcred.Request{Image: image})
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
@@ -147,7 +147,7 @@ func (p *pullRun) pullImage(ctx context.Context, image string) imageReport {
 
 // lookupCredentials returns the credentials for an image.
 func (p *pullRun) lookupCredentials(ctx context.Context, image string) ([]regcred.Credential, []regcred.Attempt, error) {
-	res, failed, err := p.s.lookupTarget(ctx, lookupTarget{image: image})
+	res, failed, err := p.s.lookupTarget(ctx, regcred.Request{Image: image})
 	if cause := context.Cause(ctx); cause != nil && (err != nil || failed) {
 		err = fmt.Errorf("looking up credentials: %w", cause)
 	}
@@ -161,14 +161,13 @@ func (p *pullRun) lookupCredentials(ctx context.Context, image string) ([]regcre
 	if p.s.kubeletExitError != nil {
 		attempts = append(slices.Clone(attempts), regcred.Attempt{Err: p.s.kubeletExitError})
 	}
-	p.warnFailedAttempts(attempts)
-	p.printNodeFindings(ctx, res)
+	p.printLookupNotes(ctx, res, attempts)
 	return res.Credentials, res.Attempts, nil
 }
 
-// warnFailedAttempts prints the failed attempts of a lookup that succeeded. It prints
-// each warning once for all images.
-func (p *pullRun) warnFailedAttempts(attempts []regcred.Attempt) {
+// printLookupNotes prints the failed attempts of a lookup that succeeded, and the
+// findings about the node's docker config. It prints each text once for all images.
+func (p *pullRun) printLookupNotes(ctx context.Context, res *regcred.Result, attempts []regcred.Attempt) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var fresh []regcred.Attempt
@@ -182,14 +181,6 @@ func (p *pullRun) warnFailedAttempts(attempts []regcred.Attempt) {
 	above := *p.a
 	above.Stderr = p.bars.WriterAbove(p.a.Stderr)
 	above.warnFailedAttempts(fresh)
-}
-
-// printNodeFindings prints each finding about the node's docker config once.
-func (p *pullRun) printNodeFindings(ctx context.Context, res *regcred.Result) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	above := *p.a
-	above.Stderr = p.bars.WriterAbove(p.a.Stderr)
 	p.s.printNodeFindings(ctx, &above, res)
 }
 

@@ -86,7 +86,10 @@ func (a *app) rbac(ctx context.Context, f *rbacFlags, path string) error {
 	}
 	objects := f.roleObjects(who, rules)
 	if f.output.value == "json" {
-		return a.WriteForeignJSON(rbacList{metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, objects})
+		return a.WriteForeignJSON(struct {
+			metav1.TypeMeta
+			Items []any `json:"items"`
+		}{metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, objects})
 	}
 	return a.writeManifests(manifestComment(who, cfg), objects)
 }
@@ -94,37 +97,29 @@ func (a *app) rbac(ctx context.Context, f *rbacFlags, path string) error {
 // policyRules returns the rules that who needs. If none exist, it prints the
 // reason.
 func (a *app) policyRules(f *rbacFlags, who rbacv1.Subject, audiences []string) []rbacv1.PolicyRule {
-	rules := lookupRules(f.pullSecrets, len(audiences) > 0)
+	var rules []rbacv1.PolicyRule
 	needs := subjectText(who) + " needs"
 	if isNodeSubject(who) {
-		rules, needs = nil, "kubelets need"
+		needs = "kubelets need"
 		if f.pullSecrets {
 			a.Note("kubelets can read their pods' pull secrets without a role, so --pull-secrets has no effect")
 		}
 		for _, audience := range audiences {
 			rules = append(rules, coreRule(audience, doctor.RequestAudienceVerb))
 		}
+	} else if f.pullSecrets || len(audiences) > 0 {
+		// Needed even without tokens, because --service-account reads the names of the
+		// account's pull secrets.
+		rules = append(rules, coreRule("pods", "get"), coreRule("serviceaccounts", "get"))
+		if len(audiences) > 0 {
+			rules = append(rules, coreRule("serviceaccounts/token", "create"))
+		}
+		if f.pullSecrets {
+			rules = append(rules, coreRule("secrets", "get"))
+		}
 	}
 	if len(rules) == 0 {
 		a.Note("no provider has tokenAttributes, so %s no permissions", needs)
-	}
-	return rules
-}
-
-// lookupRules returns the rules that an identity other than a node needs for lookups
-// with --pod or --service-account.
-func lookupRules(secrets, tokens bool) []rbacv1.PolicyRule {
-	if !secrets && !tokens {
-		return nil
-	}
-	// Needed even without tokens, because --service-account reads the names of the
-	// account's pull secrets.
-	rules := []rbacv1.PolicyRule{coreRule("pods", "get"), coreRule("serviceaccounts", "get")}
-	if tokens {
-		rules = append(rules, coreRule("serviceaccounts/token", "create"))
-	}
-	if secrets {
-		rules = append(rules, coreRule("secrets", "get"))
 	}
 	return rules
 }
@@ -174,12 +169,6 @@ func subjectText(s rbacv1.Subject) string {
 // coreRule returns a rule for a resource in the core group.
 func coreRule(resource, verb string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{verb}}
-}
-
-// rbacList is a List as kubectl accepts it, for JSON output with several objects.
-type rbacList struct {
-	metav1.TypeMeta
-	Items []any `json:"items"`
 }
 
 // roleObjects returns a role and its binding, either for the cluster or for each namespace.

@@ -148,6 +148,12 @@ func (a *app) reportError(ctx context.Context, cmd *cobra.Command, err error) in
 	interrupted := false
 	hinted := map[string]bool{"": true}
 	var told report.Failure
+	printError := func(err error, hint string) {
+		a.Error(err)
+		for _, e := range terminal.FlattenErrors(err) {
+			told.Errors = append(told.Errors, report.ErrorHint{Message: e.Error(), Hint: hint})
+		}
+	}
 	for _, part := range terminal.FlattenErrors(err) {
 		partCode, hint, say := a.exitResult(cmd, part)
 		code = worseExitCode(code, partCode)
@@ -158,30 +164,20 @@ func (a *app) reportError(ctx context.Context, cmd *cobra.Command, err error) in
 			interrupted = true
 			continue
 		}
-		a.Error(say)
-		addFailure(&told, say, hint)
+		printError(say, hint)
 		if !hinted[hint] {
 			a.Hint(hint)
 			hinted[hint] = true
 		}
 	}
 	if interrupted {
-		say := errors.New("interrupted")
-		a.Error(say)
-		addFailure(&told, say, "")
+		printError(errors.New("interrupted"), "")
 		code = exitFailed
 	}
 	if len(told.Errors) > 0 && a.printsJSON(cmd) && !a.Wrote {
 		_ = a.WriteJSON(told) // the errors were also printed on standard error
 	}
 	return code
-}
-
-// addFailure adds the messages and hints of err to f.
-func addFailure(f *report.Failure, err error, hint string) {
-	for _, e := range terminal.FlattenErrors(err) {
-		f.Errors = append(f.Errors, report.ErrorHint{Message: e.Error(), Hint: hint})
-	}
 }
 
 // printsJSON reports whether a command prints regcred's own JSON. Output for another

@@ -76,11 +76,6 @@ with --strict, if a finding is a warning. Otherwise, it is 0.`,
 	return cmd
 }
 
-// validationReports is the result of "regcred validate -o json" of several paths.
-type validationReports struct {
-	Validations []*report.Validation `json:"validations"`
-}
-
 func (a *app) validate(ctx context.Context, v *validateFlags, paths []string) error {
 	if len(paths) == 0 {
 		paths = []string{""} // use the flags or the node's configuration
@@ -121,7 +116,7 @@ func (a *app) validate(ctx context.Context, v *validateFlags, paths []string) er
 func (a *app) printValidations(output *enumFlag, list []*report.Validation, several bool) error {
 	var result any = list[0]
 	if several {
-		result = &validationReports{list}
+		result = map[string][]*report.Validation{"validations": list}
 	}
 	return a.print(output, result, func(t *terminal.Text) {
 		found := false
@@ -139,10 +134,13 @@ func (a *app) printValidations(output *enumFlag, list []*report.Validation, seve
 	})
 }
 
-// validatePath loads, validates and lints.
+// validatePath checks a docker config or a manifest with Secrets, or else loads,
+// validates and lints a configuration.
 func (a *app) validatePath(ctx context.Context, v *validateFlags, path string) (*report.Validation, error) {
-	if r := a.checkCredentialFile(path); r != nil {
-		return r, nil
+	if data := readFileIfPossible(path); data != nil { // otherwise config.Load returns the error
+		if r := report.ValidateCredentials(path, data, time.Now()); r != nil {
+			return r, nil
+		}
 	}
 	o, err := a.resolveOrigin(ctx, path, false)
 	if err != nil {
@@ -174,19 +172,6 @@ func readFileIfPossible(path string) []byte {
 		return nil
 	}
 	return data
-}
-
-// checkCredentialFile checks a docker config or a manifest with Secrets. It returns nil for
-// other files.
-func (a *app) checkCredentialFile(path string) *report.Validation {
-	if path == "" {
-		return nil
-	}
-	data := readFileIfPossible(path)
-	if data == nil {
-		return nil // config.Load returns the error
-	}
-	return report.ValidateCredentials(path, data, time.Now())
 }
 
 // validationError returns an error with the exit code, or nil.
