@@ -65,8 +65,8 @@ func TestGatesAreTheKubelets(t *testing.T) {
 	}
 }
 
-// TestGatesOfOlderKubelets compares a gate that 1.33 no longer has with gate that Kubernetes
-// 1.32.13.
+// TestGatesOfOlderKubelets compares the gate that Kubernetes 1.33 removed with
+// versioned_kube_features.go of 1.32.13.
 func TestGatesOfOlderKubelets(t *testing.T) {
 	for _, tt := range []struct {
 		version string

@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-// TestTryToken verifies that it sends the same request that each each RequestToken's as a dry run.
+// TestTryToken verifies that each call sends RequestToken's request as a dry run.
 func TestTryToken(t *testing.T) {
 	api := start(t, testkube.Options{})
 	req := addAccountAndPod(api)

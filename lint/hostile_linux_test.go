@@ -99,7 +99,7 @@ func costOf(t *testing.T, side, path string) (c cost) {
 	return c
 }
 
-// TestHostileSide runs the process that [TestHostile] starts.
+// TestHostileSide runs in the process that [TestHostile] starts.
 func TestHostileSide(t *testing.T) {
 	if *hostileSide == "" {
 		t.Skip("started by TestHostile alone")

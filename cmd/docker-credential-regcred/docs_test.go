@@ -16,8 +16,8 @@ import (
 
 var durations = regexp.MustCompile(`\d+(\.\d+)?m?s\b`)
 
-// TestDocumentedMessages compares the documented failure messages with the program's. "…" stands for any text, and a
-// times are ignored.
+// TestDocumentedMessages compares the failure messages in the docs with the program's
+// messages. "…" stands for any text; times are ignored.
 func TestDocumentedMessages(t *testing.T) {
 	docs := must.Get(os.ReadFile("../../docs/docker-credential-helper.md"))(t)
 	said := everyFailure(t)

@@ -112,7 +112,8 @@ func TestPluginFails(t *testing.T) {
 	}
 }
 
-// TestLookup calls the plugin through a keyring, which handles a response like a kubelet.
+// TestLookup runs the plugin through a keyring, which reads its response as a kubelet
+// does.
 func TestLookup(t *testing.T) {
 	dir := install(t)
 	file := filepath.Join(t.TempDir(), "config.yaml")

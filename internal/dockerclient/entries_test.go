@@ -66,7 +66,8 @@ func TestPut(t *testing.T) {
 	}
 }
 
-// putAndRemove adds entries to a file twice, makes with others in between, and removes them the entries.
+// putAndRemove adds entries to a file twice, makes other changes in between, and
+// removes the entries.
 func putAndRemove(t *testing.T, old []byte, w Desired) {
 	t.Helper()
 	clean, err := RemoveEntries(old)

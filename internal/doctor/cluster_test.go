@@ -102,8 +102,8 @@ func TestConcurrentSecretsShareClock(t *testing.T) {
 	}
 }
 
-// TestForbiddenRemedy verifies the fix for each reason for a 403, which the API
-// server's text tells.
+// TestForbiddenRemedy verifies that the reasons for a 403 are distinguished by the API
+// server's message.
 func TestForbiddenRemedy(t *testing.T) {
 	for _, tt := range []struct{ name, resource, message, want string }{
 		{"audience", "serviceaccounts/token",

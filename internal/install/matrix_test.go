@@ -198,7 +198,7 @@ func (s *scene) kill(w *fakeNode, step int) error {
 
 var errKilled = errors.New("killed")
 
-// TestMain also runs as a child process that kills the middle of a change.
+// TestMain also runs as a child process that exits in the middle of a change.
 func TestMain(m *testing.M) {
 	if data := os.Getenv(killEnv); data != "" {
 		fmt.Println(killed([]byte(data)))

@@ -16,7 +16,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestNotRegular uses a pipe without a writer and an endless file, instead of a layout's files.
+// TestNotRegular uses a pipe without a writer and an endless file in place of a
+// layout's files.
 func TestNotRegular(t *testing.T) {
 	for name, put := range map[string]func(path string) error{
 		"a named pipe": func(path string) error { return syscall.Mkfifo(path, 0o600) },

@@ -150,7 +150,8 @@ func TestContainerdPauseImage(t *testing.T) {
 	t.Logf("containerd %s: from %s", r.Version, from)
 }
 
-// TestContainerdPins verifies that that does not send the credential to credential is not sent image's.
+// TestContainerdPins verifies that the credential is not sent to another host that
+// containerd contacts instead of the image's host.
 func TestContainerdPins(t *testing.T) {
 	var refused int
 	r, c := dialContainerd(t, RuntimeOptions{Refused: func(regcred.Credential) { refused++ }})

@@ -219,7 +219,8 @@ func TestManifestListedOften(t *testing.T) {
 	}
 }
 
-// TestManyChildren uses an index with number of manifests downloaded the limit.
+// TestManyChildren verifies that the number of manifests downloaded for an index is
+// limited.
 func TestManyChildren(t *testing.T) {
 	reg, image, _ := startRegistry(t, testregistry.AuthNone)
 	absent := "sha256:" + strings.Repeat("ab", 32)

@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// TestRefreshTokens uses concurrent downloads with refused tokens; each of server concurrent downloads is rejected
-// once.
+// TestRefreshTokens verifies concurrent downloads that are each refused once, with a
+// token server that issues refresh tokens.
 func TestRefreshTokens(t *testing.T) {
 	reg, image, _ := startWith(t, testregistry.Options{}, testregistry.Image{Layers: 8})
 	var srv *httptest.Server

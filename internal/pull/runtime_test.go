@@ -313,7 +313,7 @@ func TestRuntimeEmptyAnswer(t *testing.T) {
 	}
 }
 
-// TestRuntimeLargeMessage uses a message that is longer than gRPC's limit and the kubelet's limit.
+// TestRuntimeLargeMessage exceeds gRPC's default limit and the kubelet's limit.
 func TestRuntimeLargeMessage(t *testing.T) {
 	size := 5 << 20
 	s := &testcri.Server{OnStatus: func(context.Context, *runtimeapi.ImageSpec) (*runtimeapi.Image, error) {

@@ -20,7 +20,7 @@ import (
 	"github.com/regcred/regcred/internal/testcri"
 )
 
-// TestRuntimeClassifies uses error of errors of containerd 1.6, 1.7
+// TestRuntimeClassifies verifies the classification of errors of containerd 1.6, 1.7
 // and 2, and of CRI-O.
 func TestRuntimeClassifies(t *testing.T) {
 	for _, tt := range []struct {

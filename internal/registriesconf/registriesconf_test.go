@@ -41,7 +41,8 @@ func parse(t *testing.T, image string) route.Image {
 
 const mirrored = "[[registry]]\nlocation = 'quay.io'\n[[registry.mirror]]\nlocation = 'm.example/q'\n"
 
-// TestRoute verifies that no other program shows; upstream/mirrors compares the rest with a real runtime.
+// TestRoute covers cases that no other program can verify. upstream/mirrors verifies
+// the others with a real CRI-O.
 func TestRoute(t *testing.T) {
 	const short = "unqualified-search-registries = ['a.example', 'docker.io']\n[aliases]\nnginx = 'b.example/web/nginx'\n"
 	const auth = `{"auths": {"m.example/q": {"auth": "` + canary.PasswordSecret + `"}}}`

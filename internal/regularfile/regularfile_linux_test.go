@@ -16,7 +16,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestNotRegular verifies that pipes without a writer are not opened, which writer block.
+// TestNotRegular verifies that named pipes without a writer do not block.
 func TestNotRegular(t *testing.T) {
 	dir := t.TempDir()
 	pipe, socket, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "socket"), filepath.Join(dir, "link")

@@ -78,8 +78,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestEveryFormIsNeeded verifies that each form, finds a secret that no other form matches
-// completely.
+// TestEveryFormIsNeeded uses, for each form, a secret that no other form matches
+// entirely.
 func TestEveryFormIsNeeded(t *testing.T) {
 	const (
 		plain  = canary.PasswordSecret

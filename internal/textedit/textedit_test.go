@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestOffsetInAnyOrder verifies lookups in any order, because each may continue from the
+// TestOffsetInAnyOrder verifies offsets in any order, because a lookup may start at the
 // previous one.
 func TestOffsetInAnyOrder(t *testing.T) {
 	lines := NewLineIndex([]byte("\ufeffkind: x\r\n\n# räksmörgås\n\nproviders: []"))

@@ -112,7 +112,8 @@ func TestOneSessionWithMetadata(t *testing.T) {
 	}
 }
 
-// TestImageForms verifies an key for each spelling of an image on the same registry.
+// TestImageForms verifies spellings of an image that all mean the same registry, and
+// the key for each.
 func TestImageForms(t *testing.T) {
 	newCloud(t, keys()...)
 	for image, key := range map[string]string{
@@ -461,7 +462,7 @@ func TestTotalTimeout(t *testing.T) {
 	}
 }
 
-// TestEndpointOfOnesOwn verifies the SDK's error rejects a custom endpoint with FIPS.
+// TestEndpointOfOnesOwn verifies that the SDK rejects FIPS with a custom endpoint.
 func TestEndpointOfOnesOwn(t *testing.T) {
 	cloud := newCloud(t, append(keys(), "AWS_USE_FIPS_ENDPOINT=true")...)
 	_, err := get(t, ecr.Options{}, image(privateHost))

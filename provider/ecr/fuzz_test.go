@@ -50,7 +50,7 @@ func FuzzAuthorization(f *testing.F) {
 	})
 }
 
-// FuzzSTS uses any response of STS, for a pod and for a node.
+// FuzzSTS tests arbitrary responses of STS, for a pod and for a node.
 func FuzzSTS(f *testing.F) {
 	token := filepath.Join(f.TempDir(), "token")
 	must.Do(f, os.WriteFile(token, []byte("a.b.c"), 0o600))
@@ -76,7 +76,8 @@ func FuzzSTS(f *testing.F) {
 	})
 }
 
-// FuzzNode uses any response of the container endpoint and of the instance metadata service.
+// FuzzNode tests arbitrary responses of the container endpoint and of the instance's
+// metadata service.
 func FuzzNode(f *testing.F) {
 	cloud := newCloud(f)
 	p := newProvider(f, ecr.Options{Timeout: shortTimeouts().Timeout, MaxPause: shortTimeouts().MaxPause, AllowHosts: []string{"a.example"}})

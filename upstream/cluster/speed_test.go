@@ -194,7 +194,8 @@ func (s keyringSide) calls(t *testing.T, control *node.ControlPlane) (tokens, ac
 	return tokens, accounts
 }
 
-// TestSpeedPods counts the requests for pods of one service account, and measures a lookup with a cached response.
+// TestSpeedPods counts the API requests for pods of one service account, and measures a
+// lookup with a cached response.
 func TestSpeedPods(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	node.RequireDefaultKubelet(t, "its kubelet is what this program is linked with")

@@ -72,8 +72,8 @@ func hasNull(v any) bool {
 	return false
 }
 
-// TestSchemaOfKubelet validates the files of the kubelet's vectors: the schemas accept every file with which a
-// kubelet starts, as Validate must, kubelet.
+// TestSchemaOfKubelet verifies that the schemas accept every file that the real kubelet
+// accepts; Validate agrees with the kubelet.
 func TestSchemaOfKubelet(t *testing.T) {
 	all, each := schemas(t)
 	data := must.Get(os.ReadFile(filepath.Join(module, "testdata/parity/config.json")))(t)
@@ -158,7 +158,7 @@ func TestSchemaOfSamples(t *testing.T) {
 	}
 }
 
-// TestSchemaRefuses verifies that the schemas reject each kind of mistake of the schema can express.
+// TestSchemaRefuses verifies one error for each keyword of the schema.
 func TestSchemaRefuses(t *testing.T) {
 	all, _ := schemas(t)
 	const good = `apiVersion: kubelet.config.k8s.io/v1

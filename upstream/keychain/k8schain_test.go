@@ -185,8 +185,8 @@ func pulledBy(s *testregistry.Server, err error) string {
 	return last.User
 }
 
-// BenchmarkResolve measures a warm cache: regcred with a provider's response in its k8schain with a
-// pull secret, go-containerregistry with a file.
+// BenchmarkResolve measures a warm cache: regcred with a provider's cached response,
+// k8schain with a pull secret, go-containerregistry with a file.
 func BenchmarkResolve(b *testing.B) {
 	repo, err := name.NewRepository("registry.example/team/app")
 	if err != nil {
