@@ -241,15 +241,6 @@ type warningReport struct {
 	Error string       `json:"error"`
 }
 
-// newWarningReports returns the failed attempts of a lookup that succeeded.
-func newWarningReports(attempts []regcred.Attempt) []warningReport {
-	var list []warningReport
-	for _, at := range failedAttempts(attempts) {
-		list = append(list, warningReport{at.Provider, at.Stage, report.NewAttempt(at).Error})
-	}
-	return list
-}
-
 // pullFailureText lists the failed attempts, and explains why the image could not be
 // pulled without them.
 func pullFailureText(attempts []regcred.Attempt) string {
