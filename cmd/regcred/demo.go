@@ -71,7 +71,7 @@ func (a *app) demoPluginCmd() *cobra.Command {
 		Hidden: true,
 		Args:   requireArgs("PASSWORD-FILE", "REGISTRY"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			serve := plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
+			provider := plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
 				password, err := os.ReadFile(args[0]) // as a plugin for an on-premises registry might do
 				if err != nil {
 					return nil, err
@@ -82,7 +82,7 @@ func (a *app) demoPluginCmd() *cobra.Command {
 					Auth:          map[string]plugin.AuthConfig{args[1]: {Username: demoUser, Password: plugin.NewSecret(string(password))}},
 				}, nil
 			})
-			return exitWithCode(plugin.Serve(cmd.Context(), serve, plugin.ServeOptions{Stdin: a.stdin, Stdout: a.Stdout, Stderr: a.Stderr}))
+			return exitWithCode(plugin.Serve(cmd.Context(), provider, plugin.ServeOptions{Stdin: a.stdin, Stdout: a.Stdout, Stderr: a.Stderr}))
 		},
 	}
 }
