@@ -24,7 +24,7 @@ each node, keep it installed, and uninstall it.`,
 }
 
 func (a *app) agentCopyCmd() *cobra.Command {
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "copy FILE... DIR",
 		Short: "Copy executables into a directory",
 		Long: `Copy executables into an existing directory, each atomically and with mode 0755.
@@ -40,12 +40,11 @@ a Linux executable.`,
 			}
 			return nil
 		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			last := len(args) - 1
+			return agent.CopyExecutables(cmd.Context(), args[:last], args[last])
+		},
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		last := len(args) - 1
-		return agent.CopyExecutables(cmd.Context(), args[:last], args[last])
-	}
-	return cmd
 }
 
 const defaultAgentWorkDir = "/work"

@@ -100,14 +100,13 @@ func (a *app) reportChange(n fleet.Node, removed, all int) {
 
 func removalText(done *fleet.Removal) string {
 	var parts []string
-	if len(done.Removed) > 0 {
-		parts = append(parts, "regcred is removed from "+terminal.FormatCount(len(done.Removed), "node"))
-	}
-	if len(done.Gone) > 0 {
-		parts = append(parts, terminal.FormatCount(len(done.Gone), "node")+" deleted meanwhile")
-	}
-	if len(done.Missing) > 0 {
-		parts = append(parts, terminal.FormatCount(len(done.Missing), "node")+" missing")
+	for _, p := range []struct {
+		nodes  int
+		format string
+	}{{len(done.Removed), "regcred is removed from %s"}, {len(done.Gone), "%s deleted meanwhile"}, {len(done.Missing), "%s missing"}} {
+		if p.nodes > 0 {
+			parts = append(parts, fmt.Sprintf(p.format, terminal.FormatCount(p.nodes, "node")))
+		}
 	}
 	if len(parts) == 0 {
 		return "the chart has no pods: nothing was removed from any node\n"

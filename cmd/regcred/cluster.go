@@ -33,7 +33,7 @@ func (k *kubeFlags) register(cmd *cobra.Command) {
 	f.StringVar(&k.kubeconfig, "kubeconfig", "",
 		"kubeconfig `file` for the API server (default: with --as-kubelet, the kubelet's kubeconfig; otherwise KUBECONFIG, the pod's service account, or ~/.kube/config)")
 	f.StringVar(&k.context, "context", "", "`name` of the kubeconfig context to use")
-	k.caFile.register(cmd)
+	f.StringVar((*string)(&k.caFile), "ca-file", "", "PEM `file` of CA certificates to trust in addition to those in the kubeconfig")
 	assignFlagGroup(cmd, flagGroupCluster, "kubeconfig", "context", "ca-file")
 }
 
@@ -118,10 +118,6 @@ func (a *app) newFleetClient(ctx context.Context, k kubeFlags) (client *fleet.Cl
 
 // caFile is a file of CA certificates that are trusted in addition to the system's.
 type caFile string
-
-func (f *caFile) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar((*string)(f), "ca-file", "", "PEM `file` of CA certificates to trust in addition to those in the kubeconfig")
-}
 
 // maxCAFileSize limits the size of a CA file, in bytes. A system's complete bundle is about
 // a quarter of it.

@@ -175,13 +175,10 @@ func (a *app) createFiles(f *convertFlags, res *convert.Result) error {
 	} else {
 		err = convert.CreateFile(f.to, res.Files[0].Data)
 	}
-	if err := node.PermissionError(err); err != nil {
-		return err
-	}
 	if errors.Is(err, fs.ErrExist) {
 		return withHint(err, "choose another file, or convert PATH in place with --write")
 	}
-	return err
+	return cmp.Or(node.PermissionError(err), err)
 }
 
 // printConversionNotes prints the changes that a reader may not expect.

@@ -71,27 +71,20 @@ func (a *app) demoPluginCmd() *cobra.Command {
 		Hidden: true,
 		Args:   requireArgs("PASSWORD-FILE", "REGISTRY"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return exitWithCode(plugin.Serve(cmd.Context(), demoPlugin(args[0], args[1]), plugin.ServeOptions{
-				Stdin: a.stdin, Stdout: a.Stdout, Stderr: a.Stderr,
-			}))
+			provider := plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
+				password, err := os.ReadFile(args[0]) // as a plugin for an on-premises registry might do
+				if err != nil {
+					return nil, err
+				}
+				return &plugin.Response{
+					CacheKeyType:  plugin.CacheRegistry,
+					CacheDuration: new(10 * time.Minute),
+					Auth:          map[string]plugin.AuthConfig{args[1]: {Username: demoUser, Password: plugin.NewSecret(string(password))}},
+				}, nil
+			})
+			return exitWithCode(plugin.Serve(cmd.Context(), provider, plugin.ServeOptions{Stdin: a.stdin, Stdout: a.Stdout, Stderr: a.Stderr}))
 		},
 	}
-}
-
-// demoPlugin returns a plugin that reads the password from a file, as a plugin for an
-// on-premises registry might.
-func demoPlugin(passwordFile, registry string) plugin.Provider {
-	return plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
-		password, err := os.ReadFile(passwordFile)
-		if err != nil {
-			return nil, err
-		}
-		return &plugin.Response{
-			CacheKeyType:  plugin.CacheRegistry,
-			CacheDuration: new(10 * time.Minute),
-			Auth:          map[string]plugin.AuthConfig{registry: {Username: demoUser, Password: plugin.NewSecret(string(password))}},
-		}, nil
-	})
 }
 
 // demo is a run of "regcred demo".

@@ -47,14 +47,8 @@ func usageError(hint, format string, args ...any) error {
 // worseExitCode returns the worse of two exit codes. The exit code of another command ("exec")
 // takes precedence.
 func worseExitCode(a, b int) int {
-	order := []int{exitOK, exitNoMatch, exitFailed, exitUsage}
-	rank := func(code int) int {
-		if i := slices.Index(order, code); i >= 0 {
-			return i
-		}
-		return len(order)
-	}
-	if rank(a) > rank(b) {
+	order := []int{exitUsage, exitFailed, exitNoMatch, exitOK} // -1 for the code of another command
+	if slices.Index(order, a) < slices.Index(order, b) {
 		return a
 	}
 	return b

@@ -177,7 +177,12 @@ func formatSingle(format string, meta metav1.ObjectMeta, repository string, c re
 		return []byte(login + "\n"), nil
 	}
 	host, _, _ := strings.Cut(repository, "/")
-	config, err := encodeDockerConfig(host, login)
+	if host == "docker.io" || host == "index.docker.io" {
+		host = "https://index.docker.io/v1/" // docker's own key for Docker Hub
+	}
+	auth := map[string]string{"auth": base64.StdEncoding.EncodeToString([]byte(login))}
+	config, err := json.MarshalIndent(map[string]any{"auths": map[string]any{host: auth}}, "", "  ")
+	config = append(config, '\n')
 	if err != nil || format == "docker-config" {
 		return config, err
 	}
@@ -187,15 +192,4 @@ func formatSingle(format string, meta metav1.ObjectMeta, repository string, c re
 		Type:       corev1.SecretTypeDockerConfigJson,
 		Data:       map[string][]byte{corev1.DockerConfigJsonKey: config},
 	})
-}
-
-// encodeDockerConfig returns a docker config.json with one credential.
-func encodeDockerConfig(host, login string) ([]byte, error) {
-	if host == "docker.io" || host == "index.docker.io" {
-		host = "https://index.docker.io/v1/" // docker's own key for Docker Hub
-	}
-	auth := map[string]string{"auth": base64.StdEncoding.EncodeToString([]byte(login))}
-	config := map[string]any{"auths": map[string]any{host: auth}}
-	data, err := json.MarshalIndent(config, "", "  ")
-	return append(data, '\n'), err
 }

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -210,10 +211,7 @@ func withChangeHint(err error) error {
 	if e, ok := errors.AsType[*service.Error](err); ok {
 		return withHint(err, e.Hint)
 	}
-	if denied := node.PermissionError(err); denied != nil {
-		return denied
-	}
-	return err
+	return cmp.Or(node.PermissionError(err), err)
 }
 
 // printKubeletLog prints the last log lines of an unhealthy kubelet.

@@ -156,7 +156,14 @@ func (r *nodesReport) renderTable(t *terminal.Text) (cut bool) {
 	var rows [][]string
 	var marks []terminal.Mark
 	for _, n := range r.Nodes {
-		row := []string{n.Name, nodeStateText(n), r.stateAge(n), nodeGenerationText(n), cmp.Or(n.Kubelet, "-"), nodeDriftText(n), cmp.Or(nodeErrorText(n), "-")}
+		state, age := string(n.State), "-"
+		if n.Behind { // healthy, but with an outdated pod
+			state += ", old"
+		}
+		if !n.Since.IsZero() {
+			age = duration.HumanDuration(max(0, r.now.Sub(n.Since)))
+		}
+		row := []string{n.Name, state, age, nodeGenerationText(n), cmp.Or(n.Kubelet, "-"), nodeDriftText(n), cmp.Or(nodeErrorText(n), "-")}
 		if len(owners) > 1 {
 			row = slices.Insert(row, 1, cmp.Or(n.Owner, "-"))
 		}
@@ -174,23 +181,6 @@ func nodeMark(n fleet.Node) terminal.Mark {
 		return terminal.MarkWarning
 	}
 	return terminal.MarkError
-}
-
-// nodeStateText returns a node's state. For a healthy node with an outdated pod, it
-// adds that.
-func nodeStateText(n fleet.Node) string {
-	if n.Behind {
-		return string(n.State) + ", old"
-	}
-	return string(n.State)
-}
-
-// stateAge returns how long a node has been in its state.
-func (r *nodesReport) stateAge(n fleet.Node) string {
-	if n.Since.IsZero() {
-		return "-"
-	}
-	return duration.HumanDuration(max(0, r.now.Sub(n.Since)))
 }
 
 // nodeGenerationText returns a node's generation and, if the kubelet uses a different

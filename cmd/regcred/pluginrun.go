@@ -309,10 +309,7 @@ func (r *pluginRunReport) argsText() string {
 
 // renderDocument prints a value as indented JSON.
 func renderDocument(t *terminal.Text, v any) {
-	data, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return // marshaling these structs cannot fail
-	}
+	data, _ := json.MarshalIndent(v, "", "  ") // cannot fail for these structs
 	t.Quote("  ", string(data))
 }
 

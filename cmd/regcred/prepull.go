@@ -19,6 +19,7 @@ import (
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/pull"
 	"github.com/regcred/regcred/internal/regularfile"
+	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
 )
 
@@ -183,7 +184,11 @@ func newRuntimePuller(runtime *pull.Runtime, policy pull.Policy) func(context.Co
 		if err != nil {
 			return err
 		}
-		r.setRuntimeResult(got)
+		r.Outcome, r.Ref, r.Size, r.Pinned = outcomePulled, got.Ref, got.Size, got.Pinned
+		if got.Present {
+			r.Outcome = outcomePresent
+		}
+		r.Credential, r.Failed = report.NewCredential(got.Credential), newTryReports(got.Failed)
 		return nil
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/regcred/regcred/internal/pull"
+	"github.com/regcred/regcred/internal/report"
 )
 
 // pullFlags holds the flags of "regcred pull".
@@ -114,7 +115,14 @@ func (a *app) newLayoutPuller(puller *pull.Puller, dir string) func(context.Cont
 		if err != nil {
 			return err
 		}
-		r.setLayoutResult(got)
+		r.Outcome, r.Digest, r.MediaType, r.Platform, r.Downloaded = outcomePulled, got.Digest, got.MediaType, got.Platform, got.Bytes
+		if got.Resolved != got.Digest {
+			r.Resolved = got.Resolved
+		}
+		for _, l := range got.Layers {
+			r.Layers = append(r.Layers, layerReport{l.Digest, l.Size, l.Reused})
+		}
+		r.Credential, r.Failed = report.NewCredential(got.Credential), newTryReports(got.Failed)
 		return nil
 	}
 }

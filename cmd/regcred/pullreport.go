@@ -77,25 +77,6 @@ type layerReport struct {
 	Reused bool   `json:"reused,omitempty"` // already present and verified
 }
 
-func (r *imageReport) setLayoutResult(got *pull.Result) {
-	r.Outcome, r.Digest, r.MediaType, r.Platform, r.Downloaded = outcomePulled, got.Digest, got.MediaType, got.Platform, got.Bytes
-	if got.Resolved != got.Digest {
-		r.Resolved = got.Resolved
-	}
-	for _, l := range got.Layers {
-		r.Layers = append(r.Layers, layerReport{l.Digest, l.Size, l.Reused})
-	}
-	r.Credential, r.Failed = report.NewCredential(got.Credential), newTryReports(got.Failed)
-}
-
-func (r *imageReport) setRuntimeResult(got *pull.RuntimeResult) {
-	r.Outcome, r.Ref, r.Size, r.Pinned = outcomePulled, got.Ref, got.Size, got.Pinned
-	if got.Present {
-		r.Outcome = outcomePresent
-	}
-	r.Credential, r.Failed = report.NewCredential(got.Credential), newTryReports(got.Failed)
-}
-
 // setError sets the error. With node-wide credentials, it adds a note if a provider was
 // not called because it requires a service account.
 func (r *imageReport) setError(ctx context.Context, err error, attempts []regcred.Attempt) {
@@ -239,15 +220,6 @@ type warningReport struct {
 	Name  string       `json:"name"`
 	Stage plugin.Stage `json:"stage"`
 	Error string       `json:"error"`
-}
-
-// newWarningReports returns the failed attempts of a lookup that succeeded.
-func newWarningReports(attempts []regcred.Attempt) []warningReport {
-	var list []warningReport
-	for _, at := range failedAttempts(attempts) {
-		list = append(list, warningReport{at.Provider, at.Stage, report.NewAttempt(at).Error})
-	}
-	return list
 }
 
 // pullFailureText lists the failed attempts, and explains why the image could not be

@@ -130,7 +130,9 @@ func (p *pullRun) pullImage(ctx context.Context, image string) imageReport {
 		creds, attempts, err = p.lookupCredentials(ctx, image)
 		return creds, err
 	}, &r)
-	r.Warnings = newWarningReports(attempts)
+	for _, at := range failedAttempts(attempts) {
+		r.Warnings = append(r.Warnings, warningReport{at.Provider, at.Stage, report.NewAttempt(at).Error})
+	}
 	r.DurationSeconds = report.Seconds(time.Since(began))
 	if err == nil {
 		return r

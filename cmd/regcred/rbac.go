@@ -124,26 +124,19 @@ func (a *app) policyRules(f *rbacFlags, who rbacv1.Subject, audiences []string) 
 	return rules
 }
 
-// validateNames rejects names that the API server would reject.
-func (f *rbacFlags) validateNames() error {
-	for _, ns := range append(slices.Clone(f.namespaces), f.serviceAccount.namespace) {
-		if ns != "" && len(validation.IsDNS1123Label(ns)) > 0 {
-			return usageError("", "%q is not a valid namespace: use only lowercase letters, digits and \"-\"", ns)
-		}
-	}
-	if n := f.name; n == "." || n == ".." || strings.ContainsAny(n, "/%") {
-		return usageError("", "--name %q is not a valid role name", n)
-	}
-	return nil
-}
-
-// parseSubject returns the subject that the flags select.
+// parseSubject returns the subject that the flags select. It rejects names that the API
+// server would reject.
 func (f *rbacFlags) parseSubject() (rbacv1.Subject, error) {
 	if err := checkMutuallyExclusive(flagValue{"service-account", f.serviceAccount.String()}, flagValue{"user", f.user}, flagValue{"group", f.group}); err != nil {
 		return rbacv1.Subject{}, err
 	}
-	if err := f.validateNames(); err != nil {
-		return rbacv1.Subject{}, err
+	for _, ns := range append(slices.Clone(f.namespaces), f.serviceAccount.namespace) {
+		if ns != "" && len(validation.IsDNS1123Label(ns)) > 0 {
+			return rbacv1.Subject{}, usageError("", "%q is not a valid namespace: use only lowercase letters, digits and \"-\"", ns)
+		}
+	}
+	if n := f.name; n == "." || n == ".." || strings.ContainsAny(n, "/%") {
+		return rbacv1.Subject{}, usageError("", "--name %q is not a valid role name", n)
 	}
 	switch {
 	case f.serviceAccount.isSet():

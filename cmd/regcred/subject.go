@@ -44,7 +44,14 @@ func (a *app) findSubject(ctx context.Context, o *node.Origin, l *lookupFlags) (
 	if err != nil {
 		return nil, withHint(err, doctor.KubeFix(err, o.Config))
 	}
-	s.readSecrets(ctx)
+	s.secrets, err = c.PullSecrets(ctx, s.pod.Namespace, s.pod.PullSecrets)
+	for _, err := range terminal.FlattenErrors(err) {
+		name := s.pod.Namespace
+		if e, ok := errors.AsType[*kube.Error](err); ok {
+			name += "/" + e.Name
+		}
+		s.unreadableSecrets = append(s.unreadableSecrets, &unreadableSecret{name, err})
+	}
 	return s, nil
 }
 
@@ -102,16 +109,3 @@ func (u *unreadableSecret) Name() string { return unreadableSecretPrefix + u.nam
 
 // Auths always returns an error.
 func (u *unreadableSecret) Auths(context.Context, string) ([]regcred.AuthSet, error) { return nil, u }
-
-// readSecrets reads the pull secrets, and adds those that cannot be read to unread.
-func (s *kubeSubject) readSecrets(ctx context.Context) {
-	var err error
-	s.secrets, err = s.PullSecrets(ctx, s.pod.Namespace, s.pod.PullSecrets)
-	for _, err := range terminal.FlattenErrors(err) {
-		name := s.pod.Namespace
-		if e, ok := errors.AsType[*kube.Error](err); ok {
-			name += "/" + e.Name
-		}
-		s.unreadableSecrets = append(s.unreadableSecrets, &unreadableSecret{name, err})
-	}
-}

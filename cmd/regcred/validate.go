@@ -183,11 +183,10 @@ func validationError(r *report.Validation, strict bool) error {
 	for _, f := range r.Findings {
 		count[f.Severity]++
 	}
-	serious := count[finding.SeverityError] + count[finding.SeverityWarning]
-	switch {
-	case strict && serious > 0:
+	if serious := count[finding.SeverityError] + count[finding.SeverityWarning]; strict && serious > 0 {
 		return fmt.Errorf("--strict: %s", terminal.FormatCount(serious, "finding"))
-	case count[finding.SeverityError] > 0: // as in doctor
+	}
+	if count[finding.SeverityError] > 0 { // as in doctor
 		return exitWithCode(exitFailed)
 	}
 	return nil

@@ -112,17 +112,14 @@ func (r *fileReader) mergeDependencies(other *fileReader) {
 }
 
 // usedFiles returns the paths, on this machine, of the files that were read.
-func (r *fileReader) usedFiles() (names []string) {
-	for _, name := range slices.Sorted(maps.Keys(r.used)) {
-		names = append(names, r.HostPath(name))
-	}
-	return names
-}
+func (r *fileReader) usedFiles() []string { return r.usedFilesWith("") }
 
 // flagFiles returns the files in usedFiles that contain a credential provider flag.
-func (r *fileReader) flagFiles() (names []string) {
+func (r *fileReader) flagFiles() []string { return r.usedFilesWith("--image-credential-provider-") }
+
+func (r *fileReader) usedFilesWith(text string) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(r.used)) {
-		if strings.Contains(strings.ReplaceAll(r.files[name].text, "_", "-"), "--image-credential-provider-") {
+		if strings.Contains(strings.ReplaceAll(r.files[name].text, "_", "-"), text) {
 			names = append(names, r.HostPath(name))
 		}
 	}

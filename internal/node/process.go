@@ -10,7 +10,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -105,13 +104,22 @@ func procError(pid int, err error, euid int) error {
 	return cause
 }
 
-// readStrings reads a file of NUL-terminated strings.
-func (p *process) readStrings(name string) ([]string, error) {
+// read returns the text of a file of the process.
+func (p *process) read(name string) (string, error) {
 	data, err := readFile(p.procPath(name))
 	if err != nil {
-		return nil, p.fileError(name, err)
+		return "", p.fileError(name, err)
 	}
-	return splitNUL(string(data)), nil
+	return string(data), nil
+}
+
+// readStrings reads a file of NUL-terminated strings.
+func (p *process) readStrings(name string) ([]string, error) {
+	text, err := p.read(name)
+	if err != nil {
+		return nil, err
+	}
+	return splitNUL(text), nil
 }
 
 func splitNUL(s string) []string {
@@ -124,36 +132,26 @@ func splitNUL(s string) []string {
 
 // comm returns the name of the process, which the kernel truncates to 15 bytes.
 func (p *process) comm() string {
-	data, err := readFile(p.procPath("comm"))
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(data))
+	text, _ := p.read("comm")
+	return strings.TrimSpace(text)
 }
 
 // isMainOf reports whether systemd started the process for a unit. It checks the
 // process's control group.
 func (p *process) isMainOf(unit string) bool {
-	groups, err := readFile(p.procPath("cgroup"))
-	if err != nil {
-		return false
-	}
-	in := func(line string) bool { return strings.HasSuffix(line, "/"+unit) }
-	if !slices.ContainsFunc(strings.Split(string(groups), "\n"), in) {
-		return false
-	}
+	groups, _ := p.read("cgroup")
 	parent, err := p.statField(1)
-	return err == nil && parent == 1
+	return err == nil && parent == 1 && strings.Contains(groups+"\n", "/"+unit+"\n")
 }
 
 // statField returns a number from /proc/PID/stat. Fields are counted from field 3 of
 // proc(5), because field 2 can contain spaces.
 func (p *process) statField(field int) (uint64, error) {
-	stat, err := readFile(p.procPath("stat"))
+	stat, err := p.read("stat")
 	if err != nil {
-		return 0, p.fileError("stat", err)
+		return 0, err
 	}
-	fields := strings.Fields(string(stat)[strings.LastIndexByte(string(stat), ')')+1:])
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	if len(fields) <= field {
 		return 0, p.fileError("stat", errors.New("too few fields"))
 	}
@@ -164,11 +162,11 @@ func (p *process) statField(field int) (uint64, error) {
 // user can start a process named kubelet and choose its flags and environment, and root
 // would run the plugins that they specify.
 func (p *process) checkOwner(euid int) error {
-	status, err := readFile(p.procPath("status"))
+	status, err := p.read("status")
 	if err != nil {
-		return p.fileError("status", err)
+		return err
 	}
-	_, line, _ := strings.Cut(string(status), "\nUid:")
+	_, line, _ := strings.Cut(status, "\nUid:")
 	line, _, _ = strings.Cut(line, "\n")
 	ids := strings.Fields(line) // real, effective, saved, file system
 	if len(ids) != 4 {

@@ -38,16 +38,18 @@ func knownRuntimes() []struct{ name, comm, unit string } {
 func (r *Reader) Runtime(ctx context.Context, pid int) *Runtime {
 	rd := r.newReader(ctx)
 	for _, want := range knownRuntimes() {
-		running := rd.findRunning(func(p *process) bool { return p.comm() == want.comm && (pid == 0 || p.pid == pid) })
+		var environ []string
+		var err error
+		running := rd.findRunning(func(p *process) bool {
+			if p.comm() != want.comm || pid != 0 && p.pid != pid {
+				return false
+			}
+			environ, err = p.readStrings("environ")
+			return true
+		})
 		if running == nil {
 			continue
 		}
-		p, err := r.openProcess(running.PID)
-		if err != nil {
-			continue
-		}
-		environ, err := p.readStrings("environ")
-		p.Close()
 		from := fmt.Sprintf("%s, process %d", want.name, running.PID)
 		if err != nil {
 			environ, from = rd.unitEnvironment(want.unit), fmt.Sprintf("%s, from %s: only root can read the environment of process %d", want.name, want.unit, running.PID)

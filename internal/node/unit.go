@@ -135,6 +135,7 @@ func (s *systemdUnit) addFile(r *fileReader, file string) {
 }
 
 func (s *systemdUnit) parseText(text, file string) {
+	lists := map[string]*[]unitSetting{"ExecStart": &s.execs, "Environment": &s.environment, "EnvironmentFile": &s.envFiles}
 	section := ""
 	for _, line := range logicalLines(text) {
 		if strings.HasPrefix(line.value, "[") {
@@ -142,29 +143,15 @@ func (s *systemdUnit) parseText(text, file string) {
 			continue
 		}
 		key, value, ok := strings.Cut(line.value, "=")
-		if !ok || section != "[Service]" {
-			continue
+		list := lists[strings.TrimSpace(key)]
+		switch value = strings.TrimSpace(value); {
+		case !ok || section != "[Service]" || list == nil:
+		case value == "":
+			*list = nil
+		default:
+			*list = append(*list, unitSetting{value, filePosition{file, line.line}})
 		}
-		s.applySetting(strings.TrimSpace(key), unitSetting{strings.TrimSpace(value), filePosition{file, line.line}})
 	}
-}
-
-func (s *systemdUnit) applySetting(key string, value unitSetting) {
-	switch key {
-	case "ExecStart":
-		s.execs = appendOrReset(s.execs, value)
-	case "Environment":
-		s.environment = appendOrReset(s.environment, value)
-	case "EnvironmentFile":
-		s.envFiles = appendOrReset(s.envFiles, value)
-	}
-}
-
-func appendOrReset(list []unitSetting, s unitSetting) []unitSetting {
-	if s.value == "" {
-		return nil
-	}
-	return append(list, s)
 }
 
 // unitVariables returns the variables that a unit sets. EnvironmentFile overrides

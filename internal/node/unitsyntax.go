@@ -6,6 +6,7 @@ package node
 import (
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -157,23 +158,19 @@ func splitVariableWords(text string) []string {
 }
 
 func splitEscaped(text string, escape func(string) (string, int)) (list []string) {
-	for {
-		text = strings.TrimLeft(text, " \t\r\n")
-		if text == "" {
-			return list
-		}
-		var word string
-		word, text = cutWord(text, escape)
-		list = append(list, word)
-	}
-}
-
-// cutWord returns the first word of text and the rest.
-func cutWord(text string, escape func(string) (string, int)) (word, rest string) {
 	var b strings.Builder
-	quote := byte(0)
+	inWord, quote := false, byte(0)
 	for i := 0; i < len(text); i++ {
 		c := text[i]
+		if quote == 0 && strings.IndexByte(" \t\r\n", c) >= 0 {
+			if inWord {
+				list = append(list, b.String())
+			}
+			inWord = false
+			b.Reset()
+			continue
+		}
+		inWord = true
 		switch {
 		case c == '\\' && i+1 < len(text):
 			s, n := escape(text[i:])
@@ -183,13 +180,14 @@ func cutWord(text string, escape func(string) (string, int)) (word, rest string)
 			quote = 0
 		case quote == 0 && (c == '"' || c == '\''):
 			quote = c
-		case quote == 0 && strings.IndexByte(" \t\r\n", c) >= 0:
-			return b.String(), text[i:]
 		default:
 			b.WriteByte(c)
 		}
 	}
-	return b.String(), ""
+	if inWord {
+		list = append(list, b.String())
+	}
+	return list
 }
 
 // unescapeSystemd returns the value and length of the escape sequence at the start of
@@ -282,29 +280,18 @@ func isVariableName(s string) bool {
 	return s != "" && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
+// variablePattern matches "$$" and ${NAME}.
+var variablePattern = regexp.MustCompile(`\$\$|\$\{\w+\}`)
+
 // expandVariables replaces ${NAME} with the variable's value and "$$" with "$". It
 // returns the name of the last variable that it replaced.
 func expandVariables(text string, vars map[string]envVariable) (expanded, by string) {
-	var b strings.Builder
-	for text != "" {
-		i := strings.IndexByte(text, '$')
-		if i < 0 || i+1 == len(text) {
-			break
+	expanded = variablePattern.ReplaceAllStringFunc(text, func(match string) string {
+		if match == "$$" {
+			return "$"
 		}
-		b.WriteString(text[:i])
-		name, rest, closed := strings.Cut(text[i+1:], "}")
-		switch {
-		case text[i+1] == '$':
-			b.WriteByte('$')
-			text = text[i+2:]
-		case closed && strings.HasPrefix(name, "{") && isVariableName(name[1:]):
-			by = name[1:]
-			b.WriteString(vars[by].value)
-			text = rest
-		default:
-			b.WriteByte('$')
-			text = text[i+1:]
-		}
-	}
-	return b.String() + text, by
+		by = match[2 : len(match)-1]
+		return vars[by].value
+	})
+	return expanded, by
 }

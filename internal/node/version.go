@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	subprocess "github.com/regcred/regcred/internal/process"
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
@@ -40,7 +41,7 @@ func (n Node) runVersion(parent context.Context, program, file string) Version {
 	out := &limitedBuffer{left: 4096}
 	cmd := exec.CommandContext(ctx, file, "--version")
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.WaitDelay = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, n.HostPath("/"), out, time.Second
-	killGroupOnTimeout(cmd)
+	subprocess.KillGroupOnCancel(cmd)
 	// A child process of the program may keep the output open.
 	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		switch {

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"time"
 )
 
@@ -123,4 +124,14 @@ func (c Command) timeoutError() *Error {
 
 func canceledError(ctx context.Context) *Error {
 	return &Error{ReasonCanceled, fmt.Errorf("canceled: %w", ctx.Err())}
+}
+
+// KillGroupOnCancel makes the context of cmd kill its process group instead of only the
+// program.
+func KillGroupOnCancel(cmd *exec.Cmd) {
+	cmd.SysProcAttr = newProcessGroup()
+	cmd.Cancel = func() error {
+		killGroup(cmd.Process)
+		return nil
+	}
 }

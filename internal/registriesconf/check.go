@@ -102,12 +102,7 @@ func (r *registry) checkMirrors(at func(...string) int) (line int, what, fix str
 
 // conflictingSetting returns a setting that differs between two tables for the same location.
 func (r *registry) conflictingSetting(o *registry) string {
-	name := func(r *registry) string {
-		if r.Location == "" {
-			return r.Prefix
-		}
-		return r.Location
-	}
+	name := func(r *registry) string { return cmp.Or(r.Location, r.Prefix) }
 	const text = "the location %q is listed twice, with different values for %q"
 	switch {
 	case name(r) != name(o):

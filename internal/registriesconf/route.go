@@ -4,6 +4,7 @@
 package registriesconf
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -38,12 +39,8 @@ func (c *Config) Route(image route.Image) *route.Route {
 		}
 		r.Hops = append(r.Hops, hops...)
 	}
-	silent := func(h route.Hop) bool { return h.Silent }
-	if why == "" && !slices.ContainsFunc(r.Hops, func(h route.Hop) bool { return !silent(h) }) {
-		why = "every host for this image is blocked"
-	}
-	if len(r.Hops) == 0 || slices.IndexFunc(r.Hops, func(h route.Hop) bool { return !silent(h) }) < 0 {
-		r.Fails = why
+	if !slices.ContainsFunc(r.Hops, func(h route.Hop) bool { return !h.Silent }) {
+		r.Fails = cmp.Or(why, "every host for this image is blocked")
 		return r
 	}
 	for i := range r.Hops {

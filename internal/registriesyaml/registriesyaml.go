@@ -87,20 +87,13 @@ type entry struct {
 }
 
 func mappingEntries(n *yaml.Node) (list []entry) {
-	if n = resolveAlias(n); n == nil || n.Kind != yaml.MappingNode {
+	if n = textedit.ResolveAlias(n); n == nil || n.Kind != yaml.MappingNode {
 		return nil
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		list = append(list, entry{n.Content[i].Value, n.Content[i].Line, resolveAlias(n.Content[i+1])})
+		list = append(list, entry{n.Content[i].Value, n.Content[i].Line, textedit.ResolveAlias(n.Content[i+1])})
 	}
 	return list
-}
-
-func resolveAlias(n *yaml.Node) *yaml.Node {
-	if n != nil && n.Kind == yaml.AliasNode {
-		return n.Alias
-	}
-	return n
 }
 
 // validKeys returns the valid keys of a mapping.
@@ -205,7 +198,7 @@ func (c *checker) checkMirror(m entry, logins map[string]int) {
 			continue
 		}
 		for _, item := range e.value.Content {
-			if host := c.checkEndpoint(resolveAlias(item)); host != "" {
+			if host := c.checkEndpoint(textedit.ResolveAlias(item)); host != "" {
 				hosts = append(hosts, host)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -127,31 +128,36 @@ func (f *File) Decode(v any) error {
 func (f *File) indexKeys() {
 	p := unstable.Parser{}
 	p.Reset(f.data)
-	lines := newLineCounter(f.data)
+	var newlines []int // offsets
+	for i, c := range f.data {
+		if c == '\n' {
+			newlines = append(newlines, i)
+		}
+	}
 	var table []string
 	for p.NextExpression() {
 		e := p.Expression()
 		switch e.Kind {
 		case unstable.Table, unstable.ArrayTable:
-			keys, line := f.keyPath(&p, e, lines)
+			keys, line := keyPath(e, newlines)
 			table = f.resolveArrayTables(keys, e.Kind == unstable.ArrayTable)
 			f.tables = append(f.tables, keys)
 			f.recordLine(table, line)
 		case unstable.KeyValue:
-			f.indexValue(&p, e, table, lines)
+			f.indexValue(e, table, newlines)
 		}
 	}
 }
 
 // indexValue records a key, and the keys of inline tables.
-func (f *File) indexValue(p *unstable.Parser, e *unstable.Node, table []string, lines *lineCounter) {
-	keys, line := f.keyPath(p, e, lines)
-	path := append(append([]string{}, table...), keys...)
+func (f *File) indexValue(e *unstable.Node, table []string, newlines []int) {
+	keys, line := keyPath(e, newlines)
+	path := slices.Concat(table, keys)
 	f.recordLine(path, line)
 	if v := e.Value(); v != nil && v.Kind == unstable.InlineTable && len(path) < maxDepth {
 		for it := v.Children(); it.Next(); {
 			if n := it.Node(); n.Kind == unstable.KeyValue {
-				f.indexValue(p, n, path, lines)
+				f.indexValue(n, path, newlines)
 			}
 		}
 	}
@@ -160,14 +166,17 @@ func (f *File) indexValue(p *unstable.Parser, e *unstable.Node, table []string, 
 // maxDepth bounds the depth of recorded keys.
 const maxDepth = 32
 
-func (f *File) keyPath(p *unstable.Parser, e *unstable.Node, lines *lineCounter) (keys []string, line int) {
+// keyPath returns the key of an expression and its line. It returns no key if the key has
+// more than maxDepth parts.
+func keyPath(e *unstable.Node, newlines []int) (keys []string, line int) {
 	for it := e.Key(); it.Next(); {
 		n := it.Node()
 		if line == 0 {
-			line = lines.lineAt(int(n.Raw.Offset))
+			before, _ := slices.BinarySearch(newlines, int(n.Raw.Offset))
+			line = before + 1
 		}
 		if keys = append(keys, string(n.Data)); len(keys) > maxDepth {
-			return nil, line // nobody's
+			return nil, line
 		}
 	}
 	return keys, line
@@ -216,21 +225,3 @@ func (f *File) NearestLine(keys ...string) int {
 
 // TableKeys returns the keys of all table headers, in order.
 func (f *File) TableKeys() [][]string { return f.tables }
-
-// lineCounter counts lines up to offsets that must be increasing.
-type lineCounter struct {
-	data         []byte
-	offset, line int
-}
-
-func newLineCounter(data []byte) *lineCounter { return &lineCounter{data: data, line: 1} }
-
-func (c *lineCounter) lineAt(offset int) int {
-	if offset < c.offset {
-		c.offset, c.line = 0, 1
-	}
-	offset = min(offset, len(c.data))
-	c.line += bytes.Count(c.data[c.offset:offset], []byte("\n"))
-	c.offset = offset
-	return c.line
-}
