@@ -66,3 +66,13 @@ func isHostPort(s string) bool {
 	}
 	return hostpattern.IsName(u.Hostname())
 }
+
+// Name returns [Name].
+func (p *Provider) Name() string { return Name }
+
+// MatchImages returns patterns for matchImages: Google's registries,
+// Options.AllowHosts, and the sources of Options.Mirrors.
+func (p *Provider) MatchImages() []string {
+	list := append(registry.CloudOfPlugin(Name).Hosts, p.opts.AllowHosts...)
+	return append(list, p.mirrors.Sources()...)
+}

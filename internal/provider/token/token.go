@@ -36,44 +36,6 @@ import (
 // accept such tokens ignore it.
 const DefaultUsername = "serviceaccount"
 
-// Options configures a [Provider]. The tags describe a configuration file.
-type Options struct {
-	// Registries lists patterns of registries that may receive credentials. At least
-	// one is required. Patterns use the syntax of matchImages, but a * is not allowed
-	// in the last two labels of the host or directly below a public suffix.
-	Registries []string `yaml:"registries"`
-
-	// OtherHosts is the behavior for other hosts: "fail" (default) or "empty".
-	OtherHosts string `yaml:"-"`
-
-	// Username is a template. "" means [DefaultUsername] if the token is the password.
-	// Otherwise "" means that the endpoint's response contains the user name.
-	Username string `yaml:"username"`
-
-	// Audience is the required audience of the token; "" accepts any. It must
-	// be set if the token is the password.
-	Audience string `yaml:"audience"`
-
-	// TokenFile is the absolute path of a token for requests without one. It is
-	// read for each request.
-	TokenFile string `yaml:"tokenFile"`
-
-	// Optional returns a response without credentials instead of an error when there is
-	// no token.
-	Optional bool `yaml:"optional"`
-
-	// CacheDuration limits how long responses are cached. If the expiry is unknown, it
-	// is the cache duration, and zero disables caching.
-	CacheDuration *time.Duration `yaml:"cacheDuration"`
-
-	// Exchange configures the exchange; nil means that the token is the
-	// password.
-	Exchange *Exchange `yaml:"exchange"`
-
-	Logger *slog.Logger     `yaml:"-"` // nil discards
-	Now    func() time.Time `yaml:"-"` // nil means [time.Now]
-}
-
 // New returns a provider. It validates only the options, because files are read when
 // they are needed.
 func New(opts Options) (*Provider, error) {
