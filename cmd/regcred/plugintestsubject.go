@@ -13,13 +13,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/plugintest"
-	"github.com/spf13/cobra"
 )
 
 // pluginTestFlags holds the flags of "regcred plugin test".
