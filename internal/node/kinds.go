@@ -44,8 +44,8 @@ type configLocation struct {
 
 // kindSign identifies a kind of node by a file.
 type kindSign struct {
-	file     string
-	lineText string // text of a line in the file; "" if the file only has to exist
+	file    string
+	pattern string // matches a line of the file without its quotes; "" if the file only has to exist
 }
 
 // Default paths of k3s and rke2.
@@ -65,15 +65,15 @@ func kindTable() []kindInfo {
 	eks := configLocation{name: "the EKS node configuration", config: "/etc/eks/image-credential-provider/config.json", binDir: "/etc/eks/image-credential-provider"}
 	return []kindInfo{
 		{
-			kind: Talos, signs: []kindSign{{osReleasePath, "ID=talos"}}, manual: "talos",
+			kind: Talos, signs: []kindSign{{osReleasePath, "^ID=talos\r?$"}}, manual: "talos",
 			refusalReason: "Talos does not allow changes to services or files on the node; configure providers in its machine configuration",
 		},
 		{
-			kind: Bottlerocket, signs: []kindSign{{osReleasePath, "ID=bottlerocket"}}, manual: "bottlerocket",
+			kind: Bottlerocket, signs: []kindSign{{osReleasePath, "^ID=bottlerocket\r?$"}}, manual: "bottlerocket",
 			refusalReason: "Bottlerocket's root file system is read-only and verified, so third-party executables cannot be added to the plugin directory; Bottlerocket generates the kubelet's files from its settings",
 		},
 		{
-			kind: OpenShift, signs: []kindSign{{"/etc/machine-config-daemon/currentconfig", ""}, {osReleasePath, "OPENSHIFT_VERSION="}}, manual: "openshift",
+			kind: OpenShift, signs: []kindSign{{"/etc/machine-config-daemon/currentconfig", ""}, {osReleasePath, "^OPENSHIFT_VERSION="}}, manual: "openshift",
 			refusalReason: "OpenShift's Machine Config Operator owns the kubelet's unit and configuration; manual changes put the node in a degraded state",
 		},
 		{
@@ -89,7 +89,7 @@ func kindTable() []kindInfo {
 		{kind: EKS2023, signs: []kindSign{{"/etc/systemd/system/nodeadm-run.service", ""}}, place: eks, nodeConfigDir: "/etc/eks/nodeadm.d"},
 		{
 			kind: EKSAL2, place: eks,
-			signs: []kindSign{{"/etc/eks/containerd/kubelet-containerd.service", ""}, {"/etc/systemd/system/kubelet.service.d/10-kubelet-args.conf", "KUBELET_ARGS="}},
+			signs: []kindSign{{"/etc/eks/containerd/kubelet-containerd.service", ""}, {"/etc/systemd/system/kubelet.service.d/10-kubelet-args.conf", "^KUBELET_ARGS="}},
 		},
 		{
 			kind: GKE, signs: []kindSign{{"/etc/srv/kubernetes/cri_auth_config.yaml", ""}, {"/home/kubernetes/bin/configure-helper.sh", ""}},

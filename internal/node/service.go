@@ -6,6 +6,7 @@ package node
 import (
 	"cmp"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -63,7 +64,10 @@ func (r *fileReader) completeService(s kubeletService, kind Kind) kubeletService
 func (r *fileReader) detectKind() (kind Kind) {
 	signs := r.fileCache.newReader(r.ctx) // separate, because the kubelet's flags do not depend on these files
 	applies := func(s kindSign) bool {
-		return s.lineText == "" && signs.exists(s.file) || s.lineText != "" && signs.hasLine(s.file, s.lineText)
+		if s.pattern == "" {
+			return signs.exists(s.file)
+		}
+		return regexp.MustCompile("(?m)" + s.pattern).MatchString(strings.ReplaceAll(signs.readFile(s.file), `"`, ""))
 	}
 	for _, k := range kindTable() {
 		if slices.ContainsFunc(k.signs, applies) {
@@ -73,17 +77,6 @@ func (r *fileReader) detectKind() (kind Kind) {
 	}
 	r.unreadablePaths = append(r.unreadablePaths, signs.unreadablePaths...)
 	return kind
-}
-
-// hasLine reports whether a file has a line that equals s, ignoring quotes. If s ends
-// in "=", the line must begin with s. If s is a path, the line must contain it.
-func (r *fileReader) hasLine(file, text string) bool {
-	for _, line := range physicalLines(strings.ReplaceAll(r.readFile(file), `"`, "")) {
-		if strings.HasSuffix(text, "=") && strings.HasPrefix(line, text) || line == text || strings.Contains(text, "/") && strings.Contains(line, text) {
-			return true
-		}
-	}
-	return false
 }
 
 // matchingUnits returns the units whose names match a pattern.
@@ -168,16 +161,14 @@ func (r *fileReader) rancherService(name string) (kubeletService, bool) {
 // node may have been changed.
 func (r *fileReader) unitsEnabledFirst(prefix string) []string {
 	names := r.matchingUnits(prefix + "*.service")
-	slices.SortStableFunc(names, func(a, b string) int { return r.enabledRank(b) - r.enabledRank(a) })
-	return names
-}
-
-// enabledRank returns 1 if a unit starts at boot, and 0 otherwise.
-func (r *fileReader) enabledRank(unit string) int {
-	if r.fs().Exists(path.Join("/etc/systemd/system/multi-user.target.wants", unit)) {
+	disabled := func(unit string) int {
+		if r.fs().Exists(path.Join("/etc/systemd/system/multi-user.target.wants", unit)) {
+			return 0
+		}
 		return 1
 	}
-	return 0
+	slices.SortStableFunc(names, func(a, b string) int { return disabled(a) - disabled(b) })
+	return names
 }
 
 // openRCService reads a service of InitOpenRC: a script that sets command_args, or
