@@ -59,7 +59,7 @@ func playPlugin(mode string) int {
 	return 0
 }
 
-// answerFor returns a credential for every image of its registry, valid for an hour.
+// answerFor returns a credential for every image in a registry, valid for an hour.
 func answerFor(user string) plugin.Provider {
 	return plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 		host, _, _ := strings.Cut(req.Image, "/")

@@ -87,8 +87,8 @@ func (s *PullSecret) parse() (a Attempt, resp *response, ok bool) {
 }
 
 // NodePaths lists the directories in which the kubelet looks for docker config files,
-// in this order, before /. RootDir and Home may be relative to WorkDir. Empty
-// directories are skipped, except that an empty Home means WorkDir.
+// in this order. The kubelet then looks in /. RootDir and Home may be relative to
+// WorkDir. An empty RootDir or WorkDir is skipped; an empty Home means WorkDir.
 type NodePaths struct {
 	RootDir string // the kubelet's --root-dir, e.g. /var/lib/kubelet
 	WorkDir string // its working directory

@@ -26,7 +26,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// The test binary plays every helper, by the name it is called by.
+// TestMain makes the test binary run as every helper if it is called by that name.
 func TestMain(m *testing.M) {
 	if name, ok := strings.CutPrefix(filepath.Base(os.Args[0]), helperPrefix); ok {
 		os.Exit(runHelper(name))

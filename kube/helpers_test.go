@@ -105,7 +105,7 @@ func (l *lines) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// count returns the number of lines that contain a text.
+// count returns the number of lines that contain text.
 func (l *lines) count(part string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// The test binary plays the helper and every plugin, by the name it is called by.
+// TestMain makes the test binary run as the helper or a plugin if it is called by that name.
 func TestMain(m *testing.M) {
 	self := filepath.Base(os.Args[0])
 	if self == programName {

@@ -23,7 +23,7 @@ import (
 
 const name = "dockerconfig-credential-provider"
 
-// The test binary plays the plugin and a helper, by the name it is called by.
+// TestMain makes the test binary run as the plugin or a helper if it is called by that name.
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case name:

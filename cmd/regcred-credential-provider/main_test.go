@@ -216,7 +216,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestTokens verifies that a token is passed to the providers of its entry, with the annotations that they require.
+// TestTokens verifies that a token is passed to the providers in its entry, with the annotations they require.
 func TestTokens(t *testing.T) {
 	n := newNode(t)
 	n.has(provider("plugin-token_a", nil), provider("plugin-token_b", tokens))

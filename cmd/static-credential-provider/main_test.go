@@ -21,7 +21,7 @@ import (
 
 const name = "static-credential-provider"
 
-// The test binary plays the plugin, by the name it is called by.
+// TestMain makes the test binary run as the plugin if it is called by that name.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) != name {
 		os.Exit(m.Run())

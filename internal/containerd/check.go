@@ -17,17 +17,14 @@ import (
 	"github.com/regcred/regcred/internal/tomlfile"
 )
 
-// maxHostEntries limits the number of directories checked, and of tables in a
-// hosts.toml.
-const maxHostEntries = 1000
-
-// RuleVersion is the rule for the note that containerd's version is unknown.
+// RuleVersion is the rule of a finding that containerd's version is unknown.
 const RuleVersion = "mirror-version"
 
 // Check returns findings about the configuration and all hosts.toml files. It reads
 // each file only once.
 func (r *Runtime) Check() []finding.Finding {
-	return slices.Clone(r.check())
+	r.checked.Do(func() { r.found = r.withVersionNote(r.findProblems()) })
+	return slices.Clone(r.found)
 }
 
 func (r *Runtime) findProblems() []finding.Finding {

@@ -34,7 +34,8 @@ type Runtime struct {
 	Files   []string // File and its imports, in the order they are read
 	Version Version  // zero if unknown; then the newest known release is assumed
 
-	check func() []finding.Finding // checks once
+	checked sync.Once
+	found   []finding.Finding // set by the first Check
 
 	files  []*parsedConfigFile
 	format int // config version, 1 if not set
@@ -65,7 +66,6 @@ const maxImports = 64
 // containerd.
 func Read(root, path string, version Version) (*Runtime, error) {
 	r := &Runtime{Root: root, File: path, Version: version}
-	r.check = sync.OnceValue(func() []finding.Finding { return r.withVersionNote(r.findProblems()) })
 	disabled := map[string]bool{}
 	pending := []string{path}
 	for len(pending) > 0 {

@@ -326,3 +326,7 @@ func (r *Runtime) readCertificates(dir string) (own host, err error) {
 	}
 	return own, nil
 }
+
+// maxHostEntries limits the number of directories checked, and of tables in a
+// hosts.toml.
+const maxHostEntries = 1000

@@ -136,7 +136,7 @@ func logLineCauses() []logLineCause {
 	return slices.Concat(providerLogCauses(), flagLogCauses(), machineLogCauses())
 }
 
-// providerLogCauses returns errors of credential providers.
+// providerLogCauses returns log lines about errors of credential providers.
 func providerLogCauses() []logLineCause {
 	return []logLineCause{
 		newLogCause(`plugin binary directory +did not exist`, "--image-credential-provider-config is set without --image-credential-provider-bin-dir", "set both flags or neither; then RESTART"),
@@ -155,7 +155,7 @@ func providerLogCauses() []logLineCause {
 	}
 }
 
-// flagLogCauses returns errors of the kubelet's flags and configuration.
+// flagLogCauses returns log lines about errors in the kubelet's flags and configuration.
 func flagLogCauses() []logLineCause {
 	return []logLineCause{
 		newSettingCause((*node.Reader).FlagOccurrences, `unknown flag: (--[\w-]+)`, "the kubelet has no flag $1, BEING", "remove $1; then RESTART"),
@@ -170,7 +170,7 @@ func flagLogCauses() []logLineCause {
 	}
 }
 
-// machineLogCauses returns errors of the machine and the cluster.
+// machineLogCauses returns log lines about errors of the machine and the cluster.
 func machineLogCauses() []logLineCause {
 	return []logLineCause{
 		newLogCause(`running with swap on is not supported`, "swap is enabled on this machine, and this kubelet refuses to start with swap on", "run swapoff -a and remove the swap entry from /etc/fstab, or set failSwapOn: false in the kubelet's configuration"),

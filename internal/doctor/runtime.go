@@ -60,8 +60,8 @@ func FindRuntime(ctx context.Context, n *node.Reader, o *node.Origin) *Runtime {
 	return r
 }
 
-// ProbeSettings returns the runtime's proxies and CAs for package probe. If there is no
-// runtime, they come from own, the environment of this process.
+// ProbeSettings returns the runtime's proxies and CAs for package probe. Without a
+// runtime, it returns the settings in own, the environment of this process.
 func (r *Runtime) ProbeSettings(own []string) probe.Runtime {
 	if r.found == nil {
 		return probe.Runtime{Where: "this process, because no runtime was found", Environ: own, Own: own}

@@ -213,8 +213,8 @@ func kubeletFlags(l generation.KubeletLayout) []string {
 	return []string{"--image-credential-provider-config=" + l.Flag, "--image-credential-provider-bin-dir=" + l.BinDir}
 }
 
-// readsDirectories reports whether a kubelet can read a configuration directory, which
-// it can since 1.34.
+// readsDirectories reports whether a kubelet supports configuration directories, like
+// kubelet 1.34 and later.
 func readsDirectories(version string) bool {
 	var major, minor int
 	_, err := fmt.Sscanf(version, "%d.%d", &major, &minor)

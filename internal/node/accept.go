@@ -34,7 +34,8 @@ func (j TargetKubelet) Caveat() string {
 	return " (" + j.caveat + ")"
 }
 
-// TargetKubelet returns the kubelet of the next start, without a version if it is unknown.
+// TargetKubelet returns the kubelet that the service would start next. Its version may
+// be unknown.
 func (s *Setup) TargetKubelet() TargetKubelet {
 	j := TargetKubelet{Target: s.Target()}
 	switch v := s.Version; {

@@ -303,7 +303,7 @@ func isAzureRegistry(s string) bool {
 	return len(name) >= 5 && len(name) <= 50 && (hash != "") == hashed && !strings.Contains(hash, "-")
 }
 
-// parseForms parses the forms of a table.
+// parseForms parses lines that describe host names.
 func parseForms(regionPrefix, texts string) (list []hostForm) {
 	kinds := labelKinds(regionPrefix)
 	for text := range strings.FieldsSeq(texts) {

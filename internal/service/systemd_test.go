@@ -76,7 +76,7 @@ func check(t *testing.T, err error, want, hint string) {
 	}
 }
 
-// TestNoReply verifies that a call to a systemd that does not reply ends with its context.
+// TestNoReply verifies that canceling the context ends a call to which systemd does not reply.
 func TestNoReply(t *testing.T) {
 	for _, at := range []string{"AUTH", "AddMatch", "GetAll", "Reload", "ResetFailedUnit", "RestartUnit"} {
 		for _, cause := range []error{context.DeadlineExceeded, context.Canceled} {

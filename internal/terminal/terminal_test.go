@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// evil is a text that a plugin or a registry could return.
+// evil is text that a plugin or a registry could return.
 const evil = "\x1b[2Jok\rall is well\u202e"
 
 // TestEscapes verifies that printed text contains no terminal control sequences.

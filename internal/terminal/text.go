@@ -134,8 +134,8 @@ func (t *Text) Quote(prefix, s string) {
 	}
 }
 
-// wrap adds s starting at column at and wraps it to the width. Continuation lines start
-// at column indent. wrap does not break words, because users may copy them, and keeps
+// wrap appends s and wraps it to the width. The first line starts at column at, and
+// continuation lines start at column indent. wrap does not break words, because users may copy them, and keeps
 // repeated spaces, because a path may contain them.
 func (t *Text) wrap(at, indent int, s string) {
 	column, gap := at, 0

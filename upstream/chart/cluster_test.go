@@ -44,7 +44,7 @@ func newSite(t *testing.T) *site {
 	return &site{c, helm.New(t, program, c.WriteKubeconfig(t, "admin", "system:masters")), namespace}
 }
 
-// left returns the objects of a release and of its hook, by kind and name.
+// left returns the remaining objects of a release and of its hook, by kind and name.
 func (s *site) left(t *testing.T, instance string) (names []string) {
 	t.Helper()
 	options := metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + instance}

@@ -53,8 +53,8 @@ type TokenFuncs struct {
 	ServiceAccount func(namespace, name string) (*corev1.ServiceAccount, error)
 }
 
-// RegisterPlugins loads a configuration as a kubelet does at startup with its two flags: read,
-// validate, find the executables, register. It discards earlier registrations.
+// RegisterPlugins loads a configuration as a kubelet does at startup: it reads and validates the
+// configuration, finds the executables, and registers the providers. It discards earlier registrations.
 //
 // It must not be called while another goroutine uses the kubelet's packages.
 func RegisterPlugins(configPath, binDir string, tokens TokenFuncs) error {

@@ -30,7 +30,7 @@ type scenario struct {
 	slow    bool              // takes more than 20 s; only run with -slow
 }
 
-// private is an image of a private registry, for scenarios that do not test hosts.
+// private is an image in a private registry, for scenarios that do not test hosts.
 const private = "111122223333.dkr.ecr.us-west-2.amazonaws.com/team/app"
 
 func (s scenario) prepare(c *cloud) {

@@ -29,8 +29,9 @@ func Validate(pattern string) error {
 	return nil
 }
 
-// publicSuffixOf returns the public suffix that follows a pattern's last *, or that
-// contains the *, or "". If a name has no listed suffix, its last label is its suffix.
+// publicSuffixOf returns the public suffix that follows a pattern's last * or contains
+// the *. It returns "" if there is none. The suffix of an unlisted domain is its last
+// label.
 func publicSuffixOf(name string) string {
 	at := strings.LastIndexByte(name, '*')
 	if at < 0 {

@@ -28,7 +28,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// The test binary plays helpers, by the name it is called by.
+// TestMain makes the test binary run as a helper if it is called by that name.
 func TestMain(m *testing.M) {
 	name, ok := strings.CutPrefix(filepath.Base(os.Args[0]), "docker-credential-")
 	if !ok {

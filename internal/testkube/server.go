@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package testkube
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/regcred/regcred/internal/testfault"
+	"google.golang.org/grpc/test/bufconn"
+)
+
+// Admin is the user with all permissions.
+const Admin = "admin"
+
+// Options configures a [Server]. The zero value is ready to use.
+type Options struct {
+	// Secret is contained in all service-account and bearer tokens; "" means
+	// [canary.TokenSecret]. Tests whose output must contain a token use "open-sesame".
+	Secret string
+
+	// TokenLife is the lifetime of tokens requested without expirationSeconds;
+	// 0 means one hour, as in the real API server.
+	TokenLife time.Duration
+
+	// Pipe makes the server accept in-process connections without TLS, for tests in a
+	// testing/synctest bubble. Clients connect with [Server.Dial].
+	Pipe bool
+}
+
+// Server is a running API server. It is safe for concurrent use.
+type Server struct {
+	opts    Options
+	addr    string
+	mux     *http.ServeMux
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	serving sync.Mutex // held by Start, Stop and Close
+
+	// Guarded by serving.
+	http    *httptest.Server // with TLS
+	plain   *http.Server     // with Pipe
+	pipe    *bufconn.Listener
+	stopped bool
+
+	*store
+	faults testfault.FaultSet[Fault]
+
+	mu         sync.Mutex // guards the fields below
+	grants     []permission
+	log        []Request
+	tokenCount int
+	logs       map[objectKey]string // of pods
+	release    chan struct{}        // closed to release hanging requests
+}
+
+// Start restarts the server after [Server.Stop] at the same address with the same
+// objects, faults and log.
+func (s *Server) Start() error {
+	s.serving.Lock()
+	defer s.serving.Unlock()
+	if !s.stopped {
+		return nil
+	}
+	if s.opts.Pipe {
+		s.pipe, s.plain, s.stopped = bufconn.Listen(64<<10), s.newHTTPServer(), false
+		go s.plain.Serve(s.pipe) // returns when the pipe is closed
+		return nil
+	}
+	ln, err := net.Listen("tcp", s.addr)
+	if err != nil {
+		return err
+	}
+	s.addr = ln.Addr().String()
+	s.http = &httptest.Server{Listener: ln, EnableHTTP2: true, Config: s.newHTTPServer()}
+	s.http.StartTLS()
+	s.stopped = false
+	return nil
+}
+
+func (s *Server) newHTTPServer() *http.Server {
+	return &http.Server{
+		Handler:     s,
+		ErrorLog:    log.New(io.Discard, "", 0), // some tests do not trust the certificate
+		BaseContext: func(net.Listener) context.Context { return s.ctx },
+	}
+}
+
+// Stop closes all connections and the port, so that clients get "connection refused".
+func (s *Server) Stop() {
+	s.serving.Lock()
+	defer s.serving.Unlock()
+	s.stopLocked()
+}
+
+func (s *Server) stopLocked() {
+	if s.stopped {
+		return
+	}
+	s.stopped = true
+	if s.opts.Pipe {
+		_ = s.pipe.Close()
+		_ = s.plain.Close()
+		return
+	}
+	_ = s.http.Listener.Close()
+	_ = s.http.Config.Close() // aborts requests in progress; httptest would wait for them
+}
+
+// Close stops the server permanently.
+func (s *Server) Close() {
+	s.serving.Lock()
+	defer s.serving.Unlock()
+	s.cancel()
+	s.stopLocked()
+}
+
+// URL returns the server's address without a trailing slash.
+func (s *Server) URL() string {
+	if s.opts.Pipe {
+		return "http://testkube"
+	}
+	return "https://" + s.addr
+}
+
+// CA returns the server's certificate in PEM, or nil with Options.Pipe.
+func (s *Server) CA() []byte {
+	if s.opts.Pipe {
+		return nil
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
+}
+
+// Dial connects to a server with Options.Pipe. It ignores the address.
+func (s *Server) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
+	s.serving.Lock()
+	pipe := s.pipe
+	s.serving.Unlock()
+	conn, err := pipe.DialContext(ctx)
+	if err != nil && ctx.Err() == nil {
+		err = &net.OpError{Op: "dial", Net: network, Addr: pipe.Addr(), Err: syscall.ECONNREFUSED}
+	}
+	return conn, err
+}
+
+// Token returns a user's bearer token.
+func (s *Server) Token(user string) string {
+	return s.opts.Secret + "." + url.QueryEscape(user)
+}
+
+// Kubeconfig writes a kubeconfig file with mode 0600 for a user: Admin,
+// "system:node:NAME", or a user whose permissions come from [Server.Grant].
+func (s *Server) Kubeconfig(path, user string) error {
+	named := func(kind string, value map[string]any) []any {
+		return []any{map[string]any{"name": "testkube", kind: value}}
+	}
+	data, err := json.Marshal(map[string]any{ // JSON is valid YAML
+		"apiVersion": "v1", "kind": "Config", "current-context": "testkube",
+		"clusters": named("cluster", map[string]any{"server": s.URL(), "certificate-authority-data": s.CA()}),
+		"users":    named("user", map[string]any{"token": s.Token(user)}),
+		"contexts": named("context", map[string]any{"cluster": "testkube", "user": "testkube"}),
+	})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o600)
+}
