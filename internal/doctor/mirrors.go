@@ -83,17 +83,14 @@ func checkRuntimeMirrors(r *checkResults, m mirrorConfig, cfg *config.Config) {
 func providersForHost(cfg *config.Config, host string) (names []string) {
 	for i := range cfg.Providers {
 		p := &cfg.Providers[i]
-		if slices.ContainsFunc(p.MatchImages, func(pattern string) bool { return canMatchHost(pattern, host) }) {
+		if slices.ContainsFunc(p.MatchImages, func(pattern string) bool {
+			parsed, err := match.Parse(registry.PatternHost(pattern))
+			return err == nil && parsed.Match(host+"/image")
+		}) {
 			names = append(names, p.Name)
 		}
 	}
 	return names
-}
-
-// canMatchHost reports whether a pattern can match an image of a host.
-func canMatchHost(pattern, host string) bool {
-	p, err := match.Parse(registry.PatternHost(pattern))
-	return err == nil && p.Match(host+"/image")
 }
 
 // mirrorHop is a host that the runtime queries for the images of another host.

@@ -113,15 +113,6 @@ func (a *session) manifestURL() *url.URL {
 	return u
 }
 
-// imageReference returns the requested image's reference.
-func (a *session) imageReference() string {
-	sign := ":"
-	if a.Image.Digest != "" {
-		sign = "@"
-	}
-	return a.hop.Repository + sign + a.Image.tagOrDigest()
-}
-
 func (a *session) pingURL() *url.URL {
 	u := a.base
 	u.RawQuery, u.Path, u.RawPath = "", "/v2/", ""
