@@ -113,7 +113,7 @@ func copySharedExecutable(ctx context.Context, from, to string) error {
 	return hostrun.SetExecutableLabel(to)
 }
 
-// copyConfig copies the configuration into a directory.
+// copyConfig copies the configuration, which may contain secrets, into a directory.
 func (s *sharedFiles) copyConfig() error {
 	wanted := []string{}
 	for _, f := range s.cfg.Files() {
@@ -121,10 +121,14 @@ func (s *sharedFiles) copyConfig() error {
 		if ext := filepath.Ext(name); ext != ".json" && ext != ".yaml" && ext != ".yml" {
 			name += ".yaml" // other names are ignored in a directory; JSON is valid YAML
 		}
-		if err := writeSecretFile(filepath.Join(s.path(configDir), name), f.Data()); err != nil {
+		wanted = append(wanted, name)
+		to := filepath.Join(s.path(configDir), name)
+		if now, err := os.ReadFile(to); err == nil && bytes.Equal(now, f.Data()) {
+			continue
+		}
+		if err := (inroot.FS{}).WriteFile(to, bytes.NewReader(f.Data()), inroot.FileAttr{Mode: 0o600}); err != nil {
 			return err
 		}
-		wanted = append(wanted, name)
 	}
 	return removeOthers(s.path(configDir), wanted)
 }
@@ -183,14 +187,6 @@ func removeOthers(dir string, wanted []string) error {
 		}
 	}
 	return err
-}
-
-// writeSecretFile writes a file that may contain secrets.
-func writeSecretFile(to string, data []byte) error {
-	if now, err := os.ReadFile(to); err == nil && bytes.Equal(now, data) {
-		return nil
-	}
-	return inroot.FS{}.WriteFile(to, bytes.NewReader(data), inroot.FileAttr{Mode: 0o600})
 }
 
 // updateExecutable copies an executable unless the existing copy is up to date.
