@@ -158,7 +158,7 @@ func (n *testNode) create(providers ...config.Provider) *generation.Manifest {
 	n.must(err)
 	n.must(n.store.Create(n.Context(), m, append(content, generation.NewFileFromBytes(generation.ConfigFilePath("providers.json"), 0o600, data))))
 	for _, p := range providers {
-		path := n.store.BinPath(m.Number, p.Name)
+		path := n.store.GenerationPath(m.Number, generation.ExecutablePath(p.Name))
 		n.must(errors.Join(os.Remove(path), os.Link(n.self, path)))
 	}
 	return m
@@ -278,9 +278,9 @@ func TestFaults(t *testing.T) {
 		{"no such entry", func(n *testNode) {
 			n.must(os.Rename(filepath.Join(n.bin, entries.Name), filepath.Join(n.bin, entries.Name+"-7")))
 		}, entries.Name + "-7", `no entry named "regcred-credential-provider-7", the name that this program was run as; regcred status`},
-		{"plugin deleted", func(n *testNode) { n.must(os.Remove(n.store.BinPath(1, "plugin-a"))) }, "", "no such file or directory"},
+		{"plugin deleted", func(n *testNode) { n.must(os.Remove(n.store.GenerationPath(1, generation.ExecutablePath("plugin-a")))) }, "", "no such file or directory"},
 		{"plugin of another machine", func(n *testNode) {
-			path := n.store.BinPath(1, "plugin-a")
+			path := n.store.GenerationPath(1, generation.ExecutablePath("plugin-a"))
 			n.must(os.Remove(path))
 			n.must(os.WriteFile(path, testelf.BuildFile(t, elf.ELFCLASS64, binary.LittleEndian, elf.EM_S390, ""), 0o755))
 		}, "", "built for another architecture"},

@@ -255,13 +255,6 @@ func (a *Agent) logf(format string, args ...any) {
 	}
 }
 
-// isAlive reports whether turns are on time.
-func (a *Agent) isAlive() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return !a.until.IsZero() && time.Now().Before(a.until)
-}
-
 // retrySchedule holds the time of the next try, and the phase until then.
 type retrySchedule struct {
 	wait     time.Duration

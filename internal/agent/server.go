@@ -110,7 +110,10 @@ func (a *Agent) newHandler(metrics *prometheus.Registry) http.Handler {
 	mux.Handle("GET /metrics", scrape) // and HEAD
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		if !a.isAlive() {
+		a.mu.Lock()
+		onTime := time.Now().Before(a.until)
+		a.mu.Unlock()
+		if !onTime {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			_, _ = w.Write([]byte("the node is not being checked\n"))
 			return

@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/executable"
 	"github.com/regcred/regcred/internal/hostrun"
 	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/regularfile"
@@ -112,7 +113,7 @@ func copySharedExecutable(ctx context.Context, from, to string) error {
 	return hostrun.SetExecutableLabel(to)
 }
 
-// copyConfig copies the configuration into a directory.
+// copyConfig copies the configuration, which may contain secrets, into a directory.
 func (s *sharedFiles) copyConfig() error {
 	wanted := []string{}
 	for _, f := range s.cfg.Files() {
@@ -120,10 +121,14 @@ func (s *sharedFiles) copyConfig() error {
 		if ext := filepath.Ext(name); ext != ".json" && ext != ".yaml" && ext != ".yml" {
 			name += ".yaml" // other names are ignored in a directory; JSON is valid YAML
 		}
-		if err := writeSecretFile(filepath.Join(s.path(configDir), name), f.Data()); err != nil {
+		wanted = append(wanted, name)
+		to := filepath.Join(s.path(configDir), name)
+		if now, err := os.ReadFile(to); err == nil && bytes.Equal(now, f.Data()) {
+			continue
+		}
+		if err := (inroot.FS{}).WriteFile(to, bytes.NewReader(f.Data()), inroot.FileAttr{Mode: 0o600}); err != nil {
 			return err
 		}
-		wanted = append(wanted, name)
 	}
 	return removeOthers(s.path(configDir), wanted)
 }
@@ -184,14 +189,6 @@ func removeOthers(dir string, wanted []string) error {
 	return err
 }
 
-// writeSecretFile writes a file that may contain secrets.
-func writeSecretFile(to string, data []byte) error {
-	if now, err := os.ReadFile(to); err == nil && bytes.Equal(now, data) {
-		return nil
-	}
-	return inroot.FS{}.WriteFile(to, bytes.NewReader(data), inroot.FileAttr{Mode: 0o600})
-}
-
 // updateExecutable copies an executable unless the existing copy is up to date.
 func updateExecutable(ctx context.Context, from, to string) error {
 	file, err := regularfile.Open(from)
@@ -224,4 +221,50 @@ func hasSameContent(file *os.File, name string) (bool, error) {
 	_, err = io.Copy(x, file)
 	_, otherErr := io.Copy(y, other)
 	return otherErr == nil && bytes.Equal(x.Sum(nil), y.Sum(nil)), err
+}
+
+// CopyExecutables copies executables into a directory, atomically and with mode 0755.
+// It copies nothing if one of them is not a regular file or not a Linux executable. It
+// uses no other files from the image.
+func CopyExecutables(ctx context.Context, files []string, dir string) error {
+	if info, err := os.Stat(dir); err != nil {
+		return fmt.Errorf("copy to %s: %w", dir, regularfile.BareError(err))
+	} else if !info.IsDir() {
+		return fmt.Errorf("copy to %s: not a directory", dir)
+	}
+	from := map[string]string{}
+	for _, name := range files {
+		if err := checkExecutable(name); err != nil {
+			return fmt.Errorf("copy %s: %w", name, err)
+		}
+		base := filepath.Base(name)
+		if other, twice := from[base]; twice {
+			return fmt.Errorf("copy %s: %s has the same file name", name, other)
+		}
+		from[base] = name
+	}
+	to, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range files {
+		if err := updateExecutable(ctx, name, filepath.Join(to, filepath.Base(name))); err != nil {
+			return fmt.Errorf("copy %s to %s: %w", name, dir, regularfile.BareError(err))
+		}
+	}
+	return inroot.FS{}.Sweep(to)
+}
+
+// checkExecutable returns an error if a file cannot be executed.
+func checkExecutable(name string) error {
+	info, err := executable.Read(name)
+	switch {
+	case err != nil:
+		return regularfile.BareError(err)
+	case info.Format == executable.FormatEmpty:
+		return errors.New("it is empty")
+	case info.Format != executable.FormatELF && info.Format != executable.FormatScript:
+		return errors.New("not a Linux executable")
+	}
+	return nil
 }

@@ -25,7 +25,11 @@ type agentTurn struct {
 // node each turn, and installs again if the node differs.
 func (w agentTurn) maintain(ctx context.Context) {
 	if !w.isSettled {
-		w.installFirst(ctx)
+		w.applyConfig(ctx, PhaseFailed)
+		if p := w.Status().Phase; ctx.Err() == nil && (p == PhaseFailed || p == PhaseUnsupported) {
+			w.publishStatus(0)                          // readStatus may block if systemd hangs
+			_, _ = w.readStatus(ctx, statusWaitTimeout) // to update the rest of the status; applyConfig has reported the error
+		}
 		return
 	}
 	look, err := w.readStatus(ctx, statusWaitTimeout)
@@ -38,15 +42,6 @@ func (w agentTurn) maintain(ctx context.Context) {
 		w.repairNode(ctx)
 	default:
 		w.markInstalled()
-	}
-}
-
-// installFirst installs on a node whose state is unknown.
-func (w agentTurn) installFirst(ctx context.Context) {
-	w.applyConfig(ctx, PhaseFailed)
-	if p := w.Status().Phase; ctx.Err() == nil && (p == PhaseFailed || p == PhaseUnsupported) {
-		w.publishStatus(0)                          // look may block if systemd hangs
-		_, _ = w.readStatus(ctx, statusWaitTimeout) // to update the rest of the status; apply has reported the error
 	}
 }
 

@@ -1,6 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
+// Package dispatch answers a request of the kubelet with the merged responses of several
+// providers. One entry of the kubelet's configuration represents all providers of a
+// node's current generation. How the kubelet uses a response determines its form
+// (pkg/credentialprovider/plugin/plugin.go and keyring.go):
+//
+//   - The kubelet caches a response for an image, a registry, or all images of the entry,
+//     and calls no plugin meanwhile. So the scope and duration are the smallest of all
+//     responses, and a response is not cached if a provider failed.
+//   - The kubelet uses one credential per auth key, tries keys in reverse byte order of
+//     their normalised text, and matches paths by prefix. If two providers have the same
+//     key, the response is for a single image, with keys that keep the order.
+//   - The kubelet shows a plugin's standard error only if the plugin fails. So a run fails
+//     if there is no credential and a provider failed.
+//
+// A Keyring calls the plugins. The package has no cache and starts no daemon.
+//
+//	p := &dispatch.Provider{Entry: entry, Config: current.Config, BinDir: current.BinDir(), MaxStale: time.Minute}
+//	defer p.Close()
+//	answer, err := p.GetCredentials(ctx, request)
 package dispatch
 
 import (
@@ -12,6 +31,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/entries"
+	"github.com/regcred/regcred/internal/tally"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
@@ -139,4 +159,32 @@ func (r *responseRecorder) recordedResponse() *plugin.Response {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.response
+}
+
+// CounterBatch returns the counts of o.
+func (o Outcome) CounterBatch() tally.Batch {
+	b := tally.Batch{WithoutKey: o.Left}
+	if o.Err != nil {
+		b.Err = o.Err.Error()
+	}
+	for _, a := range o.Attempts {
+		r := tally.Run{Provider: a.Provider, Result: resultLabel(a), Duration: a.Duration}
+		if a.Err != nil {
+			r.Err = a.Err.Error()
+		}
+		b.Runs = append(b.Runs, r)
+	}
+	return b
+}
+
+func resultLabel(a regcred.Attempt) string {
+	switch {
+	case a.Err != nil:
+		return string(a.Stage)
+	case a.Skipped != "":
+		return tally.ResultSkipped
+	case a.Matched == 0:
+		return tally.ResultNone
+	}
+	return tally.ResultFound
 }

@@ -122,7 +122,10 @@ func (i *Image) addSteps(r *probe.Result, elsewhere bool) {
 // reportPull reports whether a pull would succeed.
 func (i *Image) reportPull(way *route.Route, asked []*probe.Result, got *probe.Result, creds []regcred.Credential) {
 	if got == nil {
-		i.downgradeProviderFinding(asked)
+		if i.unmatched > 0 && slices.ContainsFunc(asked, func(r *probe.Result) bool { return r.Challenge != nil }) {
+			f := &i.r.list[i.unmatched-1] // "no provider matches", but a host requires a credential
+			f.Severity, f.Fix = finding.SeverityWarning, "to let a provider serve this image, add a pattern to the provider's matchImages"
+		}
 		var ends []string
 		for _, r := range asked {
 			if s := r.FailedStep(); s != nil {
@@ -145,14 +148,4 @@ func (i *Image) reportPull(way *route.Route, asked []*probe.Result, got *probe.R
 		who = "with " + login.FailedAttempt{Credential: cred}.CredentialText()
 	}
 	i.r.addStep("pull", finding.SeverityOK, "", "works from %s, %s", hostText(got), who)
-}
-
-// downgradeProviderFinding turns "no provider matches" into a warning if a host requires a
-// credential.
-func (i *Image) downgradeProviderFinding(asked []*probe.Result) {
-	wants := func(r *probe.Result) bool { return r.Challenge != nil }
-	if i.unmatched > 0 && slices.ContainsFunc(asked, wants) {
-		f := &i.r.list[i.unmatched-1]
-		f.Severity, f.Fix = finding.SeverityWarning, "to let a provider serve this image, add a pattern to the provider's matchImages"
-	}
 }

@@ -206,7 +206,11 @@ func (k *Kubelet) restartCommand(reread bool) string {
 // RegisterCredentialProviderPlugins.
 func (k *Kubelet) checkConfigAge(r *checkResults, who, path string) (warned bool) {
 	began := k.Node.StartTime(k.Setup.Running)
-	if began.IsZero() || k.isManagedByRegcred() {
+	if began.IsZero() {
+		return false
+	}
+	// If regcred install manages the configuration, the check "installed" reports pending restarts.
+	if _, err := os.Lstat(k.Node.HostPath(generation.DefaultDir + "/current")); !errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
 	files := []string{path}
@@ -242,23 +246,20 @@ func (k *Kubelet) checkConfigAge(r *checkResults, who, path string) (warned bool
 
 const configReadDelay = 2 * time.Second
 
-// isManagedByRegcred reports whether "regcred install" manages the configuration. In
-// that case, the check "installed" reports pending restarts.
-func (k *Kubelet) isManagedByRegcred() bool {
-	_, err := os.Lstat(k.Node.HostPath(generation.DefaultDir + "/current"))
-	return !errors.Is(err, fs.ErrNotExist)
-}
-
 // These texts describe a configuration that the node's kubelet rejects.
 const (
 	wouldFailToStart = "the kubelet would fail to start after a restart"
 	fixConfigFirst   = "fix the configuration first, then "
 )
 
-// checkVersion reports why the node's kubelet would reject the configuration.
+// checkVersion reports why the node's kubelet rejects the configuration although the
+// newest kubelet accepts it.
 func (k *Kubelet) checkVersion(r *checkResults) {
-	if err := k.versionErrors(); err != nil {
-		path, _ := k.Config.Path()
+	if k.Config == nil || k.Setup.Version.Kubelet == "" || len(k.Config.Providers) == 0 || slices.ContainsFunc(k.Config.Files(), (*config.File).OutOfTree) {
+		return
+	}
+	path, _ := k.Config.Path()
+	if err := validateForTarget(k.Setup.Target(), path); err != nil {
 		r.addErrors(err, k.validateCommand(path))
 	}
 }
@@ -287,16 +288,6 @@ func (k *Kubelet) rejectionError(path string) error {
 		return newest
 	}
 	return validateForTarget(target.Target, path)
-}
-
-// versionErrors returns the reasons why the node's kubelet rejects the configuration
-// although the newest kubelet accepts it.
-func (k *Kubelet) versionErrors() error {
-	if k.Config == nil || k.Setup.Version.Kubelet == "" || len(k.Config.Providers) == 0 || slices.ContainsFunc(k.Config.Files(), (*config.File).OutOfTree) {
-		return nil
-	}
-	path, _ := k.Config.Path()
-	return validateForTarget(k.Setup.Target(), path)
 }
 
 // validateForTarget returns the errors with which a kubelet rejects a configuration file. It loads

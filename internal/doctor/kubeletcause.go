@@ -43,9 +43,13 @@ func (k *Kubelet) findExitCause(state service.State, lines []string) exitCause {
 	if len(ordered) > 1 {
 		slices.Reverse(ordered[1:])
 	}
+	// The kubelet's error messages, most specific first. Sources: cmd/kubelet/app/server.go,
+	// pkg/credentialprovider/plugin, pkg/kubelet/cm, pkg/kubelet/certificate/bootstrap, and
+	// featuregate in component-base.
+	causes := slices.Concat(providerLogCauses(), flagLogCauses(), machineLogCauses())
 	for _, line := range ordered {
 		plain := strings.ReplaceAll(line, `\"`, `"`)
-		for _, c := range logLineCauses() {
+		for _, c := range causes {
 			if m := c.line.FindStringSubmatch(plain); m != nil {
 				out := c.newCause(k, m)
 				out.log = []string{line}
@@ -127,13 +131,6 @@ type logLineCause struct {
 // pattern.
 func newLogCause(line, text, fix string) logLineCause {
 	return logLineCause{regexp.MustCompile(line), func(k *Kubelet, m []string) exitCause { return k.expandCause(text, fix, m) }}
-}
-
-// logLineCauses maps the kubelet's error messages to causes, most specific first.
-// Sources: cmd/kubelet/app/server.go, pkg/credentialprovider/plugin, pkg/kubelet/cm,
-// pkg/kubelet/certificate/bootstrap, and featuregate in component-base.
-func logLineCauses() []logLineCause {
-	return slices.Concat(providerLogCauses(), flagLogCauses(), machineLogCauses())
 }
 
 // providerLogCauses returns log lines about errors of credential providers.

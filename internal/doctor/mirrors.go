@@ -83,17 +83,14 @@ func checkRuntimeMirrors(r *checkResults, m mirrorConfig, cfg *config.Config) {
 func providersForHost(cfg *config.Config, host string) (names []string) {
 	for i := range cfg.Providers {
 		p := &cfg.Providers[i]
-		if slices.ContainsFunc(p.MatchImages, func(pattern string) bool { return canMatchHost(pattern, host) }) {
+		if slices.ContainsFunc(p.MatchImages, func(pattern string) bool {
+			parsed, err := match.Parse(registry.PatternHost(pattern))
+			return err == nil && parsed.Match(host+"/image")
+		}) {
 			names = append(names, p.Name)
 		}
 	}
 	return names
-}
-
-// canMatchHost reports whether a pattern can match an image of a host.
-func canMatchHost(pattern, host string) bool {
-	p, err := match.Parse(registry.PatternHost(pattern))
-	return err == nil && p.Match(host+"/image")
 }
 
 // mirrorHop is a host that the runtime queries for the images of another host.
@@ -286,7 +283,9 @@ func checkRegistriesYAML(r *checkResults, root inroot.FS) {
 			r.add(finding.SeverityWarning, "", "the %s registry configuration is unknown: %v", product, err)
 			continue
 		}
-		if isOlder(root, made, path) {
+		written, writtenErr := root.Stat(made)
+		changed, changedErr := root.Stat(path)
+		if errors.Join(writtenErr, changedErr) == nil && written.ModTime().Before(changed.ModTime()) {
 			found = append(found, finding.Finding{
 				Rule: "mirror-restart", Severity: finding.SeverityWarning, File: path, Fix: "restart " + product + " on this node",
 				Message: product + " reads this file only when it starts, and wrote " + made + " before this file was last changed",
@@ -299,12 +298,4 @@ func checkRegistriesYAML(r *checkResults, root inroot.FS) {
 			r.add(finding.SeverityOK, "", "%s: no problems found", terminal.QuoteShellPath(path))
 		}
 	}
-}
-
-// isOlder reports whether file a was changed before b. It returns false if either does
-// not exist.
-func isOlder(root inroot.FS, a, b string) bool {
-	one, err := root.Stat(a)
-	other, err2 := root.Stat(b)
-	return errors.Join(err, err2) == nil && one.ModTime().Before(other.ModTime())
 }

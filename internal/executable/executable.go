@@ -81,7 +81,10 @@ func parse(r io.ReaderAt) (Info, error) {
 	switch info.Format {
 	case FormatScript:
 		info.Line, _, _ = strings.Cut(string(head[len("#!"):]), "\n")
-		info.Interpreter = firstWord(info.Line)
+		words := strings.FieldsFunc(info.Line, func(r rune) bool { return r == ' ' || r == '\t' || r == 0 })
+		if len(words) > 0 {
+			info.Interpreter = words[0]
+		}
 	case FormatELF:
 		info.readELF(r, head)
 	}
@@ -109,13 +112,4 @@ func detectFormat(head []byte) Format {
 		}
 	}
 	return detectOtherFormat(head)
-}
-
-// firstWord returns the text up to a space, a tab or a NUL.
-func firstWord(line string) string {
-	words := strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' || r == 0 })
-	if len(words) == 0 {
-		return ""
-	}
-	return words[0]
 }

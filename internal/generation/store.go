@@ -129,11 +129,8 @@ type NewFile struct {
 // NewFileFromBytes returns a file whose content is in memory.
 func NewFileFromBytes(name string, mode fs.FileMode, data []byte) NewFile {
 	sum := sha256.Sum256(data)
-	return NewFile{
-		File: File{name, mode, hex.EncodeToString(sum[:])},
-		Size: int64(len(data)),
-		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil },
-	}
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
+	return NewFile{File: File{name, mode, hex.EncodeToString(sum[:])}, Size: int64(len(data)), Open: open}
 }
 
 // NewFileFromPath returns a file with the content of another file.

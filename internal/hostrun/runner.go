@@ -96,20 +96,16 @@ func (r Runner) Run(ctx context.Context, c Command, stdout, stderr io.Writer) (c
 		err = u.removeUnit(ctx, end)
 	}
 	if err != nil {
-		return 0, u.unknownResultError(u.convertError(ctx, err))
+		err = u.convertError(ctx, err)
+		if _, ok := errors.AsType[*ResultLostError](err); !ok {
+			err = &UnknownResultError{u.runner.Unit, err}
+		}
+		return 0, err
 	}
 	if code, err = end.exitCode(c); err == nil && u.stdout.isFull() {
 		err = &UnknownResultError{u.runner.Unit, errOutputTooLarge}
 	}
 	return code, err
-}
-
-// unknownResultError returns the error for a program that was already started.
-func (u *unitRun) unknownResultError(err error) error {
-	if _, ok := errors.AsType[*ResultLostError](err); ok {
-		return err
-	}
-	return &UnknownResultError{u.runner.Unit, err}
 }
 
 // unitRun is a single run of a program.

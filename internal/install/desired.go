@@ -166,12 +166,6 @@ func checkPlugins(cfg *config.Config, plugins []string) error {
 	return nil
 }
 
-// offlineChecks returns the checks of an executable that do not need a registry or a
-// cloud, in the order of [plugintest.Checks].
-func offlineChecks() []string {
-	return []string{"binary-runs", "version-unknown", "request-kind", "stdin-garbage", "stdin-empty", "stdin-truncated"}
-}
-
 // checkFiles lints the configuration, and checks each executable that is not in the
 // current generation.
 func (in *Installer) checkFiles(ctx context.Context, d Desired, cfg *config.Config, list []generation.NewFile, from *generation.Manifest) (warnings []string, err error) {
@@ -215,7 +209,9 @@ func (in *Installer) checkExecutable(ctx context.Context, d Desired, cfg *config
 	command := cfg.Providers[i].Command(filepath.Dir(s.From))
 	command.Path = s.From
 	command.Timeout = 10 * time.Second
-	for _, f := range plugintest.Run(ctx, command, plugintest.Options{Only: offlineChecks()}) {
+	// These checks do not need a registry or a cloud.
+	offline := []string{"binary-runs", "version-unknown", "request-kind", "stdin-garbage", "stdin-empty", "stdin-truncated"}
+	for _, f := range plugintest.Run(ctx, command, plugintest.Options{Only: offline}) {
 		if f.Severity.Compare(finding.SeverityWarning) >= 0 {
 			list = append(list, finding.Finding{Severity: f.Severity, File: s.From, Message: fmt.Sprintf("%s (regcred plugin test explains %s)", f.Message, f.Rule)})
 		}

@@ -52,14 +52,6 @@ func helmUninstallCommand(owner string) string {
 	return "helm uninstall " + release + " -n " + namespace
 }
 
-// checkOwner returns an error if a generation belongs to another owner.
-func checkOwner(m *generation.Manifest, asked string) error {
-	if m == nil || m.Owner == asked {
-		return nil
-	}
-	return &OwnerError{Generation: m.Number, Owner: m.Owner, Asked: asked}
-}
-
 // checkUninstallAllowed returns an error if a generation belongs to another owner. If o
 // has no owner, it warns that the release may install regcred again.
 func (in *Installer) checkUninstallAllowed(m *generation.Manifest, o Options) error {
@@ -70,12 +62,4 @@ func (in *Installer) checkUninstallAllowed(m *generation.Manifest, o Options) er
 		in.progressf("generation %d belongs to release %s, whose pod will install it again on this node; remove it permanently with %s", m.Number, m.Owner, helmUninstallCommand(m.Owner))
 	}
 	return nil
-}
-
-// sourceText describes the source of a generation.
-func sourceText(d Desired) string {
-	if d.Owner != "" {
-		return "release " + d.Owner // the pod's directory is only temporary
-	}
-	return d.Config
 }

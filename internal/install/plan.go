@@ -105,8 +105,8 @@ func (in *Installer) checkAllowed(d Desired, from *generation.Manifest) error {
 	if err := in.checkSupported(d); err != nil && from == nil {
 		return err
 	}
-	if err := checkOwner(from, d.Owner); err != nil {
-		return err
+	if from != nil && from.Owner != d.Owner {
+		return &OwnerError{Generation: from.Number, Owner: from.Owner, Asked: d.Owner}
 	}
 	if dir := in.stateDirInUse(); from == nil && dir != "" && dir != in.Store.Dir {
 		return in.checkOrphaned()
@@ -121,8 +121,12 @@ func (in *Installer) nextManifest(d Desired, from *generation.Manifest) *generat
 	if was == nil {
 		was = &generation.Manifest{}
 	}
+	source := cmp.Or(d.Config, was.Source)
+	if d.Owner != "" {
+		source = "release " + d.Owner // the pod's directory is only temporary
+	}
 	m := &generation.Manifest{
-		Previous: was.Number, Created: timestamp(), Version: in.Version, Owner: d.Owner, Source: cmp.Or(sourceText(d), was.Source),
+		Previous: was.Number, Created: timestamp(), Version: in.Version, Owner: d.Owner, Source: source,
 		MaxStale: cmp.Or(generation.Duration(d.MaxStale), was.MaxStale, generation.Duration(generation.DefaultMaxStale)),
 		Reserve:  d.Reserve, AnyImage: was.AnyImage,
 	}

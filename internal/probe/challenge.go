@@ -131,7 +131,9 @@ func (a *session) checkBearerRealm(address, service, scope string) bool {
 // ping distinguishes a registry that denies access to the manifest from a server that
 // is not a registry.
 func (a *session) ping(ctx context.Context, first serverResponse) bool {
-	got, err := a.sendRequest(ctx, a.registry, http.MethodGet, a.pingURL(), maxOtherResponse)
+	at := a.base
+	at.Path, at.RawPath, at.RawQuery = "/v2/", "", ""
+	got, err := a.sendRequest(ctx, a.registry, http.MethodGet, &at, maxOtherResponse)
 	if err != nil {
 		return a.addRequestError(ctx, err)
 	}

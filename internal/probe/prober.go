@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/node"
 )
 
@@ -41,3 +42,61 @@ type Runtime struct {
 }
 
 func (r *Runtime) getenv(name string) string { return node.Getenv(r.Environ, name) }
+
+// The names of the steps, in order.
+const (
+	StepDNS       = "dns"
+	StepProxy     = "proxy"
+	StepTCP       = "tcp"
+	StepTLS       = "tls"
+	StepChallenge = "challenge"
+	StepToken     = "registry-token"
+	StepManifest  = "manifest"
+)
+
+// Result is the result of querying a host.
+type Result struct {
+	Steps []finding.Finding `json:"-"` // in order; Rule is the name of the step
+
+	URL          string        `json:"url"`
+	Addresses    []string      `json:"addresses,omitempty"`    // addresses of the host or the proxy
+	Proxy        string        `json:"proxy,omitempty"`        // host:port; "" means none
+	Certificates []Certificate `json:"certificates,omitempty"` // certificates the server sent, its own first
+	Challenge    *Challenge    `json:"challenge,omitempty"`    // nil if no credential is required
+	Status       int           `json:"status,omitempty"`       // status of the last manifest response
+	Accepted     int           `json:"-"`                      // index of the accepted credential; -1 means none
+	Pulls        bool          `json:"pulls"`                  // the manifest can be read, with Accepted or anonymously
+	Digest       string        `json:"digest,omitempty"`       // manifest digest reported by the host
+	MediaType    string        `json:"mediaType,omitempty"`    // likewise
+	Platforms    []string      `json:"platforms,omitempty"`    // of an index
+}
+
+// Certificate describes a server certificate.
+type Certificate struct {
+	Subject   string    `json:"subject"`
+	Issuer    string    `json:"issuer"`
+	Names     []string  `json:"names,omitempty"`
+	NotBefore time.Time `json:"notBefore"`
+	NotAfter  time.Time `json:"notAfter"`
+}
+
+// Challenge is a registry's request for authentication.
+type Challenge struct {
+	Scheme  string `json:"scheme"` // "Bearer" or "Basic"
+	Realm   string `json:"realm,omitempty"`
+	Service string `json:"service,omitempty"`
+	Scope   string `json:"scope,omitempty"`
+}
+
+// FailedStep returns the failed step, or nil if the manifest exists.
+func (r *Result) FailedStep() *finding.Finding {
+	for i := len(r.Steps) - 1; i >= 0; i-- {
+		if r.Steps[i].Severity == finding.SeverityError {
+			return &r.Steps[i]
+		}
+	}
+	return nil
+}
+
+// checkRegistryLogFix is the fix for a registry that responds incorrectly.
+const checkRegistryLogFix = "check the registry's log: it accepts connections but does not respond correctly"

@@ -41,7 +41,10 @@ func (a *session) newHTTPClients() error {
 	if err != nil {
 		return err
 	}
-	a.tokens = &tokenRecorder{inner: a.newTransport(), postsFirst: a.postsFirst()}
+	// containerd requests a token with POST first (core/remotes/docker/authorizer.go). An
+	// unknown runtime is treated as containerd.
+	postsFirst := a.Runtime.Name != "CRI-O" && a.Runtime.Name != "podman"
+	a.tokens = &tokenRecorder{inner: a.newTransport(), postsFirst: postsFirst}
 	a.registry = &login.Registry{
 		Target: target, Secrets: &login.Secrets{}, Transport: a.tokens,
 		Idle:  2 * a.stepTimeout(), // longer than a step's timeout
@@ -111,21 +114,6 @@ func (a *session) manifestURL() *url.URL {
 		u.RawQuery = url.Values{login.NamespaceParam: {a.Image.Host}}.Encode()
 	}
 	return u
-}
-
-// imageReference returns the requested image's reference.
-func (a *session) imageReference() string {
-	sign := ":"
-	if a.Image.Digest != "" {
-		sign = "@"
-	}
-	return a.hop.Repository + sign + a.Image.tagOrDigest()
-}
-
-func (a *session) pingURL() *url.URL {
-	u := a.base
-	u.RawQuery, u.Path, u.RawPath = "", "/v2/", ""
-	return &u
 }
 
 // Limits for data from a server, in bytes or items.

@@ -29,11 +29,6 @@ type tokenRecorder struct {
 	complete  bool // the response was read to the end
 }
 
-// postsFirst reports whether the runtime requests a token with POST first, as containerd
-// does (core/remotes/docker/authorizer.go). An unknown runtime is treated as
-// containerd.
-func (a *session) postsFirst() bool { return a.Runtime.Name != "CRI-O" && a.Runtime.Name != "podman" }
-
 // postFallbackStatuses lists the statuses after which containerd falls back to GET.
 var postFallbackStatuses = []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound, http.StatusMethodNotAllowed}
 

@@ -199,8 +199,11 @@ func (a *session) addRefusal(cred *regcred.Credential, got serverResponse) bool 
 	if i := strings.Index(text, "HTTP "); i > 0 {
 		text = text[i:]
 	}
-	if got.StatusCode == http.StatusNotFound {
-		text = a.imageReference() + ": " + text
+	switch {
+	case got.StatusCode == http.StatusNotFound && a.Image.Digest != "":
+		text = a.hop.Repository + "@" + a.Image.Digest + ": " + text
+	case got.StatusCode == http.StatusNotFound:
+		text = a.hop.Repository + ":" + a.Image.tagOrDigest() + ": " + text
 	}
 	fix := a.statusFix(got.StatusCode, cred)
 	if c := a.result.Challenge; c != nil && c.Scheme == "Bearer" && cred != nil && got.StatusCode == http.StatusUnauthorized {

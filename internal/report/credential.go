@@ -4,7 +4,6 @@
 package report
 
 import (
-	"strings"
 	"time"
 
 	"github.com/regcred/regcred"
@@ -65,9 +64,6 @@ type Object struct {
 	Name      string `json:"name"`
 	UID       string `json:"uid,omitempty"`
 }
-
-// namespacedName returns NAMESPACE/NAME.
-func (o *Object) namespacedName() string { return strings.TrimPrefix(o.Namespace+"/"+o.Name, "/") }
 
 func newObject(r *regcred.ObjectRef) *Object {
 	if r == nil || *r == (regcred.ObjectRef{}) {

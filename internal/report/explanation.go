@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
+// Package report contains the results of validate and explain: whether the kubelet
+// would start with a configuration, lint findings, and the expected outcome of an image
+// pull. The commands print these types with -o json, and the playground displays them.
+//
+// The package prints nothing and reads files only through package lint.
 package report
 
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
@@ -124,7 +130,7 @@ func (r *Explanation) CountWithoutUsername() {
 		s := &r.Sources[i]
 		s.NoUser = 0
 		for _, c := range r.Credentials {
-			if c.HasNoUsername() && c.Source.Kind == s.Kind && (c.Source.PullSecret == nil || c.Source.PullSecret.namespacedName() == s.Name) {
+			if o := c.Source.PullSecret; c.HasNoUsername() && c.Source.Kind == s.Kind && (o == nil || strings.TrimPrefix(o.Namespace+"/"+o.Name, "/") == s.Name) {
 				s.NoUser++
 			}
 		}

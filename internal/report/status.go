@@ -53,3 +53,50 @@ func (s *Status) ExitCode() int {
 	}
 	return ExitOK
 }
+
+// ChangeOutcome describes how a change to a node ended.
+type ChangeOutcome string
+
+// The outcomes of a change. With the last three nothing was changed.
+const (
+	ChangeInstalled   ChangeOutcome = "installed"
+	ChangeRolledBack  ChangeOutcome = "rolled back"
+	ChangeRepaired    ChangeOutcome = "mended"
+	ChangeUnchanged   ChangeOutcome = "unchanged"
+	ChangePlanned     ChangeOutcome = "planned" // --dry-run
+	ChangeUninstalled ChangeOutcome = "uninstalled"
+	ChangeFailed      ChangeOutcome = "failed"
+	ChangeRejected    ChangeOutcome = "refused" // the node's system undoes changes
+	ChangeOwned       ChangeOutcome = "owned"   // the installation belongs to another owner
+)
+
+// Change is the JSON result (-o json) of "regcred install", "rollback" and "uninstall".
+// Only install sets Previous, Restart, Warnings, Changes and Instead.
+type Change struct {
+	Outcome    ChangeOutcome `json:"outcome"`
+	Generation int           `json:"generation,omitempty"` // the current one
+	Previous   int           `json:"previous,omitempty"`
+	Error      string        `json:"error,omitempty"`     // why the change failed, on one line
+	Hint       string        `json:"hint,omitempty"`      // how to fix the failure, on one line
+	Owner      string        `json:"owner,omitempty"`     // with ChangeOwned: the Helm release, "" for a person
+	Restart    []string      `json:"restart,omitzero"`    // why the kubelet must be restarted
+	Restarted  bool          `json:"restarted,omitempty"` // the change failed after the kubelet was restarted
+	Warnings   []string      `json:"warnings,omitzero"`
+	Changes    []FileChange  `json:"changes,omitzero"`
+	Instead    string        `json:"instead,omitempty"` // with ChangeRejected: instructions for the manual change
+}
+
+// FileChange describes the change to one file.
+type FileChange struct {
+	Name string `json:"name"`
+	Diff string `json:"diff"`
+}
+
+// Failed reports whether nothing was changed, for the reason in Error.
+func (c *Change) Failed() bool {
+	switch c.Outcome {
+	case "", ChangeFailed, ChangeRejected, ChangeOwned:
+		return true
+	}
+	return false
+}

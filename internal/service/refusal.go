@@ -40,8 +40,13 @@ func explainDBusError(ctx context.Context, err error) error {
 
 // convertDBusError converts an error returned by systemd or the bus.
 func convertDBusError(e dbus.Error) error {
+	const most = 512 // bytes
+	text := e.Error()
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
 	name := e.Name[strings.LastIndexByte(e.Name, '.')+1:]
-	err := errors.New(shown.EscapeLine(strings.TrimSpace(dbusErrorText(e) + " (" + name + ")")))
+	err := errors.New(shown.EscapeLine(strings.TrimSpace(text + " (" + name + ")")))
 	switch name {
 	case "AccessDenied", "InteractiveAuthorizationRequired", "AuthFailed":
 		return &Error{err, permissionHint(err.Error())}
@@ -55,16 +60,6 @@ func convertDBusError(e dbus.Error) error {
 		return &Error{err, "systemd is not available on D-Bus: check that it is PID 1 here"}
 	}
 	return err
-}
-
-// dbusErrorText returns the text of an error, shortened.
-func dbusErrorText(e dbus.Error) string {
-	const most = 512 // bytes
-	text := e.Error()
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
 }
 
 // permissionHint returns how to get permission when AppArmor, SELinux or polkit denies
