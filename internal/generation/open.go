@@ -160,7 +160,7 @@ func (c *OpenGeneration) readAll(state string) (err error) {
 	return nil
 }
 
-// AppliedFile is the name, in the state directory, of a list of [Applied], earliest
+// AppliedFile is the name, in the state directory, of a list of [AppliedChange], earliest
 // first. The list is needed because a kubelet reads its configuration only once. So it
 // may have the entries of another generation than the current one.
 const AppliedFile = "applied.json"
