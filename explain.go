@@ -92,11 +92,11 @@ func explainPattern(s string, key lookupKey) (x PatternExplanation, near int) {
 		return PatternExplanation{Pattern: s, Reason: "not a valid pattern: " + err.Error()}, math.MinInt + 1
 	}
 	m := diagnose.ComparePattern(p, key.location)
-	if at := p.Location; m.Instead != "" && strings.HasPrefix(key.location.Path, at.Path) {
+	if at := p.Location; m.Suggestion != "" && strings.HasPrefix(key.location.Path, at.Path) {
 		if host := registry.SuggestHost(at.Host, key.location.Host); host != "" {
 			at.Host, at.Port = host, key.location.Port
-			m.Instead = at.String()
+			m.Suggestion = at.String()
 		}
 	}
-	return PatternExplanation{Pattern: s, Matched: m.Reason == "", Reason: m.Reason, Instead: m.Instead}, m.Similarity
+	return PatternExplanation{Pattern: s, Matched: m.Reason == "", Reason: m.Reason, Instead: m.Suggestion}, m.Similarity
 }

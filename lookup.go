@@ -106,13 +106,13 @@ func (l *lookup) callProviders(ctx context.Context, req *Request) {
 		l.addAttempt(a, resp)
 	}
 	if pending > 0 {
-		l.callPending(ctx, from, pending, req)
+		l.callPendingProviders(ctx, from, pending, req)
 	}
 	l.appendCredentials(from)
 }
 
-// callPending calls the providers that have no cached response, in parallel.
-func (l *lookup) callPending(ctx context.Context, from, pending int, req *Request) {
+// callPendingProviders calls the providers that have no cached response, in parallel.
+func (l *lookup) callPendingProviders(ctx context.Context, from, pending int, req *Request) {
 	// Goroutines use copies, so that l and req stay on the stack if the response is
 	// cached.
 	shared, reqCopy := lookup{env: l.env, compiled: l.compiled, key: l.key, res: l.res, responses: slices.Clone(l.responses)}, *req

@@ -69,7 +69,7 @@ func TestPull(t *testing.T) {
 				secret = w.token
 			}
 			registry, err := testregistry.New(testregistry.Options{
-				Auth: testregistry.AuthBearer, Users: map[string]string{p.user: secret}, BaseURL: "https://" + p.host,
+				Auth: testregistry.AuthBearer, Users: map[string]string{p.user: secret}, TokenServerURL: "https://" + p.host,
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -14,15 +14,15 @@ import (
 // V1Beta1 since 1.24, V1 since 1.26. Kubelet 1.37 reads all three.
 const (
 	Kind     = "CredentialProviderConfig"
-	V1       = configGroup + "/v1"
-	V1Beta1  = configGroup + "/v1beta1"
-	V1Alpha1 = configGroup + "/v1alpha1"
+	V1       = configFileGroup + "/v1"
+	V1Beta1  = configFileGroup + "/v1beta1"
+	V1Alpha1 = configFileGroup + "/v1alpha1"
 )
 
 // The API groups of configuration files and of the plugin protocol.
 const (
-	configGroup   = "kubelet.config.k8s.io"
-	protocolGroup = "credentialprovider.kubelet.k8s.io"
+	configFileGroup   = "kubelet.config.k8s.io"
+	execProtocolGroup = "credentialprovider.kubelet.k8s.io"
 )
 
 // typeMeta is the type of a Kubernetes document.
@@ -69,9 +69,9 @@ func (m typeMeta) firstError() *typeError {
 		return &typeError{"kind", "", "missing: set it to " + Kind}
 	case m.Kind != Kind:
 		return &typeError{"kind", m.Kind, diagnose.ExplainKind(m.Kind)}
-	case m.APIVersion == "" || group == configGroup && version == "":
+	case m.APIVersion == "" || group == configFileGroup && version == "":
 		return &typeError{"apiVersion", "", "missing or without a version: set it to " + V1}
-	case group == protocolGroup:
+	case group == execProtocolGroup:
 		return &typeError{"apiVersion", m.APIVersion, "this version is for a provider, not for the file: use " + V1 + " here"}
 	case m.APIVersion != V1 && m.APIVersion != V1Beta1 && m.APIVersion != V1Alpha1:
 		return &typeError{"apiVersion", m.APIVersion, "not supported: must be " + V1 + ", " + V1Beta1 + " or " + V1Alpha1}

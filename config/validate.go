@@ -93,8 +93,8 @@ func (v *validator) checkRelease() {
 			v.checkKind(f)
 			continue
 		}
-		if since := apiVersionSince(configGroup, f.APIVersion); k.minor < since {
-			v.list.add(f.Position("apiVersion").newFieldError(f.APIVersion, k.unsupportedFeature("this version of the file", since)+k.supportedVersion(configGroup)))
+		if since := apiVersionSince(configFileGroup, f.APIVersion); k.minor < since {
+			v.list.add(f.Position("apiVersion").newFieldError(f.APIVersion, k.unsupportedFeature("this version of the file", since)+k.supportedVersion(configFileGroup)))
 		}
 	}
 }
@@ -203,14 +203,14 @@ func patternProblem(pattern string, err error) string {
 }
 
 func (v *validator) checkAPIVersion(i int, version string) {
-	since := apiVersionSince(protocolGroup, version)
+	since := apiVersionSince(execProtocolGroup, version)
 	switch {
 	case version == "":
 		v.addError(i, "", "missing: set the plugin's protocol version, for example "+plugin.V1, "apiVersion")
 	case since == 0:
 		v.addError(i, version, fmt.Sprintf("unknown protocol version: must be %s, %s or %s", plugin.V1, plugin.V1Beta1, plugin.V1Alpha1), "apiVersion")
 	case v.kubelet.minor < since:
-		v.addError(i, version, v.kubelet.unsupportedFeature("this version of the protocol", since)+v.kubelet.supportedVersion(protocolGroup), "apiVersion")
+		v.addError(i, version, v.kubelet.unsupportedFeature("this version of the protocol", since)+v.kubelet.supportedVersion(execProtocolGroup), "apiVersion")
 	}
 }
 

@@ -88,8 +88,8 @@ func unstarted(t testing.TB, opts testregistry.Options, layers int, answer func(
 	f.Config.ErrorLog = discard
 	f.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	t.Cleanup(f.Close)
-	if opts.BaseURL == "" {
-		opts.BaseURL = "http://" + f.host()
+	if opts.TokenServerURL == "" {
+		opts.TokenServerURL = "http://" + f.host()
 	}
 	f.registry, _ = start(t, opts, layers)
 	return f

@@ -118,7 +118,7 @@ func TestTLS(t *testing.T) {
 	for scheme, auth := range schemes {
 		for _, host := range []string{"registry.example.com", "REGISTRY.example.com", "registry.example.com:443", "registry.example.com:5000"} {
 			t.Run(scheme+", "+host, func(t *testing.T) {
-				f, rt := serveTLS(t, testregistry.Options{Auth: auth, BaseURL: "https://auth.example.com"}, 2, nil)
+				f, rt := serveTLS(t, testregistry.Options{Auth: auth, TokenServerURL: "https://auth.example.com"}, 2, nil)
 				ref := reference(t, host+"/team/app:v1")
 				opts := Options{Transport: dialer(f.host(), rt)}
 				if err := pull(t.Context(), ref, mustTransport(t, New(two(t, host), opts), ref.Context()).Wrapper()); err != nil {
@@ -145,7 +145,7 @@ func TestTLS(t *testing.T) {
 func TestPortOfRequests(t *testing.T) {
 	for _, tt := range []struct{ name, request string }{{"registry.example.com", "registry.example.com:443"}, {"registry.example.com:443", "registry.example.com"}, {"registry.example.com", "Registry.Example.com"}} {
 		for scheme, auth := range schemes {
-			f, rt := serveTLS(t, testregistry.Options{Auth: auth, BaseURL: "https://auth.example.com"}, 1, nil)
+			f, rt := serveTLS(t, testregistry.Options{Auth: auth, TokenServerURL: "https://auth.example.com"}, 1, nil)
 			ref := reference(t, tt.name+"/team/app:v1")
 			tr := mustTransport(t, New(newGoodKeyrings(t, tt.name), Options{Transport: dialer(f.host(), rt)}), ref.Context())
 			req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://"+tt.request+"/v2/team/app/manifests/v1", nil)
@@ -159,7 +159,7 @@ func TestPortOfRequests(t *testing.T) {
 
 // TestHub verifies all names of Docker Hub with one transport.
 func TestHub(t *testing.T) {
-	f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.AuthBearer, BaseURL: "https://auth.docker.io", Rules: []testregistry.Rule{{User: "good", Pull: true}}}, 1, nil)
+	f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.AuthBearer, TokenServerURL: "https://auth.docker.io", Rules: []testregistry.Rule{{User: "good", Pull: true}}}, 1, nil)
 	must.Get(f.registry.Push("library/x", "v1", testregistry.Image{}))(t)
 	rt = dialer(f.host(), rt)
 	rt.TLSClientConfig.InsecureSkipVerify = true // the test server's certificate is not Docker's
@@ -190,7 +190,7 @@ func TestIPv6(t *testing.T) {
 				t.Skipf("no IPv6 on loopback here: %v", err)
 			}
 			host := ln.Addr().String()
-			s, _ := start(t, testregistry.Options{Auth: auth, BaseURL: "http://" + host}, 1)
+			s, _ := start(t, testregistry.Options{Auth: auth, TokenServerURL: "http://" + host}, 1)
 			server := &http.Server{Handler: s, ReadHeaderTimeout: time.Minute, ErrorLog: discard}
 			go server.Serve(ln)
 			t.Cleanup(func() { server.Close() })

@@ -148,7 +148,7 @@ func TestRealms(t *testing.T) {
 		{"/token", "not allowed"},
 	} {
 		t.Run(tt.realm, func(t *testing.T) {
-			f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.AuthBearer, BaseURL: "https://unused.example.com"}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+			f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.AuthBearer, TokenServerURL: "https://unused.example.com"}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 				if r.URL.Path != "/v2/" {
 					return false
 				}
@@ -185,7 +185,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // TestTokenServerRedirects verifies that the redirect target of a token server gets no password.
 func TestTokenServerRedirects(t *testing.T) {
-	f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.AuthBearer, BaseURL: "https://auth.example.com"}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+	f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.AuthBearer, TokenServerURL: "https://auth.example.com"}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 		switch {
 		case r.URL.Path != "/token":
 			return false

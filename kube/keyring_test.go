@@ -201,7 +201,7 @@ func TestKeyringWhileDown(t *testing.T) {
 // TestTokenExpiresDuringPull verifies that a token that expires between the requests for two layers is replaced.
 func TestTokenExpiresDuringPull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := start(t, testkube.Options{Pipe: true, TokenLife: 10 * time.Minute})
+		api := start(t, testkube.Options{Pipe: true, TokenLifetime: 10 * time.Minute})
 		pod := pods(api, 1)[0]
 		p := &cloud{}
 		k := keyring(t, newClient(t, api, node, kube.Options{}), p, config.CachePerToken)

@@ -80,7 +80,7 @@ func TestTokenRefresh(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				api := start(t, testkube.Options{Pipe: true, TokenLife: tt.life})
+				api := start(t, testkube.Options{Pipe: true, TokenLifetime: tt.life})
 				req := addAccountAndPod(api)
 				c := newClient(t, api, testkube.Admin, kube.Options{})
 				asked := time.Now()
@@ -331,7 +331,7 @@ func TestTokenWithoutAudience(t *testing.T) {
 // TestTokenExpired verifies a clock far ahead of the API server's, by which every token has expired. Like a kubelet, the
 // client returns such a token, but does not cache it.
 func TestTokenExpired(t *testing.T) {
-	api := start(t, testkube.Options{TokenLife: -time.Hour})
+	api := start(t, testkube.Options{TokenLifetime: -time.Hour})
 	req := addAccountAndPod(api)
 	c := newClient(t, api, testkube.Admin, kube.Options{})
 	first := mustRequest(t, c, req)

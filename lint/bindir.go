@@ -209,8 +209,8 @@ func checkNotAProgram(b *program) []rules.Result {
 	switch {
 	case !b.isReadable():
 		return nil
-	case b.Damage != nil:
-		return rules.NewResult("reinstall it", "%s cannot run: %v", b.path, b.Damage)
+	case b.FormatError != nil:
+		return rules.NewResult("reinstall it", "%s cannot run: %v", b.path, b.FormatError)
 	case b.Format == executable.FormatScriptWithBOM:
 		return rules.NewResult("save it without a byte order mark", "%s cannot run, because a byte order mark precedes its #! line", b.path)
 	case b.Format == executable.FormatScript && b.goos == "windows":

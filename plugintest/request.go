@@ -187,7 +187,7 @@ func checkRequestStrict(s *suite) []Finding {
 
 func checkUnknownField(s *suite, base *plugin.Response) []Finding {
 	r := s.sendRaw("sent a request with an unknown field", s.baseVersion(),
-		s.rawRequest(protocol.KindRequest, s.baseVersion(), s.identityFields()+`,"futureField":{"list":["a",1,null,true]}`))
+		s.rawRequest(protocol.KindRequest, s.baseVersion(), s.serviceAccountFieldsJSON()+`,"futureField":{"list":["a",1,null,true]}`))
 	switch {
 	case r.isHung():
 		return hungFinding(r)
@@ -203,15 +203,15 @@ func checkUnknownField(s *suite, base *plugin.Response) []Finding {
 	return passFinding(r.did, "the same as the base response")
 }
 
-// identityFields returns the service-account fields of the base request as JSON text.
-func (s *suite) identityFields() string {
+// serviceAccountFieldsJSON returns the service-account fields of the base request as JSON text.
+func (s *suite) serviceAccountFieldsJSON() string {
 	if !s.newRequest(s.baseVersion()).token {
 		return ""
 	}
-	return s.tokenFields()
+	return s.tokenFieldsJSON()
 }
 
-func (s *suite) tokenFields() string {
+func (s *suite) tokenFieldsJSON() string {
 	annotations, _ := json.Marshal(s.identity.annotations) // strings never fail
 	return fmt.Sprintf(`,"serviceAccountToken":%s,"serviceAccountAnnotations":%s`, quoteJSON(s.identity.token.Reveal()), annotations)
 }

@@ -75,7 +75,7 @@ func (a *app) agentRemove(ctx context.Context, r *agentRemoveFlags) error {
 	if err != nil {
 		return err
 	}
-	r.opts.Changed = a.reportChange
+	r.opts.OnChange = a.reportChange
 	r.opts.Note = func(text string) { a.Note("%s", text) }
 	done, err := client.Remove(ctx, r.opts)
 	if err != nil {

@@ -74,7 +74,7 @@ func (r *agentFlags) register(cmd *cobra.Command) {
 	f.StringVar(&i.Probe, "probe", "", "`image` to pull after each change; if the pull fails, the change is rolled back")
 	f.StringArrayVar(&i.Reserve, "reserve", nil, "additional `pattern` to include in the kubelet's provider entries; may be repeated")
 	f.BoolVar(&i.AnyImage, "any-image", false, "make the kubelet's provider entries match every image")
-	f.DurationVar(&i.MaxStale, "max-stale", generation.DefaultMaxStale, "maximum `time` that the kubelet may cache a response")
+	f.DurationVar(&i.MaxStale, "max-stale", generation.DefaultMaxStaleness, "maximum `time` that the kubelet may cache a response")
 	f.IntVar(&i.Keep, "keep", 5, "`number` of generations to keep")
 	f.StringVar(&i.StateDir, "state-dir", generation.DefaultDir, "`directory` on the node where generations are stored")
 	f.BoolVar(&i.Reapplied, "reapplied", false, "install even if the node's operating system reverts the change at boot; the agent reapplies the change each time")

@@ -15,7 +15,7 @@ import (
 // TestReportOfRestartOnly checks that the report of a restart without other changes names the
 // current generation.
 func TestReportOfRestartOnly(t *testing.T) {
-	p := &install.Plan{From: &generation.Manifest{Number: 3, Previous: 2}, To: &generation.Manifest{Previous: 3}, Nothing: true, Restart: []string{"it has no entry"}}
+	p := &install.Plan{From: &generation.Manifest{Number: 3, Previous: 2}, To: &generation.Manifest{Previous: 3}, UpToDate: true, Restart: []string{"it has no entry"}}
 	if r := newChangeReport(p, false, nil); r.Outcome != report.ChangeRepaired || r.Generation != 3 || r.Previous != 2 {
 		t.Errorf("got %+v", r)
 	}

@@ -149,7 +149,7 @@ func (a *app) clusterToCheck(ctx context.Context, o *node.Origin, d *doctorFlags
 		c.Err = err
 		return c
 	}
-	c.Client, c.From = client.Client, client.configSource
+	c.Client, c.ConfigSource = client.Client, client.configSource
 	return c
 }
 

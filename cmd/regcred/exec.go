@@ -100,7 +100,7 @@ func (a *app) execCommand(ctx context.Context, e *execFlags, args []string) erro
 	if err != nil {
 		return withHelperHint(err)
 	}
-	for _, l := range session.Differ {
+	for _, l := range session.Differing {
 		a.Warn("docker's config.json can hold only one credential for %s; the credential for %s was written only to the file for podman, skopeo and buildah", l.Host(), l.Repository)
 	}
 	code, killedBy, err := a.runWithSession(ctx, session, args)

@@ -180,7 +180,7 @@ func (s fieldSettings) handler(url string) (http.Handler, error) {
 			}
 		}), err
 	}
-	opts := testregistry.Options{BaseURL: url, Users: map[string]string{}}
+	opts := testregistry.Options{TokenServerURL: url, Users: map[string]string{}}
 	opts.Auth = map[string]testregistry.Auth{"none": testregistry.AuthNone, "basic": testregistry.AuthBasic, "bearer": testregistry.AuthBearer}[s["auth"]]
 	for _, u := range strings.Fields(s["user"]) {
 		name, password, _ := strings.Cut(u, ":")

@@ -70,7 +70,7 @@ plugins in /etc/regcred/bin.`,
 	addRestartFlags(cmd, i.nodeChangeFlags, true)
 	f.StringArrayVar(&i.reserve, "reserve", nil, "additional `pattern` for the kubelet's entries, so that a provider for this pattern can be added later without a kubelet restart; may be repeated; \"\" clears the list")
 	f.BoolVar(&i.anyImage, "any-image", false, "make the kubelet's provider entries match every image, so that new providers never need a kubelet restart; one plugin process is started for each image pulled")
-	f.DurationVar(&i.maxStale, "max-stale", generation.DefaultMaxStale, "maximum `time` that the kubelet can cache a response and thus keep using a credential that was removed from the node")
+	f.DurationVar(&i.maxStale, "max-stale", generation.DefaultMaxStaleness, "maximum `time` that the kubelet can cache a response and thus keep using a credential that was removed from the node")
 	f.IntVar(&i.keep, "keep", 5, "`number` of generations to keep for rollback")
 	f.BoolVar(&i.reapplied, "reapplied", false, "install even if this node's operating system reverts the change at boot; for nodes that run this command at each boot")
 	f.StringVar(&i.owner, "owner", "", "`NAMESPACE/RELEASE` of the Helm release that owns this installation; another owner's installation is not replaced")

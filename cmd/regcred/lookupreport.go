@@ -88,7 +88,7 @@ func renderStderr(t *terminal.Text, j *report.Attempt) {
 }
 
 // renderIdentity prints the service account that the provider was called for.
-func renderIdentity(t *terminal.Text, id *report.Identity) {
+func renderIdentity(t *terminal.Text, id *report.ServiceAccountIdentity) {
 	if id == nil {
 		return
 	}
@@ -114,7 +114,7 @@ func renderIdentity(t *terminal.Text, id *report.Identity) {
 }
 
 // identitySuffix describes who may share a cached response, as a suffix for the scope.
-func identitySuffix(id *report.Identity) string {
+func identitySuffix(id *report.ServiceAccountIdentity) string {
 	switch {
 	case id == nil:
 		return ""

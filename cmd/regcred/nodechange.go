@@ -125,8 +125,8 @@ func (a *app) newInstaller(ctx context.Context, c *nodeChangeFlags) (*install.In
 	}
 	in := &install.Installer{
 		Store: generation.Store{FS: inroot.FS{Root: c.root}, Dir: path.Clean(c.stateDir)},
-		Setup: setup, ReadSetup: look, Version: buildVersion(), Criteria: service.HealthCriteria{Health: setup.Health.URL, Within: c.within, Stable: c.stable},
-		Say: func(text string) { a.Note("%s", text) },
+		Setup: setup, ReadSetup: look, Version: buildVersion(), Criteria: service.HealthCriteria{Health: setup.Health.URL, Timeout: c.within, MinHealthy: c.stable},
+		Progress: func(text string) { a.Note("%s", text) },
 	}
 	if c.root == "" {
 		in.Service = kubeletService(setup)
@@ -174,7 +174,7 @@ func (a *app) probePull(ctx context.Context, in *install.Installer, image string
 	if err != nil {
 		return err
 	}
-	runtime, err := pull.DialRuntime(ctx, endpoint, pull.RuntimeOptions{Refused: k.Invalidate})
+	runtime, err := pull.DialRuntime(ctx, endpoint, pull.RuntimeOptions{OnRejected: k.Invalidate})
 	if err != nil {
 		return err
 	}
@@ -232,9 +232,9 @@ func newChangeReport(p *install.Plan, dryRun bool, err error) *report.Change {
 		markFailed(r, err)
 	case dryRun:
 		r.Outcome, r.Generation = report.ChangePlanned, 0
-	case p.Nothing && len(p.Restart) == 0:
+	case p.UpToDate && len(p.Restart) == 0:
 		r.Outcome, r.Generation = report.ChangeUnchanged, p.From.Number
-	case p.Nothing: // restarted the kubelet without creating a generation
+	case p.UpToDate: // restarted the kubelet without creating a generation
 		r.Outcome, r.Generation, r.Previous = report.ChangeRepaired, p.From.Number, p.From.Previous
 	case p.Reactivate && p.To.Number == p.From.Number:
 		r.Outcome = report.ChangeRepaired

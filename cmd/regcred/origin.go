@@ -64,10 +64,10 @@ func (a *app) findOrigin(ctx context.Context, n *node.Reader, w node.FindOptions
 	if o.Unit != "" {
 		a.Note("no kubelet is running: using the flags and environment from %s", o.Unit)
 	}
-	if len(o.Found) > 0 {
-		a.Note("using %s: %s", o.From, strings.Join(o.Found, " "))
-		if len(o.Unread) > 0 {
-			a.Note("this user cannot read %s: root might find a different configuration", strings.Join(o.Unread, ", "))
+	if len(o.DiscoveredFlags) > 0 {
+		a.Note("using %s: %s", o.From, strings.Join(o.DiscoveredFlags, " "))
+		if len(o.UnreadablePaths) > 0 {
+			a.Note("this user cannot read %s: root might find a different configuration", strings.Join(o.UnreadablePaths, ", "))
 		}
 	}
 	o.From = a.appendVariableNames(o.From, path)

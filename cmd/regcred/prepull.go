@@ -129,7 +129,7 @@ func (a *app) prepullImages(ctx context.Context, p *prepullFlags, images []strin
 	if err != nil {
 		return err
 	}
-	runtime, err := pull.DialRuntime(ctx, endpoint, pull.RuntimeOptions{Refused: s.Invalidate})
+	runtime, err := pull.DialRuntime(ctx, endpoint, pull.RuntimeOptions{OnRejected: s.Invalidate})
 	if err != nil {
 		return cmp.Or(node.PermissionError(err), err)
 	}

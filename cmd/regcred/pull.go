@@ -83,7 +83,7 @@ func (a *app) pull(ctx context.Context, p *pullFlags, images []string) error {
 		return err
 	}
 	all := newPullRun(a, p.commonPullFlags, s)
-	puller := &pull.Puller{Platform: p.platform, Insecure: p.insecure, Refused: s.Invalidate, Transport: transport}
+	puller := &pull.Puller{Platform: p.platform, Insecure: p.insecure, OnRejected: s.Invalidate, Transport: transport}
 	all.pullInto = a.newLayoutPuller(puller, p.layout)
 	return all.pullAll(ctx, &pullReport{Layout: p.layout}, images)
 }

@@ -258,7 +258,7 @@ func TestPrepullRuntimeGone(t *testing.T) {
 		return "", ctx.Err()
 	}
 	server.Start(t)
-	r, err := pull.DialRuntime(t.Context(), server.Socket, pull.RuntimeOptions{Return: time.Millisecond})
+	r, err := pull.DialRuntime(t.Context(), server.Socket, pull.RuntimeOptions{ReconnectTimeout: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -174,7 +174,7 @@ func (a *app) reportError(ctx context.Context, cmd *cobra.Command, err error) in
 		printError(errors.New("interrupted"), "")
 		code = exitFailed
 	}
-	if len(told.Errors) > 0 && a.printsJSON(cmd) && !a.Wrote {
+	if len(told.Errors) > 0 && a.printsJSON(cmd) && !a.WroteDocument {
 		_ = a.WriteJSON(told) // the errors were also printed on standard error
 	}
 	return code

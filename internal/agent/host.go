@@ -61,7 +61,7 @@ func (h *systemdHost) Run(ctx context.Context, args ...string) (stdout []byte, c
 	if args[0] == "status" {
 		c.Limit = statusTimeout
 	} else if !slices.Contains(args, "--dry-run") {
-		c.Keep = h.resultFile
+		c.OutputFile = h.resultFile
 	}
 	var out bytes.Buffer
 	code, err = h.runner.Run(ctx, c, &out, h.stderr)

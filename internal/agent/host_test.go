@@ -26,7 +26,7 @@ type fails struct {
 }
 
 func (f *fails) Run(_ context.Context, c hostrun.Command, _, _ io.Writer) (int, error) {
-	f.kept = append(f.kept, filepath.ToSlash(c.Keep))
+	f.kept = append(f.kept, filepath.ToSlash(c.OutputFile))
 	return 0, f.why
 }
 

@@ -114,7 +114,7 @@ func (r *replacement) writeBackup(data []byte) error {
 // writeWithAttrOf writes a file with the mode and owner of another file. foreign
 // reports that the owner could not be kept.
 func writeWithAttrOf(write func(string, io.Reader, inroot.FileAttr) error, name string, data []byte, like fs.FileInfo) (foreign bool, err error) {
-	err = write(name, bytes.NewReader(data), inroot.FileAttr{Mode: like.Mode(), Like: like})
+	err = write(name, bytes.NewReader(data), inroot.FileAttr{Mode: like.Mode(), OwnerFrom: like})
 	if !inroot.IsOwnerError(err) {
 		return false, err
 	}

@@ -14,8 +14,8 @@ import (
 
 // Mismatch explains why a pattern does not match a repository.
 type Mismatch struct {
-	Reason  string // human-readable; "" if the pattern matches
-	Instead string // a similar pattern that matches, or ""
+	Reason     string // human-readable; "" if the pattern matches
+	Suggestion string // a similar pattern that matches, or ""
 	// Similarity ranks the patterns that do not match a repository; higher means more
 	// similar. It is negative if the pattern is for another owner's domain.
 	Similarity int
@@ -34,7 +34,7 @@ func ComparePattern(p location.Pattern, image location.Location) Mismatch {
 	}
 	m := Mismatch{Reason: reason, Similarity: c.similarity()}
 	if instead, err := location.ParsePattern(c.suggestedPattern().String()); err == nil && c.isLikelyIntended() && instead.Match(image) {
-		m.Instead = instead.String()
+		m.Suggestion = instead.String()
 	}
 	return m
 }

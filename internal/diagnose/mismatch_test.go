@@ -59,7 +59,7 @@ func TestMismatchUnrelated(t *testing.T) {
 	} {
 		for _, s := range patterns {
 			at, _ := location.Parse(image)
-			if p, err := location.ParsePattern(s); err != nil || ComparePattern(p, at).Similarity >= 0 || ComparePattern(p, at).Instead != "" {
+			if p, err := location.ParsePattern(s); err != nil || ComparePattern(p, at).Similarity >= 0 || ComparePattern(p, at).Suggestion != "" {
 				t.Errorf("%s: %q: %+v", image, s, ComparePattern(p, at))
 			}
 		}
@@ -130,8 +130,8 @@ func TestMismatchReason(t *testing.T) {
 	for _, tt := range tests {
 		p := must.Get(location.ParsePattern(tt.pattern))(t)
 		at := must.Get(location.Parse(tt.image))(t)
-		if m := ComparePattern(p, at); m.Reason != tt.reason || m.Instead != tt.instead {
-			t.Errorf("%q for %s:\ngot  %s (%s)\nwant %s (%s)", tt.pattern, tt.image, m.Reason, m.Instead, tt.reason, tt.instead)
+		if m := ComparePattern(p, at); m.Reason != tt.reason || m.Suggestion != tt.instead {
+			t.Errorf("%q for %s:\ngot  %s (%s)\nwant %s (%s)", tt.pattern, tt.image, m.Reason, m.Suggestion, tt.reason, tt.instead)
 		}
 	}
 }
@@ -155,8 +155,8 @@ func TestMismatchProposal(t *testing.T) {
 	} {
 		p, _ := location.ParsePattern(tt.pattern)
 		at := must.Get(location.Parse(tt.image))(t)
-		if m := ComparePattern(p, at); m.Instead != tt.instead {
-			t.Errorf("%q for %s: instead %q, want %q", tt.pattern, tt.image, m.Instead, tt.instead)
+		if m := ComparePattern(p, at); m.Suggestion != tt.instead {
+			t.Errorf("%q for %s: instead %q, want %q", tt.pattern, tt.image, m.Suggestion, tt.instead)
 		}
 	}
 }
@@ -179,11 +179,11 @@ func FuzzMismatch(f *testing.F) {
 		if p.Match(at) != (m.Reason == "") || p.Match(at) != (m.Similarity == maxSimilarity) || m.Similarity > maxSimilarity {
 			t.Errorf("%q, %q: matches %v, but %+v", pattern, image, p.Match(at), m)
 		}
-		if m.Instead == "" {
+		if m.Suggestion == "" {
 			return
 		}
-		if q, err := location.ParsePattern(m.Instead); err != nil || !q.Match(at) {
-			t.Errorf("%q, %q: %q does not match", pattern, image, m.Instead)
+		if q, err := location.ParsePattern(m.Suggestion); err != nil || !q.Match(at) {
+			t.Errorf("%q, %q: %q does not match", pattern, image, m.Suggestion)
 		}
 	})
 }

@@ -41,10 +41,10 @@ type patternComparison struct {
 func newPatternComparison(pattern, image location.Location) *patternComparison {
 	c := &patternComparison{pattern: pattern, image: image, patternLabels: pattern.Labels(), imageLabels: image.Labels()}
 	w, h := len(c.patternLabels), len(c.imageLabels)
-	for c.suffix < min(w, h) && samePart(c.patternLabels[w-1-c.suffix], c.imageLabels[h-1-c.suffix]) {
+	for c.suffix < min(w, h) && sameLabel(c.patternLabels[w-1-c.suffix], c.imageLabels[h-1-c.suffix]) {
 		c.suffix++
 	}
-	for c.prefix < min(w, h)-c.suffix && samePart(c.patternLabels[c.prefix], c.imageLabels[c.prefix]) {
+	for c.prefix < min(w, h)-c.suffix && sameLabel(c.patternLabels[c.prefix], c.imageLabels[c.prefix]) {
 		c.prefix++
 	}
 	// If labels are missing or in a different order, a glob before the first difference
@@ -57,7 +57,7 @@ func newPatternComparison(pattern, image location.Location) *patternComparison {
 	return c
 }
 
-func samePart(want, got string) bool {
+func sameLabel(want, got string) bool {
 	return location.MatchLabel(want, got) || strings.EqualFold(want, got)
 }
 

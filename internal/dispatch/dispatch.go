@@ -66,7 +66,7 @@ type Provider struct {
 // Outcome is the result of a request, for counters. It contains no secrets.
 type Outcome struct {
 	Attempts []regcred.Attempt
-	Left     int   // number of credentials dropped because there are too few keys
+	Dropped  int   // number of credentials dropped because there are too few keys
 	Err      error // error of the whole request
 }
 
@@ -85,7 +85,7 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 		return nil, err
 	}
 	resp, left := r.mergedResponse(p.MaxStale)
-	p.reportOutcome(Outcome{Attempts: r.attempts, Left: left})
+	p.reportOutcome(Outcome{Attempts: r.attempts, Dropped: left})
 	return resp, nil
 }
 
@@ -163,7 +163,7 @@ func (r *responseRecorder) recordedResponse() *plugin.Response {
 
 // CounterBatch returns the counts of o.
 func (o Outcome) CounterBatch() tally.Batch {
-	b := tally.Batch{WithoutKey: o.Left}
+	b := tally.Batch{WithoutKey: o.Dropped}
 	if o.Err != nil {
 		b.Err = o.Err.Error()
 	}

@@ -155,7 +155,7 @@ func TestKeys(t *testing.T) {
 			}
 			p := provider(list)
 			left := 0
-			p.Observe = func(o Outcome) { left = o.Left }
+			p.Observe = func(o Outcome) { left = o.Dropped }
 			resp := must.Get(p.GetCredentials(t.Context(), request(tt.image)))(t)
 			var got []string
 			for _, key := range slices.Backward(slices.SortedFunc(maps.Keys(resp.Auth), byNormalised)) {

@@ -171,7 +171,7 @@ func resolveTarget(path string) (string, error) {
 // with errConcurrentChange if another program changed the file after it was read.
 func (f *openedFile) replaceContent(data []byte) error {
 	inroot.FS{}.RemoveTempFiles(f.target) // under the lock
-	node := inroot.FS{Before: func(step, _ string) error {
+	node := inroot.FS{BeforeStep: func(step, _ string) error {
 		if step == "rename" || step == "remove" {
 			return f.checkUnchanged()
 		}
@@ -184,9 +184,9 @@ func (f *openedFile) replaceContent(data []byte) error {
 	var err error
 	if f.data == nil {
 		// Root may write on behalf of the user who owns the directory.
-		attr.Like, err = os.Stat(filepath.Dir(f.target))
-	} else if attr.Like, err = os.Stat(f.target); err == nil {
-		attr.Mode = attr.Like.Mode()
+		attr.OwnerFrom, err = os.Stat(filepath.Dir(f.target))
+	} else if attr.OwnerFrom, err = os.Stat(f.target); err == nil {
+		attr.Mode = attr.OwnerFrom.Mode()
 	}
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 // contain the user's credentials and regcred's additions. The other entries of docker's
 // directory (contexts, plugins, builders) are links to the user's own.
 type Session struct {
-	Differ []Credential // credentials that do not fit in docker's file, which has one per host
+	Differing []Credential // credentials that do not fit in docker's file, which has one per host
 
 	dir      string
 	lockFile *os.File
@@ -208,7 +208,7 @@ func (s *Session) writeDockerFile(e Env, o SessionOptions) error {
 	if len(o.Hosts) > 0 || o.AllHosts {
 		s.docker, err = PutEntries(data, Desired{Hosts: ClientDocker.HelperKeys(o.Hosts), AllHosts: o.AllHosts, Others: ConflictReplace})
 	} else {
-		s.docker, s.Differ, err = PutCredentials(data, o.Logins)
+		s.docker, s.Differing, err = PutCredentials(data, o.Logins)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", filepath.Join(dir, configFileName), err)

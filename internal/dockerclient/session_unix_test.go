@@ -128,8 +128,8 @@ func TestSessionLogins(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Close()
-			if len(s.Differ) != 1 || s.Differ[0].Repository != "two.example/d" {
-				t.Errorf("differ: %v", s.Differ)
+			if len(s.Differing) != 1 || s.Differing[0].Repository != "two.example/d" {
+				t.Errorf("differ: %v", s.Differing)
 			}
 			docker := parsed(t, filepath.Join(s.dockerDir(), "config.json"))
 			for host, want := range map[string]string{"registry.example": "a", "docker.io": "hub", "two.example": "c"} {

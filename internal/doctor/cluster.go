@@ -45,7 +45,7 @@ func checkAPIServer(ctx context.Context, w *Input, r *checkResults) {
 	} else if err != nil {
 		r.addErrors(err, KubeFix(err, c.configPath))
 	} else {
-		r.add(finding.SeverityOK, "", "%s responds (%s)", c.Client.URL(), c.From)
+		r.add(finding.SeverityOK, "", "%s responds (%s)", c.Client.URL(), c.ConfigSource)
 	}
 }
 

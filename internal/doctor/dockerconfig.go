@@ -273,7 +273,7 @@ func parseSecret(s *regcred.PullSecret) error {
 // kubelet ignores or cannot read it, which [IgnoredReason] and lookups report.
 func SecretFindings(s *regcred.PullSecret, now time.Time) []finding.Finding {
 	found := pullsecret.CheckSecret(pullsecret.Secret{Namespace: s.Namespace, Name: s.Name, Type: s.Type, Data: s.Data}, now)
-	if found.Refused {
+	if found.Rejected {
 		return nil
 	}
 	return slices.DeleteFunc(found.Findings, func(f finding.Finding) bool { return f.Rule == "secret-type" })

@@ -76,7 +76,7 @@ func (i *Image) checkReference() (route.Image, bool) {
 		return image, false
 	}
 	first, _, _ := strings.Cut(i.Reference, ":")
-	if image.Short && (strings.Contains(first, ".") && !strings.Contains(first, "/") || first == "localhost") {
+	if image.HasNoHost && (strings.Contains(first, ".") && !strings.Contains(first, "/") || first == "localhost") {
 		i.r.addStep("reference", finding.SeverityWarning, "include the repository: "+i.Reference+"/REPOSITORY", "%q is interpreted as %s, an image on Docker Hub, not as a registry", i.Reference, image)
 		return image, true
 	}

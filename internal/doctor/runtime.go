@@ -64,9 +64,9 @@ func FindRuntime(ctx context.Context, n *node.Reader, o *node.Origin) *Runtime {
 // runtime, it returns the settings in own, the environment of this process.
 func (r *Runtime) ProbeSettings(own []string) probe.Runtime {
 	if r.found == nil {
-		return probe.Runtime{Where: "this process, because no runtime was found", Environ: own, Own: own}
+		return probe.Runtime{Source: "this process, because no runtime was found", Environ: own, CallerEnviron: own}
 	}
-	return probe.Runtime{Name: r.found.Name, Where: r.found.From, Environ: r.found.Environ, Started: r.found.Started, Own: own}
+	return probe.Runtime{Name: r.found.Name, Source: r.found.From, Environ: r.found.Environ, Started: r.found.Started, CallerEnviron: own}
 }
 
 // Route returns the hosts that the runtime queries for an image.

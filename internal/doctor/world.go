@@ -52,13 +52,13 @@ type Kubelet struct {
 
 // Cluster is a cluster to check, and the client to use.
 type Cluster struct {
-	Client    *kube.Client
-	From      string     // source of the client's configuration
-	Err       error      // why there is no Client
-	Skipped   string     // why the cluster is not checked
-	Clock     *ClockSkew // observes the responses to Client
-	Namespace string     // of PodName
-	PodName   string     // if empty, there is no pod and no token is requested
+	Client       *kube.Client
+	ConfigSource string     // source of the client's configuration
+	Err          error      // why there is no Client
+	Skipped      string     // why the cluster is not checked
+	Clock        *ClockSkew // observes the responses to Client
+	Namespace    string     // of PodName
+	PodName      string     // if empty, there is no pod and no token is requested
 
 	config     *config.Config // never nil
 	configPath string

@@ -37,7 +37,7 @@ type elfFile struct {
 // readELF reads the headers of an ELF file. head is the beginning of the file.
 func (info *Info) readELF(r io.ReaderAt, head []byte) {
 	const identSize, class, data, class64, bigEndian = 16, 4, 5, 2, 2
-	if info.Damage = errELFTruncated; len(head) < identSize {
+	if info.FormatError = errELFTruncated; len(head) < identSize {
 		return
 	}
 	f := elfFile{head, binary.LittleEndian, false, 52, 28, 42, 44, 32, 4, 16, 4}
@@ -51,7 +51,7 @@ func (info *Info) readELF(r io.ReaderAt, head []byte) {
 		return
 	}
 	info.Machine, info.Arch = f.machineName()
-	info.Interpreter, info.Damage = f.interpreter(r)
+	info.Interpreter, info.FormatError = f.interpreter(r)
 }
 
 // interpreter returns the text of the first PT_INTERP segment.

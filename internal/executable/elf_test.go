@@ -95,8 +95,8 @@ func TestReadELFIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &countingReader{r: bytes.NewReader(tt.image)}
-			if info, err := parse(r); err != nil || info.Damage == nil || !errors.Is(info.Damage, tt.want) {
-				t.Errorf("%v, damage %v, want %v", err, info.Damage, tt.want)
+			if info, err := parse(r); err != nil || info.FormatError == nil || !errors.Is(info.FormatError, tt.want) {
+				t.Errorf("%v, damage %v, want %v", err, info.FormatError, tt.want)
 			}
 			if r.n > shebangSize+maxProgramHeaders+maxInterpreterPath {
 				t.Errorf("%d bytes read", r.n)

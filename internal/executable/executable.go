@@ -48,9 +48,9 @@ type Info struct {
 
 	Line string // scripts only: what follows #! on the first line
 
-	Machine string // ELF only: name in the specification, e.g. "EM_X86_64"
-	Arch    string // ELF only: GOARCH of its machine or, for example, "machine 83"
-	Damage  error  // ELF only: why no kernel executes it
+	Machine     string // ELF only: name in the specification, e.g. "EM_X86_64"
+	Arch        string // ELF only: GOARCH of its machine or, for example, "machine 83"
+	FormatError error  // ELF only: why no kernel executes it
 }
 
 const (

@@ -38,10 +38,10 @@ type RemoveOptions struct {
 	Selector  string        // labels of the agent pods
 	Timeout   time.Duration // for everything
 
-	// Changed, if not nil, is called when a node's state changes, with the number of
+	// OnChange, if not nil, is called when a node's state changes, with the number of
 	// removed nodes and the total. Note, if not nil, is called with other messages.
-	Changed func(n Node, removed, all int)
-	Note    func(text string)
+	OnChange func(n Node, removed, all int)
+	Note     func(text string)
 }
 
 // Removal is the result of [Client.Remove].
@@ -304,10 +304,10 @@ func (r *removalRun) updatePodless(pods []corev1.Pod, nodes map[string]*corev1.N
 
 // notify reports a node's new state.
 func (r *removalRun) notify(p *nodeProgress, was State) {
-	if p.State == was || r.Changed == nil {
+	if p.State == was || r.OnChange == nil {
 		return
 	}
-	r.Changed(p.Node, r.count((*nodeProgress).removed), len(r.places))
+	r.OnChange(p.Node, r.count((*nodeProgress).removed), len(r.places))
 }
 
 func (r *removalRun) result() *Removal {

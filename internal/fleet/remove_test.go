@@ -61,8 +61,8 @@ func (r *uninstallTest) hook() *Client {
 func (r *uninstallTest) options() RemoveOptions {
 	return RemoveOptions{
 		Namespace: "kube-system", ConfigMap: "regcred-state", Selector: DefaultSelector, Timeout: 4 * time.Minute,
-		Changed: func(n Node, removed, all int) { r.notify(fmt.Sprintf("%s %s %d/%d", n.Name, n.State, removed, all)) },
-		Note:    r.notify,
+		OnChange: func(n Node, removed, all int) { r.notify(fmt.Sprintf("%s %s %d/%d", n.Name, n.State, removed, all)) },
+		Note:     r.notify,
 	}
 }
 

@@ -172,7 +172,7 @@ func TestCreateBroken(t *testing.T) {
 	broken, failed := errors.New("broken"), 0
 	for fail := 1; ; fail++ {
 		step := 0
-		s.FS = inroot.FS{Before: func(string, string) error {
+		s.FS = inroot.FS{BeforeStep: func(string, string) error {
 			if step++; step == fail {
 				return broken
 			}

@@ -40,8 +40,8 @@ const DefaultDir = "/var/lib/regcred"
 // on.
 const DispatcherName = entries.Name
 
-// DefaultMaxStale is the default limit for how long a kubelet caches a response.
-const DefaultMaxStale = 5 * time.Minute
+// DefaultMaxStaleness is the default limit for how long a kubelet caches a response.
+const DefaultMaxStaleness = 5 * time.Minute
 
 // schemaVersion is the version of [Manifest]. A program reads its own version and
 // earlier versions.

@@ -41,9 +41,9 @@ type Command struct {
 	// program.
 	Args []string
 
-	// Keep is the file for the program's standard output, so that the output is not
+	// OutputFile is the file for the program's standard output, so that the output is not
 	// lost if this process ends before the program. An existing file is replaced.
-	Keep string
+	OutputFile string
 
 	// Limit is how long the program may run; 0 means no limit. After that, systemd
 	// sends it SIGTERM and, after TimeoutStopSec (90 s by default), SIGKILL.
@@ -75,8 +75,8 @@ const (
 func (r Runner) Run(ctx context.Context, c Command, stdout, stderr io.Writer) (code int, err error) {
 	u := &unitRun{runner: r, systemd: &systemd.Client{Socket: r.Socket, Reconnect: true}, token: rand.Text()[:12]}
 	defer u.systemd.Close()
-	if c.Keep != "" {
-		u.stdout, err = newFileOutput(c.Keep, maxStdout)
+	if c.OutputFile != "" {
+		u.stdout, err = newFileOutput(c.OutputFile, maxStdout)
 	} else {
 		u.stdout, err = newOutput(maxStdout)
 	}

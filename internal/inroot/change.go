@@ -17,9 +17,9 @@ import (
 
 // FileAttr holds the attributes of a new file.
 type FileAttr struct {
-	Mode  fs.FileMode // permissions
-	Like  fs.FileInfo // has the owner and group; nil means the process's
-	Label string      // SELinux label, as in security.selinux; "" means the directory's default
+	Mode      fs.FileMode // permissions
+	OwnerFrom fs.FileInfo // has the owner and group; nil means the process's
+	Label     string      // SELinux label, as in security.selinux; "" means the directory's default
 }
 
 // tempExt is the extension of files that have not been renamed yet. No program
@@ -52,8 +52,8 @@ func (f FS) removeTemp(dir, prefix string) (err error) {
 
 // do calls Before and then a step of a change.
 func (f FS) do(step, name string, change func() error) error {
-	if f.Before != nil {
-		if err := f.Before(step, name); err != nil {
+	if f.BeforeStep != nil {
+		if err := f.BeforeStep(step, name); err != nil {
 			return err
 		}
 	}
@@ -131,7 +131,7 @@ func (f FS) writeNewFile(name, at string, content io.Reader, attr FileAttr) (err
 }
 
 func setOwnerAndLabel(file *os.File, attr FileAttr) error {
-	if attr.Like != nil && !CopyOwner(file, attr.Like) {
+	if attr.OwnerFrom != nil && !CopyOwner(file, attr.OwnerFrom) {
 		return &fs.PathError{Op: chownOp, Path: file.Name(), Err: fs.ErrPermission}
 	}
 	return setSELinuxLabel(file, attr.Label)

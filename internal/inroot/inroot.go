@@ -28,9 +28,9 @@ import (
 type FS struct {
 	Root string // directory on this machine; "" means "/"
 
-	// Before, if not nil, is called before each step of a change. If it returns an
+	// BeforeStep, if not nil, is called before each step of a change. If it returns an
 	// error, the step and the change fail.
-	Before func(step, name string) error
+	BeforeStep func(step, name string) error
 }
 
 const maxFileSize = 16 << 20

@@ -81,7 +81,7 @@ func TestEveryStepFails(t *testing.T) {
 				write(t, filepath.Join(dir, "file"), "old")
 				write(t, filepath.Join(dir, "other"), "other")
 				step := 0
-				f.Before = func(string, string) error {
+				f.BeforeStep = func(string, string) error {
 					if step++; step == fail {
 						return broken
 					}
@@ -114,7 +114,7 @@ func TestPut(t *testing.T) {
 	must.Do(t, os.Symlink("target", filepath.Join(dir, "file")))
 	like := must.Get(os.Stat(filepath.Join(dir, "target")))(t)
 	defer syscall.Umask(syscall.Umask(0o077))
-	must.Do(t, f.WriteFile("/file", strings.NewReader("new"), inroot.FileAttr{Mode: 0o664, Like: like}))
+	must.Do(t, f.WriteFile("/file", strings.NewReader("new"), inroot.FileAttr{Mode: 0o664, OwnerFrom: like}))
 	info, err := os.Lstat(filepath.Join(dir, "file"))
 	if err != nil || info.Mode() != 0o664 {
 		t.Errorf("mode %v, %v", info.Mode(), err)

@@ -112,7 +112,7 @@ func TestChangedByOthers(t *testing.T) {
 				}
 			}
 			var said []string
-			c.Say = func(text string) { said = append(said, text) }
+			c.Progress = func(text string) { said = append(said, text) }
 			err := c.do(t.Context(), "uninstall")
 			if (err != nil) != (tt.uninstall != "") || err != nil && (!strings.Contains(err.Error(), tt.uninstall) || strings.Contains(err.Error(), "\n")) {
 				t.Fatalf("uninstall: %v, want %q", err, tt.uninstall)

@@ -105,7 +105,7 @@ func (in *Installer) putEntries(ctx context.Context, h generation.HostFile, list
 	}
 	attr := inroot.FileAttr{Mode: h.Mode, Label: in.fs().SELinuxLabel(name)}
 	if info, err := in.fs().Lstat(name); err == nil {
-		attr.Mode, attr.Like = info.Mode(), info
+		attr.Mode, attr.OwnerFrom = info.Mode(), info
 	}
 	return true, in.fs().WriteFile(name, bytes.NewReader(next), attr)
 }

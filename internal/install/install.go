@@ -26,13 +26,13 @@ func (in *Installer) Install(ctx context.Context, d Desired, o Options) (*Plan, 
 	if err != nil {
 		return p, err
 	}
-	if p.Nothing && len(p.Restart) == 0 {
+	if p.UpToDate && len(p.Restart) == 0 {
 		return p, in.Store.RemoveLeftovers()
 	}
 	if err := checkRestartAllowed(p.Restart, o); err != nil {
 		return p, err
 	}
-	if p.Nothing {
+	if p.UpToDate {
 		return p, in.restartOnly(ctx, p)
 	}
 	if err := in.fs().Mkdir(in.Store.Dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {

@@ -48,8 +48,8 @@ type Installer struct {
 	// kubelet's health check.
 	Probe func(ctx context.Context) error
 
-	// Say, if not nil, is called with progress messages.
-	Say func(text string)
+	// Progress, if not nil, is called with progress messages.
+	Progress func(text string)
 
 	// Now returns the time since boot. If nil, [BootTime] is used.
 	Now func() (generation.BootTime, error)
@@ -61,8 +61,8 @@ type Installer struct {
 func (in *Installer) fs() inroot.FS { return in.Store.FS }
 
 func (in *Installer) progressf(format string, args ...any) {
-	if in.Say != nil {
-		in.Say(fmt.Sprintf(format, args...))
+	if in.Progress != nil {
+		in.Progress(fmt.Sprintf(format, args...))
 	}
 }
 

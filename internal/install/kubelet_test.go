@@ -85,7 +85,7 @@ func (w *fakeNode) flags() (node.RunningFlags, error) {
 	if err != nil {
 		return node.RunningFlags{}, err
 	}
-	if s.Way == node.MethodDefaultPaths && (s.Config.Type != node.PlaceFile || s.BinDir.Type != node.PlaceDirectory) {
+	if s.Way == node.MethodDefaultPaths && (s.Config.Type != node.TypeFile || s.BinDir.Type != node.TypeDirectory) {
 		return node.RunningFlags{}, nil
 	}
 	return node.RunningFlags{Config: s.Config.Path, BinDir: s.BinDir.Path}, nil
@@ -282,10 +282,10 @@ func (w *fakeNode) installer(before func(step, name string) error) (*install.Ins
 		return nil, err
 	}
 	store := w.store()
-	store.FS.Before = before
+	store.FS.BeforeStep = before
 	return &install.Installer{
 		Store: store, Setup: s, ReadSetup: w.setup, Now: w.now, Version: "test",
 		Service:  service.Service{Manager: manager{fakeNode: w}, Name: "kubelet.service", Poll: time.Millisecond},
-		Criteria: service.HealthCriteria{Stable: time.Nanosecond, Within: 10 * time.Second},
+		Criteria: service.HealthCriteria{MinHealthy: time.Nanosecond, Timeout: 10 * time.Second},
 	}, nil
 }

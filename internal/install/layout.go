@@ -37,9 +37,9 @@ func (in *Installer) decideLayout() (generation.KubeletLayout, error) {
 	}
 	l := generation.KubeletLayout{Kind: generation.ConfigKindShared, Config: s.Vendor.Config.Path, Flag: s.Vendor.Config.Path, BinDir: s.Vendor.BinDir.Path}
 	switch s.Vendor.Config.Type {
-	case node.PlaceDirectory:
+	case node.TypeDirectory:
 		l.Config, l.Kind = path.Join(l.Config, ownConfigName), generation.ConfigKindOwn
-	case node.PlaceOther, node.PlaceUnknown:
+	case node.TypeOther, node.TypeUnknown:
 		return l, fmt.Errorf("%s: the kubelet's credential provider configuration is neither a file nor a directory", s.Vendor.Config.Path)
 	}
 	if s.Way == node.MethodDefaultPaths {
@@ -80,10 +80,10 @@ func (in *Installer) relocateConfig(l *generation.KubeletLayout) error {
 	former := in.Setup.Vendor.Config
 	l.Kind, l.Config = generation.ConfigKindOwn, in.Store.Path(kubeletDirName, "config", ownConfigName)
 	l.Flag = l.Config
-	if !former.IsSet() || former.Type == node.PlaceAbsent {
+	if !former.IsSet() || former.Type == node.TypeAbsent {
 		return nil
 	}
-	if former.Type == node.PlaceDirectory {
+	if former.Type == node.TypeDirectory {
 		return withHint("make it writable", "%s is not writable (%s), and a configuration directory cannot be linked into regcred's own directory", former.Path, former.Fixed)
 	}
 	l.Kind, l.Original, l.Flag = generation.ConfigKindLinked, former.Path, path.Dir(l.Config)
@@ -253,5 +253,5 @@ func (in *Installer) removeNodeadmFlags(ctx context.Context, l generation.Kubele
 	if err != nil {
 		return err
 	}
-	return in.fs().WriteFile(nodeadmEnvFile, bytes.NewReader(next), inroot.FileAttr{Mode: info.Mode(), Like: info, Label: in.fs().SELinuxLabel(nodeadmEnvFile)})
+	return in.fs().WriteFile(nodeadmEnvFile, bytes.NewReader(next), inroot.FileAttr{Mode: info.Mode(), OwnerFrom: info, Label: in.fs().SELinuxLabel(nodeadmEnvFile)})
 }

@@ -166,7 +166,7 @@ func TestReleaseReservedPatterns(t *testing.T) {
 		w.AnyImage, w.Reserve = step.any, step.reserve
 		p := must.Get(o.in(stateDir).Install(t.Context(), w, install.Options{Restart: true}))(t)
 		if s := o.status(); s.Current.Number != step.number {
-			t.Errorf("%+v: generation %d is current; nothing to do: %v", step, s.Current.Number, p.Nothing)
+			t.Errorf("%+v: generation %d is current; nothing to do: %v", step, s.Current.Number, p.UpToDate)
 		}
 		if got := strings.Contains(o.read(stateDir+"/kubelet/config/90-regcred.json"), `"`+step.pattern+`"`); got != step.wide {
 			t.Errorf("%+v: the kubelet's entry has the pattern: %v", step, got)

@@ -15,7 +15,7 @@ import (
 type OwnerError struct {
 	Generation int
 	Owner      string // NAMESPACE/RELEASE; "" if installed manually
-	Asked      string // the owner for which the change was requested
+	Requested  string // the owner for which the change was requested
 	uninstall  bool
 }
 
@@ -25,8 +25,8 @@ func (e *OwnerError) Error() string {
 		by = "belongs to release " + e.Owner
 	}
 	asked := "manual"
-	if e.Asked != "" {
-		asked = "for release " + e.Asked
+	if e.Requested != "" {
+		asked = "for release " + e.Requested
 	}
 	return fmt.Sprintf("nothing was changed: generation %d on this node %s, but this run is %s", e.Generation, by, asked)
 }
@@ -40,7 +40,7 @@ func (e *OwnerError) Hint() string {
 		return helmUninstallCommand(e.Owner) + " removes it"
 	case e.Owner == "":
 		return "first run regcred uninstall --restart on the node"
-	case e.Asked == "":
+	case e.Requested == "":
 		return fmt.Sprintf("change the release's values, or run %s; a run with --owner %s takes effect only until the release's pod installs again", helmUninstallCommand(e.Owner), e.Owner)
 	}
 	return fmt.Sprintf("remove one of the two releases (%s), or separate them with node selectors", helmUninstallCommand(e.Owner))
@@ -57,7 +57,7 @@ func helmUninstallCommand(owner string) string {
 func (in *Installer) checkUninstallAllowed(m *generation.Manifest, o Options) error {
 	switch {
 	case o.Owner != "" && m.Owner != o.Owner:
-		return &OwnerError{Generation: m.Number, Owner: m.Owner, Asked: o.Owner, uninstall: true}
+		return &OwnerError{Generation: m.Number, Owner: m.Owner, Requested: o.Owner, uninstall: true}
 	case o.Owner == "" && m.Owner != "":
 		in.progressf("generation %d belongs to release %s, whose pod will install it again on this node; remove it permanently with %s", m.Number, m.Owner, helmUninstallCommand(m.Owner))
 	}

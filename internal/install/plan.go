@@ -27,7 +27,7 @@ type Plan struct {
 	Restart  []string // why the kubelet must be restarted; nil if no restart is needed
 	Warnings []string
 	Diffs    []FileDiff // diffs of the node's files, then of the generation's
-	Nothing  bool       // the node is up to date
+	UpToDate bool       // the node is up to date
 
 	want   []entries.Entry // entries that the providers need
 	files  []generation.NewFile
@@ -106,7 +106,7 @@ func (in *Installer) checkAllowed(d Desired, from *generation.Manifest) error {
 		return err
 	}
 	if from != nil && from.Owner != d.Owner {
-		return &OwnerError{Generation: from.Number, Owner: from.Owner, Asked: d.Owner}
+		return &OwnerError{Generation: from.Number, Owner: from.Owner, Requested: d.Owner}
 	}
 	if dir := in.stateDirInUse(); from == nil && dir != "" && dir != in.Store.Dir {
 		return in.checkOrphaned()
@@ -127,7 +127,7 @@ func (in *Installer) nextManifest(d Desired, from *generation.Manifest) *generat
 	}
 	m := &generation.Manifest{
 		Previous: was.Number, Created: timestamp(), Version: in.Version, Owner: d.Owner, Source: source,
-		MaxStale: cmp.Or(generation.Duration(d.MaxStale), was.MaxStale, generation.Duration(generation.DefaultMaxStale)),
+		MaxStale: cmp.Or(generation.Duration(d.MaxStale), was.MaxStale, generation.Duration(generation.DefaultMaxStaleness)),
 		Reserve:  d.Reserve, AnyImage: was.AnyImage,
 	}
 	if d.Reserve == nil {
@@ -187,7 +187,7 @@ func (in *Installer) planDiffs(ctx context.Context, p *Plan) (err error) {
 // planReuse changes the plan if the node is up to date, or if a generation with the
 // planned content exists.
 func (in *Installer) planReuse(ctx context.Context, p *Plan) error {
-	if p.Nothing = in.isUpToDate(ctx, p); p.Nothing {
+	if p.UpToDate = in.isUpToDate(ctx, p); p.UpToDate {
 		if why := in.flagsProblem(p.To.Layout); why != "" && in.dropInProblem(p.To.Layout) == "" {
 			p.Warnings = append(p.Warnings, flagsNotUsedWarning+why)
 		}

@@ -240,8 +240,8 @@ func TestInstallRepairs(t *testing.T) {
 					t.Errorf("not as before: %s", diff)
 				}
 			}
-			if p, err := o.install("a", false); err != nil || !p.Nothing || len(p.Restart) > 0 || !strings.Contains(strings.Join(p.Warnings, "\n"), tt.warns) {
-				t.Errorf("once more: %v, nothing %v, restart %q, warnings %q", err, p.Nothing, p.Restart, p.Warnings)
+			if p, err := o.install("a", false); err != nil || !p.UpToDate || len(p.Restart) > 0 || !strings.Contains(strings.Join(p.Warnings, "\n"), tt.warns) {
+				t.Errorf("once more: %v, nothing %v, restart %q, warnings %q", err, p.UpToDate, p.Restart, p.Warnings)
 			}
 			o.do("uninstall")
 		})

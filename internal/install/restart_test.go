@@ -92,7 +92,7 @@ func TestRollbackIfKubeletDoesNotStart(t *testing.T) {
 			c.Probe = func(context.Context) error { return errors.New("no such image") }
 		}, "the test pull failed: no such image", "reload reload restart reload reload restart"},
 		{"unhealthy", func(c *changing, m *manager) {
-			c.Criteria.Within = 300 * time.Millisecond
+			c.Criteria.Timeout = 300 * time.Millisecond
 			m.fail = func(call string) error {
 				if call == "restart" {
 					c.health.Store(http.StatusInternalServerError)
@@ -174,7 +174,7 @@ func TestProbe(t *testing.T) {
 // TestProbeHangs verifies that a test pull has the same timeout as the health check.
 func TestProbeHangs(t *testing.T) {
 	c := nodeAfter(t, layoutNamed(t, "json"), "install a")
-	c.Criteria.Within = 50 * time.Millisecond
+	c.Criteria.Timeout = 50 * time.Millisecond
 	c.Probe = func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
 	if err := c.do(t.Context(), "install c"); err == nil || !strings.Contains(err.Error(), "the test pull failed: timed out after 50ms") {
 		t.Errorf("got %v", err)
@@ -255,9 +255,9 @@ func TestInterrupted(t *testing.T) {
 func TestNoNeedlessRestart(t *testing.T) {
 	c := nodeAfter(t, layoutNamed(t, "json"))
 	flipped := false
-	c.Store.FS.Before = func(step, name string) error {
+	c.Store.FS.BeforeStep = func(step, name string) error {
 		if flipped = flipped || name == stateDir+"/current"; flipped && step == "create" {
-			c.Store.FS.Before = nil
+			c.Store.FS.BeforeStep = nil
 			flipped = false
 			return errors.New("broken")
 		}
@@ -273,7 +273,7 @@ func TestNoNeedlessRestart(t *testing.T) {
 func TestInterruptedChangeFailsAgain(t *testing.T) {
 	c := nodeAfter(t, layoutNamed(t, "json"))
 	flipped := false
-	c.Store.FS.Before = func(step, name string) error {
+	c.Store.FS.BeforeStep = func(step, name string) error {
 		if flipped = flipped || name == stateDir+"/current"; flipped {
 			return errors.New("broken")
 		}

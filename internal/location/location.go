@@ -199,7 +199,7 @@ func parseIPLiteral(s string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	zone, err = unescape(zone, partZone)
+	zone, err = unescape(zone, partIPv6Zone)
 	if err != nil {
 		return "", err
 	}
@@ -233,7 +233,7 @@ type urlPart int
 const (
 	partPath urlPart = iota // also used for user information and fragments: any byte may be escaped
 	partHost
-	partZone
+	partIPv6Zone
 )
 
 // unescape decodes percent-escapes and, in a host or zone, checks all bytes.
@@ -277,7 +277,7 @@ func mayEscape(v byte, part urlPart) bool {
 	switch part {
 	case partHost:
 		return v >= 0x80 || v == '%'
-	case partZone:
+	case partIPv6Zone:
 		return v == '%' || v == ' ' || isHostByte(v)
 	default:
 		return true

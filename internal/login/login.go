@@ -35,12 +35,12 @@ import (
 // Registry describes how to connect to a registry. Its fields must not be changed after
 // first use. It is then safe for concurrent use.
 type Registry struct {
-	Target    Target
-	Secrets   *Secrets          // collects what must be redacted
-	Transport http.RoundTripper // sends the requests; nil means [http.DefaultTransport]
-	Idle      time.Duration     // timeout for a request on which no byte arrives; 0 means 30 seconds
-	Budget    *RetryBudget      // shared by all requests; nil means one per request, based on Retry
-	Retry     RetryOptions
+	Target      Target
+	Secrets     *Secrets          // collects what must be redacted
+	Transport   http.RoundTripper // sends the requests; nil means [http.DefaultTransport]
+	IdleTimeout time.Duration     // timeout for a request on which no byte arrives; 0 means 30 seconds
+	Budget      *RetryBudget      // shared by all requests; nil means one per request, based on Retry
+	Retry       RetryOptions
 
 	pings pingCache
 }
@@ -78,7 +78,7 @@ func (r *Registry) Login(ctx context.Context, cred *regcred.Credential) (*Sessio
 func (r *Registry) baseTransport() http.RoundTripper {
 	return &retrier{budget: r.Budget, retry: r.Retry, inner: &wireTransport{
 		inner: cmp.Or(r.Transport, http.DefaultTransport), target: r.Target,
-		idle: cmp.Or(r.Idle, 30*time.Second), secrets: r.Secrets,
+		idle: cmp.Or(r.IdleTimeout, 30*time.Second), secrets: r.Secrets,
 	}}
 }
 

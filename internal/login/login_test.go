@@ -68,7 +68,7 @@ func startRegistry(t *testing.T, auth testregistry.Auth, tls bool, on func(http.
 	if tls {
 		host, base = "registry.example.com", "https://auth.example.com"
 	}
-	s, err := testregistry.New(testregistry.Options{Auth: auth, Users: map[string]string{"good": canary.PasswordSecret}, BaseURL: base})
+	s, err := testregistry.New(testregistry.Options{Auth: auth, Users: map[string]string{"good": canary.PasswordSecret}, TokenServerURL: base})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestIdleServer(t *testing.T) {
 				return true
 			})
 			t.Cleanup(func() { close(done) })
-			r.Idle = 20 * time.Millisecond
+			r.IdleTimeout = 20 * time.Millisecond
 			s, err := r.Login(t.Context(), nil)
 			if err == nil {
 				req, _ := http.NewRequestWithContext(t.Context(), "GET", f.URL+"/v2/team/app/manifests/v1", nil)

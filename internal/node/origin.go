@@ -51,10 +51,10 @@ type Origin struct {
 
 	Kubeconfig string // the kubelet's --kubeconfig, if the environment is the kubelet's
 
-	Discovered bool     // the user did not set every path, so other users must not be able to change the files
-	Found      []string // the flags that would set the discovered paths
-	Via        []string // the files that set the discovered paths
-	Unread     []string // paths that may contain the configuration but that this user has no permission to read
+	Discovered      bool     // the user did not set every path, so other users must not be able to change the files
+	DiscoveredFlags []string // the flags that would set the discovered paths
+	SourceFiles     []string // the files that set the discovered paths
+	UnreadablePaths []string // paths that may contain the configuration but that this user has no permission to read
 
 	reading *Reader
 }
@@ -124,7 +124,7 @@ func (r *Reader) findEnvironment(ctx context.Context, w FindOptions) (*Origin, *
 		return nil, nil, err
 	}
 	o.Kubelet, o.Unit, o.Environ, o.Dir, o.Kubeconfig = k.pid, k.unit, k.environ, k.dir, k.path(KubeconfigFlag)
-	o.Via = k.files
+	o.SourceFiles = k.files
 	return o, k, nil
 }
 
@@ -164,10 +164,10 @@ func (r *Reader) discoverLocation(ctx context.Context, o *Origin, w FindOptions)
 	if err != nil {
 		return err
 	}
-	o.Unread = unread
+	o.UnreadablePaths = unread
 	if loc == nil {
 		given := o.Config != "" || o.BinDir != ""
-		if w.AllowNone && !given && len(o.Unread) == 0 {
+		if w.AllowNone && !given && len(o.UnreadablePaths) == 0 {
 			o.From = "nowhere"
 			o.NoProviders, err = r.describeNoConfig(ctx)
 			return err
@@ -176,13 +176,13 @@ func (r *Reader) discoverLocation(ctx context.Context, o *Origin, w FindOptions)
 	}
 	if o.Config == "" {
 		o.Config = loc.config
-		o.Found = append(o.Found, "--config "+shown.QuoteShellWord(loc.config))
+		o.DiscoveredFlags = append(o.DiscoveredFlags, "--config "+shown.QuoteShellWord(loc.config))
 	}
 	if o.BinDir == "" {
 		o.BinDir = loc.binDir
-		o.Found = append(o.Found, "--bin-dir "+shown.QuoteShellWord(loc.binDir))
+		o.DiscoveredFlags = append(o.DiscoveredFlags, "--bin-dir "+shown.QuoteShellWord(loc.binDir))
 	}
-	o.From, o.Discovered, o.Via = loc.name, true, loc.via
+	o.From, o.Discovered, o.SourceFiles = loc.name, true, loc.via
 	return nil
 }
 
@@ -190,16 +190,16 @@ func (n Node) notDiscoveredError(o *Origin, needBinDir bool) error {
 	config, binDir := n.settingNames()
 	hint := fmt.Sprintf("set both %s and %s, or use the running kubelet's values with --as-kubelet", config, binDir)
 	switch {
-	case n.ConfigBy != "" && (!n.hasAbsolutePaths() || slices.Contains(o.Unread, n.HostPath(DefaultConfig))):
+	case n.ConfigBy != "" && (!n.hasAbsolutePaths() || slices.Contains(o.UnreadablePaths, n.HostPath(DefaultConfig))):
 		hint = fmt.Sprintf("set both %s and %s", config, binDir)
 	case n.ConfigBy != "":
 		hint = fmt.Sprintf("set both %s and %s, or put the files at %s and %s", config, binDir, DefaultConfig, DefaultBinDir)
 	case !needBinDir:
 		hint = fmt.Sprintf("set the configuration's path with %s, or use the running kubelet's configuration with --as-kubelet", config)
 	}
-	if len(o.Unread) > 0 {
+	if len(o.UnreadablePaths) > 0 {
 		hint = "run it as root (sudo), or " + hint
-		return withHint(fmt.Errorf("no node configuration found: this user cannot read %s", strings.Join(o.Unread, ", ")), hint)
+		return withHint(fmt.Errorf("no node configuration found: this user cannot read %s", strings.Join(o.UnreadablePaths, ", ")), hint)
 	}
 	if o.Config == "" && (o.BinDir == "" || !needBinDir) {
 		return withHint(errors.New("no credential provider configuration was given, and none was found in the usual places"), hint)

@@ -49,12 +49,12 @@ func TestFind(t *testing.T) {
 		{
 			name: "well-known", files: map[string]string{eks + "/config.json": "{}"}, want: FindOptions{NeedBinDir: true},
 			got: Origin{Config: "ROOT" + eks + "/config.json", BinDir: "ROOT" + eks, From: "the EKS node configuration", Discovered: true,
-				Found: []string{"--config ROOT" + eks + "/config.json", "--bin-dir ROOT" + eks}},
+				DiscoveredFlags: []string{"--config ROOT" + eks + "/config.json", "--bin-dir ROOT" + eks}},
 		},
 		{
 			name: "flags in a file, beside what was given", files: units, want: FindOptions{Config: "/mine", NeedBinDir: true},
 			got: Origin{Config: "/mine", BinDir: "ROOT/b", From: "the kubelet flags in ROOT/etc/default/kubelet", Discovered: true,
-				Found: []string{"--bin-dir ROOT/b"}, Via: []string{"ROOT/etc/default/kubelet"}},
+				DiscoveredFlags: []string{"--bin-dir ROOT/b"}, SourceFiles: []string{"ROOT/etc/default/kubelet"}},
 		},
 		{name: "no bin dir needed", files: units, want: FindOptions{Config: "/mine"}, got: Origin{Config: "/mine", From: "flags"}},
 		{name: "nowhere", want: FindOptions{NeedBinDir: true}, err: "no credential provider configuration was given, and none was found in the usual places"},
@@ -91,7 +91,7 @@ func TestFind(t *testing.T) {
 func inRoot(root string, o Origin) Origin {
 	put := func(s string) string { return strings.ReplaceAll(s, "ROOT", root) }
 	o.Config, o.BinDir, o.From = put(o.Config), put(o.BinDir), put(o.From)
-	for _, list := range [][]string{o.Found, o.Via} {
+	for _, list := range [][]string{o.DiscoveredFlags, o.SourceFiles} {
 		for i := range list {
 			list[i] = put(list[i])
 		}
@@ -104,7 +104,7 @@ func TestCheckTrust(t *testing.T) {
 	for name, open := range map[string]string{"nothing": "", "config": "c.yaml", "executable": "bin/p", "directory": "bin", "what names it": "kubelet.env"} {
 		t.Run(name, func(t *testing.T) {
 			root := newRoot(t, map[string]string{"c.yaml": "", "bin/p": "", "kubelet.env": ""})
-			o := &Origin{From: "here", Config: filepath.Join(root, "c.yaml"), BinDir: filepath.Join(root, "bin"), Via: []string{filepath.Join(root, "kubelet.env")}}
+			o := &Origin{From: "here", Config: filepath.Join(root, "c.yaml"), BinDir: filepath.Join(root, "bin"), SourceFiles: []string{filepath.Join(root, "kubelet.env")}}
 			path := filepath.Join(root, open)
 			if open != "" {
 				must.Do(t, os.Chmod(path, 0o777))
@@ -180,7 +180,7 @@ func TestClosedToThisUser(t *testing.T) {
 		DefaultConfig: "run it as root (sudo), or set both REGCRED_CONFIG and REGCRED_BIN_DIR",
 		"/etc/eks/it": "run it as root (sudo), or set both REGCRED_CONFIG and REGCRED_BIN_DIR, or put the files at /etc/regcred/credential-providers.yaml and /etc/regcred/bin",
 	} {
-		e, _ := errors.AsType[*HintError](n.notDiscoveredError(&Origin{Unread: []string{unread}}, true))
+		e, _ := errors.AsType[*HintError](n.notDiscoveredError(&Origin{UnreadablePaths: []string{unread}}, true))
 		if e == nil || e.Hint != want {
 			t.Errorf("%s: got %+v, want the hint %q", unread, e, want)
 		}

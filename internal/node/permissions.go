@@ -70,7 +70,7 @@ func (n Node) CheckTrust(o *Origin, executables []string) error {
 // filesToTrust returns the paths that must be trusted: the configuration, the files
 // that refer to it, and the executables.
 func filesToTrust(o *Origin, executables []string) (files []string, err error) {
-	files = append([]string{o.Config}, o.Via...)
+	files = append([]string{o.Config}, o.SourceFiles...)
 	if entries, err := os.ReadDir(o.Config); err == nil {
 		// Other users must not be able to add files.
 		files = append(files, filepath.Join(o.Config, ".none"))

@@ -23,20 +23,20 @@ func (r *fileReader) describePlace(p string) Place {
 	return Place{Path: p, Type: r.placeType(p), Fixed: r.notWritableReason(r.existing(p))}
 }
 
-func (r *fileReader) placeType(p string) PlaceType {
+func (r *fileReader) placeType(p string) FileType {
 	info, err := r.fs().Stat(p)
 	r.recordUnreadable(p, err)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return PlaceAbsent
+		return TypeAbsent
 	case err != nil:
-		return PlaceUnknown
+		return TypeUnknown
 	case info.IsDir():
-		return PlaceDirectory
+		return TypeDirectory
 	case info.Mode().IsRegular():
-		return PlaceFile
+		return TypeFile
 	}
-	return PlaceOther
+	return TypeOther
 }
 
 // existing returns the part of a path that exists, without symlinks.

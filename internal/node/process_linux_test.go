@@ -63,7 +63,7 @@ func playKubelet(what string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Println(o.From, o.Unread)
+		fmt.Println(o.From, o.UnreadablePaths)
 		return nil
 	case "become": // replace the process with another program, repeatedly
 		n, _ := strconv.Atoi(rest)

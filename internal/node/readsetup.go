@@ -139,14 +139,14 @@ func (r *fileReader) describeNodeadm(dir string) *Nodeadm {
 
 // isUsable reports whether the path in a flag can be changed and has one of the given
 // types.
-func (f Flag) isUsable(types ...PlaceType) bool {
+func (f Flag) isUsable(types ...FileType) bool {
 	return f.IsSet() && f.Fixed == "" && slices.Contains(types, f.Type)
 }
 
 // configMethod returns how regcred can set the kubelet's flags.
 func configMethod(s *Setup) ConfigMethod {
 	v := s.Vendor
-	kept := v.Config.isUsable(PlaceFile, PlaceDirectory, PlaceAbsent) && v.BinDir.isUsable(PlaceDirectory, PlaceAbsent)
+	kept := v.Config.isUsable(TypeFile, TypeDirectory, TypeAbsent) && v.BinDir.isUsable(TypeDirectory, TypeAbsent)
 	switch {
 	case s.Rancher != nil && kept:
 		return MethodDefaultPaths

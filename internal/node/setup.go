@@ -112,23 +112,23 @@ type FlagOccurrence struct {
 	By    string `json:",omitempty"` // the variable that contains the flag, such as "KUBELET_EXTRA_ARGS"
 }
 
-// PlaceType is the type of file at a path.
-type PlaceType string
+// FileType is the type of file at a path.
+type FileType string
 
-// PlaceFile types.
+// TypeFile types.
 const (
-	PlaceAbsent    PlaceType = "absent"
-	PlaceFile      PlaceType = "file"
-	PlaceDirectory PlaceType = "directory"
-	PlaceOther     PlaceType = "other"   // device, socket or pipe
-	PlaceUnknown   PlaceType = "unknown" // permission denied; see Setup.Unread
+	TypeAbsent    FileType = "absent"
+	TypeFile      FileType = "file"
+	TypeDirectory FileType = "directory"
+	TypeOther     FileType = "other"   // device, socket or pipe
+	TypeUnknown   FileType = "unknown" // permission denied; see Setup.Unread
 )
 
 // Place describes a path on a node.
 type Place struct {
-	Path  string    `json:",omitempty"` // as given in the kubelet's flag
-	Type  PlaceType `json:",omitempty"`
-	Fixed string    `json:",omitempty"` // why files there cannot be written or executed: "/usr is mounted read-only"; "" if they can
+	Path  string   `json:",omitempty"` // as given in the kubelet's flag
+	Type  FileType `json:",omitempty"`
+	Fixed string   `json:",omitempty"` // why files there cannot be written or executed: "/usr is mounted read-only"; "" if they can
 }
 
 // Unit describes the systemd unit that starts the kubelet.
@@ -211,7 +211,7 @@ type ChangeRefusal struct {
 // NextFlags returns the flags for the kubelet's next start. k3s and rke2 set both flags
 // or neither.
 func (s *Setup) NextFlags() RunningFlags {
-	if s.Rancher != nil && len(s.Rancher.Args) == 0 && (s.Config.Type != PlaceFile || s.BinDir.Type != PlaceDirectory) {
+	if s.Rancher != nil && len(s.Rancher.Args) == 0 && (s.Config.Type != TypeFile || s.BinDir.Type != TypeDirectory) {
 		return RunningFlags{}
 	}
 	return RunningFlags{s.Config.Path, s.BinDir.Path}

@@ -161,6 +161,6 @@ func TestDNS(t *testing.T) {
 
 	// A proxy that is set in this process, but not for the runtime.
 	p := newProber("")
-	p.Runtime.Own = []string{"HTTP_PROXY=http://127.0.0.1:1"}
+	p.Runtime.CallerEnviron = []string{"HTTP_PROXY=http://127.0.0.1:1"}
 	check(t, p.Query(t.Context(), newHop("http", "10.255.255.1"), nil), probe.StepTCP, "HTTP_PROXY is set in this shell but not for containerd")
 }

@@ -144,7 +144,7 @@ func newProber(caFile string) *probe.Prober {
 	environ := []string{"SSL_CERT_DIR=/nonexistent", "SSL_CERT_FILE=" + caFile}
 	return &probe.Prober{
 		Image: probe.Image{Host: "registry.example", Tag: "v1"}, StepTimeout: 300 * time.Millisecond,
-		Runtime: probe.Runtime{Name: "containerd", Where: "containerd, process 812", Environ: environ},
+		Runtime: probe.Runtime{Name: "containerd", Source: "containerd, process 812", Environ: environ},
 	}
 }
 

@@ -34,11 +34,11 @@ func (i Image) tagOrDigest() string { return cmp.Or(i.Digest, i.Tag, "latest") }
 // Runtime holds the settings of the container runtime that would send the requests.
 type Runtime struct {
 	Name    string    // name for messages, such as "containerd" or "CRI-O"
-	Where   string    // the process that Environ belongs to, such as "containerd, process 812"
+	Source  string    // the process that Environ belongs to, such as "containerd, process 812"
 	Environ []string  // sets proxies and trusted CAs
 	Started time.Time // when its process started and read the trusted CAs; zero if unknown
 
-	Own []string // this process's environment, for hints about variables that the runtime lacks
+	CallerEnviron []string // this process's environment, for hints about variables that the runtime lacks
 }
 
 func (r *Runtime) getenv(name string) string { return node.Getenv(r.Environ, name) }

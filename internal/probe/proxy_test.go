@@ -32,7 +32,7 @@ func newProxiedProber(t *testing.T, caFile, proxy string, more ...string) *probe
 func TestProxy(t *testing.T) {
 	fakeNet := must.Get(testcloud.NewFakeNetwork())(t)
 	t.Cleanup(fakeNet.Close)
-	reg, err := testregistry.New(testregistry.Options{Auth: testregistry.AuthBearer, Users: map[string]string{"ci": canary.PasswordSecret}, BaseURL: "https://auth.example"})
+	reg, err := testregistry.New(testregistry.Options{Auth: testregistry.AuthBearer, Users: map[string]string{"ci": canary.PasswordSecret}, TokenServerURL: "https://auth.example"})
 	if err != nil {
 		t.Fatal(err)
 	}

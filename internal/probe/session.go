@@ -70,7 +70,7 @@ const maxMessageSize = 2000
 func singleLine(s string) string { return shown.EscapeLine(login.Truncate(s, maxMessageSize)) }
 
 // environmentOwner returns the name of the process whose environment is used.
-func (a *session) environmentOwner() string { return cmp.Or(a.Runtime.Where, "this process") }
+func (a *session) environmentOwner() string { return cmp.Or(a.Runtime.Source, "this process") }
 
 // runtimeName returns the runtime's name for use in a sentence.
 func (a *session) runtimeName() string { return cmp.Or(a.Runtime.Name, "the runtime") }

@@ -107,7 +107,7 @@ func (a *session) connectErrorText(ctx context.Context, err error) string {
 
 // unreachableFix returns the fix for a host that does not respond.
 func (a *session) unreachableFix(u *url.URL, said string) string {
-	if proxy, variable := proxyForURL(a.Runtime.Own, u); proxy != nil {
+	if proxy, variable := proxyForURL(a.Runtime.CallerEnviron, u); proxy != nil {
 		if theirs, _ := proxyForURL(a.Runtime.Environ, u); theirs == nil {
 			return fmt.Sprintf("%s is set in this shell but not for %s, which connects directly; set it in the unit's environment and restart the unit", variable, a.runtimeName())
 		}

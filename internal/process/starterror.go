@@ -112,8 +112,8 @@ func explainWrongFormat(file string) string {
 		return fmt.Sprintf("built for another architecture (%s; this machine is %s)", info.Machine, runtime.GOARCH)
 	case info.Format == executable.FormatScript:
 		return "the interpreter in the #! line cannot be executed"
-	case info.Damage != nil:
-		return info.Damage.Error() + "; install it again"
+	case info.FormatError != nil:
+		return info.FormatError.Error() + "; install it again"
 	}
 	if what, fix := info.Format.ExplainMismatch(); what != "" {
 		return "the file is " + what + "; " + fix

@@ -52,7 +52,7 @@ func servedUsers(reg *testregistry.Server, status int) []string {
 
 func TestContainerdLogin(t *testing.T) {
 	var refused []string
-	r, _ := dialContainerd(t, RuntimeOptions{Refused: func(c regcred.Credential) { refused = append(refused, c.Provider) }})
+	r, _ := dialContainerd(t, RuntimeOptions{OnRejected: func(c regcred.Credential) { refused = append(refused, c.Provider) }})
 	for name, auth := range map[string]testregistry.Auth{"Basic": testregistry.AuthBasic, "Bearer": testregistry.AuthBearer} {
 		t.Run(name, func(t *testing.T) {
 			reg, image, _ := startWith(t, testregistry.Options{Auth: auth, Rules: []testregistry.Rule{{User: "ci", Pull: true}}}, testregistry.Image{Seed: int64(auth)})
@@ -154,7 +154,7 @@ func TestContainerdPauseImage(t *testing.T) {
 // containerd contacts instead of the image's host.
 func TestContainerdPins(t *testing.T) {
 	var refused int
-	r, c := dialContainerd(t, RuntimeOptions{Refused: func(regcred.Credential) { refused++ }})
+	r, c := dialContainerd(t, RuntimeOptions{OnRejected: func(regcred.Credential) { refused++ }})
 	for name, auth := range map[string]testregistry.Auth{"Basic": testregistry.AuthBasic, "Bearer": testregistry.AuthBearer} {
 		t.Run(name, func(t *testing.T) {
 			mirror, image, _ := startRegistry(t, auth)

@@ -63,10 +63,10 @@ type Puller struct {
 	// goroutines. It must not block.
 	Progress func(Event)
 
-	// Refused, if not nil, is called with each credential that a registry or its token
+	// OnRejected, if not nil, is called with each credential that a registry or its token
 	// server rejected with 401. Other failures do not prove that a credential is wrong,
 	// because registries return 403 and 404 for other reasons too.
-	Refused func(regcred.Credential)
+	OnRejected func(regcred.Credential)
 
 	mu sync.Mutex // held while an index.json changes
 }
@@ -117,10 +117,10 @@ func (p *Puller) Pull(ctx context.Context, image string, creds []regcred.Credent
 	}
 	j := &job{p: p, want: want, dir: dir, target: t, registry: &login.Registry{
 		Target: t.Target, Secrets: &login.Secrets{},
-		Transport: p.Transport, Idle: p.IdleTimeout, Budget: login.NewRetryBudget(p.Retry),
+		Transport: p.Transport, IdleTimeout: p.IdleTimeout, Budget: login.NewRetryBudget(p.Retry),
 	}}
 	var res *Result
-	used, failed, err := tryEach(ctx, j.registry.Secrets, t.name, creds, p.Refused, func(cred *regcred.Credential) (err error) {
+	used, failed, err := tryEach(ctx, j.registry.Secrets, t.name, creds, p.OnRejected, func(cred *regcred.Credential) (err error) {
 		res, err = j.try(ctx, cred)
 		return err
 	})

@@ -201,7 +201,7 @@ func TestCredentialsInOrder(t *testing.T) {
 	for _, auth := range []testregistry.Auth{testregistry.AuthBasic, testregistry.AuthBearer} {
 		reg, image, _ := startRegistry(t, auth)
 		var refused []string
-		p := &Puller{Refused: func(c regcred.Credential) { refused = append(refused, c.Provider) }}
+		p := &Puller{OnRejected: func(c regcred.Credential) { refused = append(refused, c.Provider) }}
 		res := mustPull(t, p, image, []regcred.Credential{bad, good, dev}, t.TempDir())
 		if res.Credential == nil || res.Credential.Provider != "good" {
 			t.Errorf("worked: %+v, want the second credential", res.Credential)
@@ -228,7 +228,7 @@ func TestAllRefused(t *testing.T) {
 			{User: testregistry.Anonymous, Pull: true},
 		}}, testregistry.Image{})
 		var refused []string
-		p := &Puller{Refused: func(c regcred.Credential) { refused = append(refused, c.Provider) }}
+		p := &Puller{OnRejected: func(c regcred.Credential) { refused = append(refused, c.Provider) }}
 		dir := filepath.Join(t.TempDir(), "out")
 		err := mustFail(t, p, image, []regcred.Credential{bad, dev, {Provider: "nameless", Password: plugin.NewSecret(canary.TokenSecret)}}, dir)
 		var got []string
@@ -266,7 +266,7 @@ func TestPasswordIsAWord(t *testing.T) {
 
 func TestAnonymousOnce(t *testing.T) {
 	reg, image, _ := startRegistry(t, testregistry.AuthBasic)
-	p := &Puller{Refused: func(c regcred.Credential) { t.Errorf("refused was called with %+v", c) }}
+	p := &Puller{OnRejected: func(c regcred.Credential) { t.Errorf("refused was called with %+v", c) }}
 	err := mustFail(t, p, image, nil, t.TempDir())
 	if len(err.Tries) != 1 || err.Tries[0].Credential != nil || err.Tries[0].Status != 401 {
 		t.Errorf("tries: %+v, want one anonymous with 401", err.Tries)
@@ -328,7 +328,7 @@ func TestRegistryFaults(t *testing.T) {
 				in = reg.Inject(tt.fault)
 			}
 			refused := 0
-			p := &Puller{Retry: fast, Parallel: 1, Refused: func(regcred.Credential) { refused++ }}
+			p := &Puller{Retry: fast, Parallel: 1, OnRejected: func(regcred.Credential) { refused++ }}
 			if tt.fault.Kind == testregistry.FaultSlow {
 				p.IdleTimeout = time.Second // the data before the stall must also arrive within this time
 			}

@@ -52,13 +52,13 @@ type RuntimeOptions struct {
 	// first call is limited to 10 seconds. A pull is limited only by its context.
 	Timeout time.Duration
 
-	// Return limits how long to wait for an unavailable runtime to come back; 0 means
+	// ReconnectTimeout limits how long to wait for an unavailable runtime to come back; 0 means
 	// 30 seconds.
-	Return time.Duration
+	ReconnectTimeout time.Duration
 
-	// Refused, if not nil, is called with each credential that the registry rejected
+	// OnRejected, if not nil, is called with each credential that the registry rejected
 	// with 401, provided that the runtime's error message shows this.
-	Refused func(regcred.Credential)
+	OnRejected func(regcred.Credential)
 }
 
 // RuntimeResult describes an image that was pulled into a runtime or was already
@@ -167,7 +167,7 @@ func (p *runtimePull) tryAll(ctx context.Context, res *RuntimeResult, lookup fun
 	if err != nil {
 		return err
 	}
-	res.Credential, res.Failed, err = tryEach(ctx, &login.Secrets{}, res.Image, creds, p.r.opts.Refused, func(cred *regcred.Credential) error {
+	res.Credential, res.Failed, err = tryEach(ctx, &login.Secrets{}, res.Image, creds, p.r.opts.OnRejected, func(cred *regcred.Credential) error {
 		return p.try(ctx, cred, res)
 	})
 	if err != nil {
@@ -218,7 +218,9 @@ func (r *Runtime) callWithReconnect(ctx context.Context, call func(context.Conte
 	return call(ctx)
 }
 
-func (r *Runtime) reconnectTimeout() time.Duration { return cmp.Or(r.opts.Return, 30*time.Second) }
+func (r *Runtime) reconnectTimeout() time.Duration {
+	return cmp.Or(r.opts.ReconnectTimeout, 30*time.Second)
+}
 
 // waitUntilReady waits until the runtime responds again.
 func (r *Runtime) waitUntilReady(ctx context.Context) error {

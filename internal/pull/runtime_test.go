@@ -49,7 +49,7 @@ func onlyDev(_ context.Context, req *runtimeapi.PullImageRequest) (string, error
 func TestRuntimeTriesInOrder(t *testing.T) {
 	s := &testcri.Server{OnPull: onlyDev}
 	var refused []string
-	r := dial(t, s, RuntimeOptions{Refused: func(c regcred.Credential) { refused = append(refused, c.Username) }})
+	r := dial(t, s, RuntimeOptions{OnRejected: func(c regcred.Credential) { refused = append(refused, c.Username) }})
 	res := must.Get(r.Pull(t.Context(), anImage, PullAlways, fixedLookup(good, dev, good)))(t)
 	if res.Credential.Username != dev.Username || res.Ref != "sha256:abc" || res.Size != 1<<20 || res.Present || len(res.Failed) != 1 || res.Failed[0].Status != 401 {
 		t.Errorf("got %+v, want a pull with the second credential after a 401", res)
@@ -231,7 +231,7 @@ func TestRuntimeGone(t *testing.T) {
 		<-ctx.Done()
 		return "", ctx.Err()
 	}
-	r := dial(t, s, RuntimeOptions{Return: 100 * time.Millisecond})
+	r := dial(t, s, RuntimeOptions{ReconnectTimeout: 100 * time.Millisecond})
 	_, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(good, dev))
 	var failed *Error
 	if !errors.As(err, &failed) || !errors.Is(err, ErrRuntimeGone) || failed.Untried != 1 || !strings.Contains(err.Error(), "was not available again within 100ms") {

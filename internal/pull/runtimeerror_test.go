@@ -60,7 +60,7 @@ func TestRuntimeClassifies(t *testing.T) {
 				return "", status.Error(tt.code, tt.text)
 			}}
 			refused := false
-			r := dial(t, s, RuntimeOptions{Refused: func(regcred.Credential) { refused = true }})
+			r := dial(t, s, RuntimeOptions{OnRejected: func(regcred.Credential) { refused = true }})
 			_, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(good))
 			var failed *Error
 			if !errors.As(err, &failed) || len(s.PullRequests()) != 1 {

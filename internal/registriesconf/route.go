@@ -76,7 +76,7 @@ func (c *Config) credentialFile() string {
 
 // resolveShortName returns the images that a short name may resolve to.
 func (c *Config) resolveShortName(image route.Image) (names []route.Image, why string) {
-	if !image.Short || c.Runtime != CRIO {
+	if !image.HasNoHost || c.Runtime != CRIO {
 		return []route.Image{image}, ""
 	}
 	short := strings.TrimPrefix(strings.TrimPrefix(image.Repository, "docker.io/"), "library/")

@@ -51,10 +51,10 @@ func (o *MirrorOrigin) UnmarshalText(text []byte) error {
 
 // MirrorOptions describes the plugin that serves the mirrors.
 type MirrorOptions struct {
-	Own    func(host string) bool // reports whether the plugin serves host[:port]
-	Target func(host string) bool // reports whether host[:port] may be a target; nil means Own
-	Owner  string                 // name for errors, such as "Amazon ECR"
-	Origin string                 // a MirrorOrigin
+	IsServed        func(host string) bool // reports whether the plugin serves host[:port]
+	IsAllowedTarget func(host string) bool // reports whether host[:port] may be a target; nil means Own
+	Owner           string                 // name for errors, such as "Amazon ECR"
+	Origin          string                 // a MirrorOrigin
 }
 
 // Mirrors is a set of rules. The zero value is empty.
@@ -139,14 +139,14 @@ func splitHostPath(s string) (host, path string, err error) {
 // validate rejects a rule that would send a credential to a third party.
 func (r MirrorRule) validate(opts MirrorOptions) error {
 	source, _, _ := strings.Cut(r.Source, "/")
-	target := opts.Target
+	target := opts.IsAllowedTarget
 	if target == nil {
-		target = opts.Own
+		target = opts.IsServed
 	}
 	switch {
 	case !target(r.Target):
 		return fmt.Errorf("the target %s is not part of %s; allow it with --allow-host", r.Target, opts.Owner)
-	case opts.Origin == "" && !opts.Own(source):
+	case opts.Origin == "" && !opts.IsServed(source):
 		return fmt.Errorf("if the runtime falls back to %s, it sends this credential there; set --mirror-origin=%s if the runtime cannot fall back "+
 			"(regcred doctor checks whether it can), or --mirror-origin=%s if %s is allowed to receive the credential", source, OriginNone, OriginTrusted, source)
 	}

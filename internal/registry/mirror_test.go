@@ -20,7 +20,7 @@ const (
 // options returns the options of a plugin that serves *.cloud.example.
 func options(origin registry.MirrorOrigin) registry.MirrorOptions {
 	return registry.MirrorOptions{
-		Own: func(host string) bool {
+		IsServed: func(host string) bool {
 			name, _, _ := strings.Cut(host, ":")
 			return strings.HasSuffix(name, ".cloud.example")
 		},

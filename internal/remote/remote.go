@@ -63,9 +63,9 @@ type Call struct {
 	// Retry lists additional statuses to retry.
 	Retry []int
 
-	// Patient makes six attempts in about 15 seconds, as long as the endpoint responds.
+	// Persistent makes six attempts in about 15 seconds, as long as the endpoint responds.
 	// It is for metadata servers, which are unavailable during updates.
-	Patient bool
+	Persistent bool
 }
 
 // Response is an endpoint's response.
@@ -94,7 +94,7 @@ func (c Client) Do(ctx context.Context, call Call) (*Response, error) {
 		failed.Attempts = attempt
 		again := failed.temporary() || failed.Err == nil && slices.Contains(call.Retry, failed.Status)
 		attempts, backoff := maxAttempts, cmp.Or(c.Backoff, 250*time.Millisecond)
-		if call.Patient && failed.Err == nil {
+		if call.Persistent && failed.Err == nil {
 			attempts, backoff = 2*maxAttempts, 4*backoff
 		}
 		if attempt >= attempts || !again || ctx.Err() != nil || !Sleep(ctx, retryDelay(attempt, backoff, failed.retryAfter)) {

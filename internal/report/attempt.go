@@ -26,25 +26,25 @@ const (
 
 // Attempt is the JSON form (-o json) of a [regcred.Attempt].
 type Attempt struct {
-	Outcome         string              `json:"outcome"`
-	Skipped         string              `json:"skipped,omitempty"`  // why the provider was not called
-	Identity        *Identity           `json:"identity,omitempty"` // in service-account mode
-	Cache           regcred.CacheResult `json:"cache,omitempty"`
-	CacheKey        plugin.CacheKeyType `json:"cacheKey,omitempty"`
-	AgeSeconds      float64             `json:"ageSeconds,omitempty"` // age of a cached response
-	CachedUntil     *time.Time          `json:"cachedUntil,omitempty"`
-	DurationSeconds float64             `json:"durationSeconds,omitempty"`
-	Keys            []string            `json:"keys,omitempty"`     // auth keys of the response
-	Credentials     int                 `json:"credentials"`        // number of matching credentials
-	Stderr          string              `json:"stderr,omitempty"`   // redacted
-	Stage           plugin.Stage        `json:"stage,omitempty"`    // stage at which the attempt failed
-	Error           string              `json:"error,omitempty"`    // reason of the failure
-	Fix             string              `json:"fix,omitempty"`      // how to fix the failure, or why the provider was skipped
-	ExitCode        *int                `json:"exitCode,omitempty"` // the plugin's exit code, if not zero
+	Outcome         string                  `json:"outcome"`
+	Skipped         string                  `json:"skipped,omitempty"`  // why the provider was not called
+	Identity        *ServiceAccountIdentity `json:"identity,omitempty"` // in service-account mode
+	Cache           regcred.CacheResult     `json:"cache,omitempty"`
+	CacheKey        plugin.CacheKeyType     `json:"cacheKey,omitempty"`
+	AgeSeconds      float64                 `json:"ageSeconds,omitempty"` // age of a cached response
+	CachedUntil     *time.Time              `json:"cachedUntil,omitempty"`
+	DurationSeconds float64                 `json:"durationSeconds,omitempty"`
+	Keys            []string                `json:"keys,omitempty"`     // auth keys of the response
+	Credentials     int                     `json:"credentials"`        // number of matching credentials
+	Stderr          string                  `json:"stderr,omitempty"`   // redacted
+	Stage           plugin.Stage            `json:"stage,omitempty"`    // stage at which the attempt failed
+	Error           string                  `json:"error,omitempty"`    // reason of the failure
+	Fix             string                  `json:"fix,omitempty"`      // how to fix the failure, or why the provider was skipped
+	ExitCode        *int                    `json:"exitCode,omitempty"` // the plugin's exit code, if not zero
 }
 
-// Identity is the JSON form (-o json) of a [regcred.Identity].
-type Identity struct {
+// ServiceAccountIdentity is the JSON form (-o json) of a [regcred.Identity].
+type ServiceAccountIdentity struct {
 	ServiceAccount *Object               `json:"serviceAccount,omitempty"` // missing for a token from a file
 	Audience       string                `json:"audience"`                 // from the configuration
 	Annotations    []string              `json:"annotations"`              // keys that are sent to the plugin
@@ -70,7 +70,7 @@ func NewAttempt(at regcred.Attempt) *Attempt {
 		Stage:           at.Stage,
 	}
 	if id := at.Identity; id != nil {
-		j.Identity = &Identity{
+		j.Identity = &ServiceAccountIdentity{
 			ServiceAccount: newObject(&id.ServiceAccount),
 			Audience:       id.Audience,
 			Annotations:    append([]string{}, id.Annotations...),

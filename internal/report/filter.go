@@ -129,8 +129,8 @@ func suppressedRules(text []byte) map[int][]string {
 // isComment reports whether a line contains only a comment.
 func isComment(line []byte) bool { return bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte("#")) }
 
-// maxParses limits how often a document is parsed.
-const maxParses = 200
+// maxYAMLParses limits how often a document is parsed.
+const maxYAMLParses = 200
 
 // findSuppressComments returns the submatch indexes of suppressPattern in a document, except for
 // matches inside a scalar. The YAML parser decides: a match is in a comment if and only
@@ -158,7 +158,7 @@ func findSuppressComments(document []byte) [][]int {
 	var inComments func(list [][]int) [][]int
 	inComments = func(list [][]int) [][]int {
 		switch {
-		case parses == maxParses:
+		case parses == maxYAMLParses:
 			return nil
 		case same(list):
 			return list

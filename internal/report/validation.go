@@ -49,7 +49,7 @@ func ValidateCredentials(path string, data []byte, now time.Time) *Validation {
 	}
 	return &Validation{
 		Path:        path,
-		Valid:       !c.Refused,
+		Valid:       !c.Rejected,
 		Credentials: &Credentials{c.Kind, c.Secrets, c.Credentials},
 		Problems:    []Problem{},
 		Findings:    append([]finding.Finding{}, c.Findings...),
@@ -74,15 +74,15 @@ type Problem struct {
 type Kubelet struct {
 	Version      string // such as 1.33
 	FeatureGates map[string]bool
-	// Named is true if the user selected this kubelet. If false,
+	// Explicit is true if the user selected this kubelet. If false,
 	// RegistryCredentialConfig files, which no kubelet reads, are accepted.
-	Named bool
+	Explicit bool
 }
 
 // Target converts k for package config.
 func (k Kubelet) Target() config.Target {
 	t := config.Target{FeatureGates: k.FeatureGates}
-	if k.Named {
+	if k.Explicit {
 		t.KubeletVersion = k.Version
 	}
 	return t
@@ -105,7 +105,7 @@ func Validate(path string, cfg *config.Config, loading error, k Kubelet, binDir 
 		return v, nil
 	}
 	v.Providers, v.Hash = len(cfg.Providers), cfg.Hash()
-	if !k.Named && slices.ContainsFunc(cfg.Files(), (*config.File).OutOfTree) {
+	if !k.Explicit && slices.ContainsFunc(cfg.Files(), (*config.File).OutOfTree) {
 		v.KubeletVersion = ""
 	}
 	err := cfg.ValidateFor(k.Target())

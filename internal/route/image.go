@@ -15,7 +15,7 @@ type Image struct {
 	Host, Path string // parts of Repository; the host includes the port
 	Tag        string // "" if the image has a digest
 	Digest     string // "" if the image has no digest
-	Short      bool   // the reference has no host
+	HasNoHost  bool   // the reference has no host
 }
 
 // Parse parses an image reference. If it has neither tag nor digest, the tag is latest.
@@ -28,7 +28,7 @@ func Parse(image string) (Image, error) {
 	i.Host, i.Path, _ = strings.Cut(repository, "/")
 	name, digest, _ := strings.Cut(image, "@")
 	first, rest, _ := strings.Cut(name, "/")
-	i.Short = rest == "" || !strings.ContainsAny(first, ".:") && first != "localhost" && first == strings.ToLower(first)
+	i.HasNoHost = rest == "" || !strings.ContainsAny(first, ".:") && first != "localhost" && first == strings.ToLower(first)
 	if i.Digest = digest; digest != "" {
 		return i, nil
 	}

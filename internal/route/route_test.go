@@ -26,8 +26,8 @@ func TestParse(t *testing.T) {
 		"index.docker.io/library/nginx": {"docker.io/library/nginx:latest", "docker.io", false},
 	} {
 		got, err := route.Parse(image)
-		if err != nil || got.String() != want.text || got.Host != want.host || got.Short != want.short {
-			t.Errorf("%s is %s of %s (short: %v), %v; want %+v", image, got, got.Host, got.Short, err, want)
+		if err != nil || got.String() != want.text || got.Host != want.host || got.HasNoHost != want.short {
+			t.Errorf("%s is %s of %s (short: %v), %v; want %+v", image, got, got.Host, got.HasNoHost, err, want)
 		}
 	}
 	if _, err := route.Parse("quay.io/A"); err == nil {

@@ -71,7 +71,7 @@ func (f *faulty) start(t *testing.T) Systemd {
 		f.hangUp()
 		serving.Wait()
 	})
-	return Systemd{Private: path, Bus: filepath.Join(dir, "absent")}
+	return Systemd{PrivateSocket: path, BusSocket: filepath.Join(dir, "absent")}
 }
 
 // hangUp closes all connections.

@@ -17,12 +17,12 @@ import (
 
 // Systemd is a [Manager] that uses systemd. The zero value uses this machine's systemd.
 type Systemd struct {
-	Private, Bus string // sockets; "" means "/run/systemd/private" or the system bus
-	Journalctl   string // "" means "journalctl" from PATH
+	PrivateSocket, BusSocket string // sockets; "" means "/run/systemd/private" or the system bus
+	Journalctl               string // "" means "journalctl" from PATH
 }
 
 func (m Systemd) client() *systemd.Client {
-	return &systemd.Client{Socket: m.Private, Bus: cmp.Or(m.Bus, systemd.SystemBus)}
+	return &systemd.Client{Socket: m.PrivateSocket, Bus: cmp.Or(m.BusSocket, systemd.SystemBus)}
 }
 
 // Reload is equivalent to "systemctl daemon-reload".

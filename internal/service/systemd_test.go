@@ -105,7 +105,7 @@ func TestNoReply(t *testing.T) {
 
 func TestNoSocket(t *testing.T) {
 	absent := filepath.Join(t.TempDir(), "absent")
-	s := Service{Manager: Systemd{Private: absent, Bus: absent + "2"}, Name: "kubelet.service"}
+	s := Service{Manager: Systemd{PrivateSocket: absent, BusSocket: absent + "2"}, Name: "kubelet.service"}
 	want := "restart kubelet.service: cannot reach systemd at " + absent + " (no such file or directory) or at " + absent + "2 (no such file or directory)"
 	check(t, s.Restart(t.Context()), want, "")
 	if os.Geteuid() == 0 {
@@ -113,14 +113,14 @@ func TestNoSocket(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "socket")
 	must.Do(t, os.WriteFile(file, nil, 0))
-	check(t, Service{Manager: Systemd{Private: file, Bus: file}}.Restart(t.Context()), "permission denied", "as root")
+	check(t, Service{Manager: Systemd{PrivateSocket: file, BusSocket: file}}.Restart(t.Context()), "permission denied", "as root")
 }
 
 // TestSystemBus verifies that the system bus, which needs a Hello call, is used if systemd's private socket is missing.
 func TestSystemBus(t *testing.T) {
 	f := &faulty{look: constantState(runningUnit(7))}
 	m := f.start(t)
-	m.Private, m.Bus = m.Bus, m.Private
+	m.PrivateSocket, m.BusSocket = m.BusSocket, m.PrivateSocket
 	state, err := m.State(t.Context(), "kubelet.service")
 	if err != nil || state.MainPID != 7 || !f.asked("Hello") {
 		t.Errorf("got %+v, %v", state, err)

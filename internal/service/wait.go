@@ -20,26 +20,26 @@ type HealthCriteria struct {
 	// process is checked.
 	Health string
 
-	Stable   time.Duration // how long the kubelet must stay healthy; 0 means 10 s
-	Within   time.Duration // time limit; 0 means 4 min, as in kubeadm
-	Restarts int           // number of automatic restarts after which the wait fails; 0 means 3
+	MinHealthy time.Duration // how long the kubelet must stay healthy; 0 means 10 s
+	Timeout    time.Duration // time limit; 0 means 4 min, as in kubeadm
+	Restarts   int           // number of automatic restarts after which the wait fails; 0 means 3
 }
 
 // TimeoutOrDefault returns Within or, if it is 0, the default.
-func (w HealthCriteria) TimeoutOrDefault() time.Duration { return cmp.Or(w.Within, 4*time.Minute) }
+func (w HealthCriteria) TimeoutOrDefault() time.Duration { return cmp.Or(w.Timeout, 4*time.Minute) }
 
 // UnhealthyError is returned if no new, healthy kubelet is running.
 type UnhealthyError struct {
 	Unit   string
 	Waited time.Duration
-	Why    error
+	Cause  error
 	State  State    // the last state that was read
 	Lines  []string // end of the unit's log, without secrets; the most informative line first
 }
 
 // Error returns a one-line message that includes the first of Lines.
 func (e *UnhealthyError) Error() string {
-	text := fmt.Sprintf("%s: no healthy new kubelet after %s: %v", e.Unit, e.Waited.Round(100*time.Millisecond), e.Why)
+	text := fmt.Sprintf("%s: no healthy new kubelet after %s: %v", e.Unit, e.Waited.Round(100*time.Millisecond), e.Cause)
 	if e.State.Active != "" {
 		text += "; the unit is " + e.State.String()
 	}
@@ -50,13 +50,13 @@ func (e *UnhealthyError) Error() string {
 }
 
 // Unwrap returns the reason, which may be a context's error.
-func (e *UnhealthyError) Unwrap() error { return e.Why }
+func (e *UnhealthyError) Unwrap() error { return e.Cause }
 
 // WaitHealthy waits until the unit runs a new process that stays healthy for
 // want.Stable. It returns the unit's last state. Errors are of type [*UnhealthyError].
 // It returns early if the unit has ended or keeps restarting.
 func (s Service) WaitHealthy(ctx context.Context, before State, want HealthCriteria) (State, error) {
-	want.Stable = cmp.Or(want.Stable, 10*time.Second)
+	want.MinHealthy = cmp.Or(want.MinHealthy, 10*time.Second)
 	want.Restarts = cmp.Or(want.Restarts, 3)
 	begin := time.Now()
 	bounded, cancel := context.WithTimeoutCause(ctx, want.TimeoutOrDefault(), timeoutError("timed out"))
@@ -67,7 +67,7 @@ func (s Service) WaitHealthy(ctx context.Context, before State, want HealthCrite
 		return w.previous, nil
 	}
 	return w.previous, &UnhealthyError{
-		Unit: s.Name, Waited: time.Since(begin), Why: err, State: w.previous,
+		Unit: s.Name, Waited: time.Since(begin), Cause: err, State: w.previous,
 		Lines: w.recentLog(ctx),
 	}
 }
@@ -107,7 +107,7 @@ func (w *healthWatch) run(ctx context.Context) error {
 // timeoutError returns the error of a wait that timed out or was canceled.
 func (w *healthWatch) timeoutError(cause error) error {
 	if w.lastUnhealthy == nil {
-		return fmt.Errorf("%w; the unit has not yet stayed healthy for %s", cause, w.want.Stable)
+		return fmt.Errorf("%w; the unit has not yet stayed healthy for %s", cause, w.want.MinHealthy)
 	}
 	return fmt.Errorf("%w; last: %w", cause, w.lastUnhealthy)
 }
@@ -136,7 +136,7 @@ func (w *healthWatch) poll(ctx context.Context) (done bool, err error) {
 		w.healthySince = asked
 		return false, nil
 	}
-	return asked.Sub(w.healthySince) >= w.want.Stable, nil
+	return asked.Sub(w.healthySince) >= w.want.MinHealthy, nil
 }
 
 // recordState records a state. It returns an error if further waiting is pointless.

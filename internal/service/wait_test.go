@@ -31,7 +31,7 @@ const (
 	farewell = "I1123 00:00:00.000003       1 server.go:1] \"bye\"\n"
 )
 
-var quick = HealthCriteria{Stable: 5 * time.Millisecond, Within: time.Minute, Restarts: 3}
+var quick = HealthCriteria{MinHealthy: 5 * time.Millisecond, Timeout: time.Minute, Restarts: 3}
 
 // waitFor waits for a unit with these successive states; process 7 is the earlier one.
 func waitFor(t *testing.T, want HealthCriteria, look func(int) map[string]any) (State, *UnhealthyError) {
@@ -82,7 +82,7 @@ func TestWaitHealthy(t *testing.T) {
 // TestWaitHealthyFlaps verifies that one failed health check restarts the waiting time.
 func TestWaitHealthyFlaps(t *testing.T) {
 	var asked atomic.Int64
-	want := HealthCriteria{Within: time.Minute, Stable: 3 * time.Millisecond}
+	want := HealthCriteria{Timeout: time.Minute, MinHealthy: 3 * time.Millisecond}
 	want.Health = serve(t, "127.0.0.1:0", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if n := asked.Add(1); n <= 20 && n%2 == 1 { // 500, 200, 500, …
 			w.WriteHeader(http.StatusInternalServerError)
@@ -93,7 +93,7 @@ func TestWaitHealthyFlaps(t *testing.T) {
 	}
 	asked.Store(0)
 	// Another process at each read: none of them is stable.
-	want.Within = 100 * time.Millisecond
+	want.Timeout = 100 * time.Millisecond
 	_, err := waitFor(t, want, func(n int) map[string]any { return runningUnit(8 + n) })
 	if err == nil {
 		t.Error("a process that was seen once counts as healthy")
@@ -138,9 +138,9 @@ func TestWaitUnhealthy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			want := quick
-			want.Health, want.Within = tt.health, max(tt.within, 0)
-			if want.Within == 0 {
-				want.Within = time.Minute
+			want.Health, want.Timeout = tt.health, max(tt.within, 0)
+			if want.Timeout == 0 {
+				want.Timeout = time.Minute
 			}
 			_, err := waitFor(t, want, tt.look)
 			if err == nil || !strings.HasPrefix(err.Error(), "kubelet.service: no healthy new kubelet after ") || !strings.Contains(err.Error(), tt.want) {

@@ -35,7 +35,7 @@ type Terminal struct {
 	Getenv         func(name string) string // reads the environment
 	Now            func() time.Time
 
-	Wrote bool // a document was written to Stdout
+	WroteDocument bool // a document was written to Stdout
 }
 
 // NewText returns an empty Text with the width of standard output.
@@ -103,7 +103,7 @@ func (t *Terminal) printMessage(what, text string) {
 // WriteRaw writes a document for another program unchanged, or escaped if standard
 // output is a terminal.
 func (t *Terminal) WriteRaw(document []byte) error {
-	t.Wrote = true
+	t.WroteDocument = true
 	if t.StdoutIsTerminal() {
 		document = []byte(escapeLines(string(document)))
 	}

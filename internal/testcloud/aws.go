@@ -36,15 +36,15 @@ type AWSState struct {
 
 	// Expires is the expiry of the registry password; a zero time omits it. If Expires
 	// is nil, the password expires after Life.
-	Expires *time.Time
-	Life    time.Duration
+	Expires  *time.Time
+	Lifetime time.Duration
 
-	// Data, if set, replaces the JSON value of "authorizationData".
-	Data string
+	// AuthorizationData, if set, replaces the JSON value of "authorizationData".
+	AuthorizationData string
 
 	SecretKey    string        // secret key of all issued credentials
 	SessionToken string        // session token of all issued credentials; "" omits it
-	KeyLife      time.Duration // likewise
+	KeyLifetime  time.Duration // likewise
 
 	Region         string // the instance's region; "" means unknown (404)
 	TokensOptional bool   // allow metadata requests without a session token (IMDSv1)
@@ -65,9 +65,9 @@ type AWSState struct {
 
 // AWSTrust is the trust policy of a role. Access keys represent principals.
 type AWSTrust struct {
-	By         string // the access key that may assume the role; "" means a web identity
+	Principal  string // the access key that may assume the role; "" means a web identity
 	ExternalID string // required external ID; "" accepts any
-	Key        string // access key issued for the role
+	RoleKey    string // access key issued for the role
 }
 
 // AWS simulates Amazon's endpoints for registry credentials at one address: the
@@ -87,8 +87,8 @@ func NewAWS() (*AWS, error) {
 	}
 	a := &AWS{dir: dir}
 	a.state = AWSState{
-		Password: "open-sesame", Life: 12 * time.Hour,
-		SecretKey: canary.PasswordSecret + "-key", SessionToken: canary.TokenSecret + "-session", KeyLife: 6 * time.Hour,
+		Password: "open-sesame", Lifetime: 12 * time.Hour,
+		SecretKey: canary.PasswordSecret + "-key", SessionToken: canary.TokenSecret + "-session", KeyLifetime: 6 * time.Hour,
 		Region: "eu-west-1",
 	}
 	a.Server = NewServer(http.HandlerFunc(a.dispatch))
@@ -197,15 +197,15 @@ func isObject(body io.Reader) bool {
 
 func (s AWSState) writeAuthorization(w http.ResponseWriter, service string) {
 	w.Header().Set("Content-Type", "application/x-amz-json-1.1")
-	if s.Data != "" {
-		w.Write([]byte(`{"authorizationData":` + s.Data + `}`))
+	if s.AuthorizationData != "" {
+		w.Write([]byte(`{"authorizationData":` + s.AuthorizationData + `}`))
 		return
 	}
 	data := map[string]any{
 		"authorizationToken": base64.StdEncoding.EncodeToString([]byte("AWS:" + s.Password)),
 		"proxyEndpoint":      "https://registry.invalid",
 	}
-	expires := time.Now().Add(s.Life)
+	expires := time.Now().Add(s.Lifetime)
 	if s.Expires != nil {
 		expires = *s.Expires
 	}

@@ -40,7 +40,7 @@ func (s AWSState) serveMetadata(w http.ResponseWriter, r *http.Request) {
 		encodeJSON(w, map[string]any{
 			"Code": "Success", "Type": "AWS-HMAC", "LastUpdated": time.Now().UTC(),
 			"AccessKeyId": AWSKeyInstance, "SecretAccessKey": s.SecretKey, "Token": s.SessionToken,
-			"Expiration": time.Now().Add(s.KeyLife).UTC().Truncate(time.Second),
+			"Expiration": time.Now().Add(s.KeyLifetime).UTC().Truncate(time.Second),
 		})
 	case path == "meta-data/placement/region" && s.Region != "":
 		io.WriteString(w, s.Region)
@@ -72,7 +72,7 @@ func (s AWSState) serveContainer(w http.ResponseWriter, r *http.Request) {
 	}
 	encodeJSON(w, map[string]any{
 		"AccessKeyId": AWSKeyContainer, "SecretAccessKey": s.SecretKey, "Token": s.SessionToken,
-		"Expiration": time.Now().Add(s.KeyLife).UTC().Truncate(time.Second),
+		"Expiration": time.Now().Add(s.KeyLifetime).UTC().Truncate(time.Second),
 	})
 }
 
@@ -110,11 +110,11 @@ func (s AWSState) serveSTS(w http.ResponseWriter, r *http.Request) {
 	if s.Roles != nil {
 		trust, ok := s.Roles[form.Get("RoleArn")]
 		by, _ := ParseAWSSignature(r.Header)
-		if !ok || trust.By != by.KeyID || trust.ExternalID != "" && trust.ExternalID != form.Get("ExternalId") {
+		if !ok || trust.Principal != by.KeyID || trust.ExternalID != "" && trust.ExternalID != form.Get("ExternalId") {
 			writeXMLError(w, http.StatusForbidden, "AccessDenied", "User: "+by.KeyID+" is not authorized to perform: sts:"+action+" on resource: "+form.Get("RoleArn"))
 			return
 		}
-		key = trust.Key
+		key = trust.RoleKey
 	}
 	s.writeRoleCredentials(w, action, key, form.Get("RoleArn"), form.Get("RoleSessionName"))
 }
@@ -124,7 +124,7 @@ func (s AWSState) writeRoleCredentials(w http.ResponseWriter, action, key, role,
 	io.WriteString(w, `<`+action+`Response xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><`+action+`Result><Credentials>`+
 		`<AccessKeyId>`+escapeXML(key)+`</AccessKeyId><SecretAccessKey>`+escapeXML(s.SecretKey)+`</SecretAccessKey>`+
 		`<SessionToken>`+escapeXML(s.SessionToken)+`</SessionToken>`+
-		`<Expiration>`+time.Now().Add(s.KeyLife).UTC().Format(time.RFC3339)+`</Expiration></Credentials>`+
+		`<Expiration>`+time.Now().Add(s.KeyLifetime).UTC().Format(time.RFC3339)+`</Expiration></Credentials>`+
 		`<AssumedRoleUser><Arn>`+escapeXML(role+"/"+session)+`</Arn><AssumedRoleId>AROATESTCLOUD:`+escapeXML(session)+
 		`</AssumedRoleId></AssumedRoleUser></`+action+`Result>`+
 		`<ResponseMetadata><RequestId>`+AWSRequestID+`</RequestId></ResponseMetadata></`+action+`Response>`)
@@ -156,7 +156,7 @@ func (s AWSState) checkSignature(r *http.Request, service, region string) string
 	sig, ok := ParseAWSSignature(r.Header)
 	handedOut := sig.KeyID == AWSKeyInstance || sig.KeyID == AWSKeyContainer || sig.KeyID == AWSKeyRole
 	for _, trust := range s.Roles {
-		handedOut = handedOut || sig.KeyID == trust.Key
+		handedOut = handedOut || sig.KeyID == trust.RoleKey
 	}
 	switch {
 	case !ok || sig.KeyID == "" || sig.Region == "":

@@ -39,7 +39,7 @@ type AzureState struct {
 	// RefreshToken is the token that a registry issues for AccessToken. "" means a JSON
 	// Web Token that is valid for Life.
 	RefreshToken string
-	Life         time.Duration
+	Lifetime     time.Duration
 
 	ClientID  string // client ID of managed identities and applications
 	Resource  string // the resource ID of a managed identity
@@ -78,7 +78,7 @@ func NewAzure() *Azure {
 	a := &Azure{}
 	a.state = AzureState{
 		AccessToken: canary.TokenSecret + "-access",
-		Life:        3 * time.Hour,
+		Lifetime:    3 * time.Hour,
 		Header:      canary.TokenSecret + "-header",
 	}
 	a.Server = NewServer(http.HandlerFunc(a.dispatch))
@@ -196,7 +196,7 @@ func (s AzureState) refreshToken() string {
 	now := time.Now()
 	return AzureJWT(map[string]any{
 		"jti": canary.PasswordSecret, "grant_type": "refresh_token",
-		"iat": now.Unix(), "exp": now.Add(s.Life).Unix(),
+		"iat": now.Unix(), "exp": now.Add(s.Lifetime).Unix(),
 	})
 }
 

@@ -29,11 +29,11 @@ const (
 
 // GoogleState determines the responses of [Google]. The zero value is not valid.
 type GoogleState struct {
-	Token     string        // the node's token from the metadata server
-	Federated string        // from STS
-	Account   string        // token for an impersonated service account
-	Life      time.Duration // of each token
-	NoLife    bool          // omit expires_in
+	Token         string        // the node's token from the metadata server
+	Federated     string        // from STS
+	Account       string        // token for an impersonated service account
+	Lifetime      time.Duration // of each token
+	OmitExpiresIn bool          // omit expires_in
 
 	Email        string // email of the node's service account; "" means it has none (404)
 	Dockercfg    string // the attribute google-dockercfg; "" means unset (404)
@@ -64,7 +64,7 @@ func NewGoogle(net *FakeNetwork) (*Google, error) {
 	}
 	g := &Google{net: net, homeDir: home}
 	g.state = GoogleState{
-		Token: "open-sesame", Federated: "open-sesame-federated", Account: "open-sesame-account", Life: time.Hour,
+		Token: "open-sesame", Federated: "open-sesame-federated", Account: "open-sesame-account", Lifetime: time.Hour,
 		Email: "node@project.iam.gserviceaccount.com",
 	}
 	g.Server = NewServer(http.HandlerFunc(g.dispatch))
@@ -149,8 +149,8 @@ func (g *Google) serveMetadata(w http.ResponseWriter, r *http.Request) {
 
 func (s GoogleState) tokenResponse(token string, answer map[string]any) map[string]any {
 	answer["access_token"] = token
-	if !s.NoLife {
-		answer["expires_in"] = int(s.Life / time.Second)
+	if !s.OmitExpiresIn {
+		answer["expires_in"] = int(s.Lifetime / time.Second)
 	}
 	return answer
 }
@@ -217,7 +217,7 @@ func (g *Google) serveImpersonation(w http.ResponseWriter, r *http.Request) {
 		writeGoogleError(w, http.StatusForbidden, "PERMISSION_DENIED")
 	default:
 		writeJSON(w, http.StatusOK, map[string]string{
-			"accessToken": state.Account, "expireTime": time.Now().Add(state.Life).UTC().Format(time.RFC3339),
+			"accessToken": state.Account, "expireTime": time.Now().Add(state.Lifetime).UTC().Format(time.RFC3339),
 		})
 	}
 }

@@ -66,13 +66,13 @@ type Fault struct {
 	Match func(Request) bool // if set, match only requests for which it returns true
 	Times int                // number of matching requests that fail; 0 means one, negative means all
 
-	Hang   bool          // never responds; ends when the client disconnects
-	Drop   bool          // closes the connection without a response
-	Cut    bool          // sends fewer bytes than the Content-Length
-	Delay  time.Duration // before the other effects; at most a minute
-	Status int           // if 0, without Hang and Drop, the request succeeds after Delay
-	Header http.Header
-	Body   string
+	Hang     bool          // never responds; ends when the client disconnects
+	Drop     bool          // closes the connection without a response
+	Truncate bool          // sends fewer bytes than the Content-Length
+	Delay    time.Duration // before the other effects; at most a minute
+	Status   int           // if 0, without Hang and Drop, the request succeeds after Delay
+	Header   http.Header
+	Body     string
 }
 
 // Server calls its handler, records every request, and injects faults. It is an
@@ -177,12 +177,12 @@ func (f *Fault) serveFault(w http.ResponseWriter, r *http.Request) bool {
 	for key, values := range f.Header {
 		w.Header()[http.CanonicalHeaderKey(key)] = values
 	}
-	if f.Cut {
+	if f.Truncate {
 		w.Header().Set("Content-Length", "1000000")
 	}
 	w.WriteHeader(f.Status)
 	io.WriteString(w, f.Body)
-	if f.Cut {
+	if f.Truncate {
 		http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}

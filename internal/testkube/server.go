@@ -31,9 +31,9 @@ type Options struct {
 	// [canary.TokenSecret]. Tests whose output must contain a token use "open-sesame".
 	Secret string
 
-	// TokenLife is the lifetime of tokens requested without expirationSeconds;
+	// TokenLifetime is the lifetime of tokens requested without expirationSeconds;
 	// 0 means one hour, as in the real API server.
-	TokenLife time.Duration
+	TokenLifetime time.Duration
 
 	// Pipe makes the server accept in-process connections without TLS, for tests in a
 	// testing/synctest bubble. Clients connect with [Server.Dial].

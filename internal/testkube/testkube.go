@@ -32,8 +32,8 @@ func New(opts Options) (*Server, error) {
 	if opts.Secret == "" {
 		opts.Secret = canary.TokenSecret
 	}
-	if opts.TokenLife == 0 {
-		opts.TokenLife = time.Hour
+	if opts.TokenLifetime == 0 {
+		opts.TokenLifetime = time.Hour
 	}
 	s := &Server{opts: opts, addr: "127.0.0.1:0", store: newStore(), release: make(chan struct{}), stopped: true}
 	s.mux = s.newMux()

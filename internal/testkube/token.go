@@ -109,7 +109,7 @@ func (s *Server) checkNodeRestriction(req Request, tr *authenticationv1.TokenReq
 // setTokenStatus sets metadata and status. Each token is unique.
 func (s *Server) setTokenStatus(tr *authenticationv1.TokenRequest, account *corev1.ServiceAccount, pod *corev1.Pod) {
 	now := time.Now()
-	seconds := int64(s.opts.TokenLife / time.Second)
+	seconds := int64(s.opts.TokenLifetime / time.Second)
 	if tr.Spec.ExpirationSeconds != nil {
 		seconds = *tr.Spec.ExpirationSeconds
 	}

@@ -118,7 +118,7 @@ func (s *Server) sendChallenge(w http.ResponseWriter, r *http.Request, why strin
 	case AuthBasic:
 		w.Header().Set("WWW-Authenticate", `Basic realm="testregistry"`)
 	case AuthBearer:
-		c := fmt.Sprintf(`Bearer realm="%s%s",service="%s"`, s.opts.BaseURL, tokenPath, serviceName)
+		c := fmt.Sprintf(`Bearer realm="%s%s",service="%s"`, s.opts.TokenServerURL, tokenPath, serviceName)
 		if repo := repositoryOf(r); repo != "" {
 			c += fmt.Sprintf(`,scope="repository:%s:%s"`, repo, requiredAction(r))
 		}

@@ -63,9 +63,9 @@ type Options struct {
 	// many registries redirect to object stores. The request's path is appended.
 	RedirectBlobs string
 
-	// BaseURL is the base URL that clients use for the token server, without a trailing
+	// TokenServerURL is the base URL that clients use for the token server, without a trailing
 	// slash; "" means [Server.URL]. Set it if clients use another host name.
-	BaseURL string
+	TokenServerURL string
 }
 
 // Server is a running registry. It is safe for concurrent use.
@@ -108,8 +108,8 @@ func New(opts Options) (*Server, error) {
 		users:   map[string]string{},
 		tokens:  map[string]token{},
 	}
-	if opts.BaseURL == "" {
-		s.opts.BaseURL = s.URL()
+	if opts.TokenServerURL == "" {
+		s.opts.TokenServerURL = s.URL()
 	}
 	maps.Copy(s.users, opts.Users)
 	s.http = &http.Server{

@@ -42,14 +42,14 @@ type File struct {
 // Error explains why a file is not valid TOML or why a value has the wrong type.
 type Error struct {
 	Line, Column int // 0 if unknown
-	What         string
+	Reason       string
 }
 
 func (e *Error) Error() string {
 	if e.Line == 0 {
-		return e.What
+		return e.Reason
 	}
-	return fmt.Sprintf("line %d, column %d %s", e.Line, e.Column, e.What)
+	return fmt.Sprintf("line %d, column %d %s", e.Line, e.Column, e.Reason)
 }
 
 // Read reads a file on a node. For invalid TOML, it returns an [*Error].
@@ -111,7 +111,7 @@ func (f *File) IsEmpty() bool { return len(f.data) == 0 }
 // Decode decodes the file into v. Its errors are of type [*Error].
 func (f *File) Decode(v any) error {
 	if bytes.HasPrefix(f.data, []byte(byteOrderMark)) {
-		return &Error{Line: 1, Column: 1, What: "byte order mark: save the file as UTF-8 without one"}
+		return &Error{Line: 1, Column: 1, Reason: "byte order mark: save the file as UTF-8 without one"}
 	}
 	err := toml.Unmarshal(f.data, v)
 	if err == nil {
@@ -119,9 +119,9 @@ func (f *File) Decode(v any) error {
 	}
 	if e, ok := errors.AsType[*toml.DecodeError](err); ok {
 		line, column := e.Position()
-		return &Error{Line: line, Column: column, What: "cannot be read"}
+		return &Error{Line: line, Column: column, Reason: "cannot be read"}
 	}
-	return &Error{What: "it cannot be read"}
+	return &Error{Reason: "it cannot be read"}
 }
 
 // indexKeys records the positions of keys, up to the first error.

@@ -119,7 +119,7 @@ func TestRedirectToOtherRepository(t *testing.T) {
 // no other host does.
 func TestHub(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
-		s := start(t, testregistry.Options{Auth: scheme, BaseURL: "https://auth.docker.io"}, small)
+		s := start(t, testregistry.Options{Auth: scheme, TokenServerURL: "https://auth.docker.io"}, small)
 		front := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			s.ServeHTTP(&absolute{w, r.Host}, r)
 		}))

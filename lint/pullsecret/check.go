@@ -33,7 +33,7 @@ type Result struct {
 	Kind        Kind
 	Secrets     int  // number of Secrets in a manifest
 	Credentials int  // number of registries for which the kubelet finds a user name
-	Refused     bool // the kubelet rejects the file or one of the Secrets
+	Rejected    bool // the kubelet rejects the file or one of the Secrets
 	Findings    []finding.Finding
 }
 
@@ -46,7 +46,7 @@ func Check(name string, data []byte, now time.Time) *Result {
 		return nil
 	}
 	r := CheckAs(kind, name, data, now)
-	if kind == Manifest && r.Secrets == 0 && !r.Refused {
+	if kind == Manifest && r.Secrets == 0 && !r.Rejected {
 		return nil
 	}
 	return r
@@ -61,7 +61,7 @@ func CheckAs(kind Kind, name string, data []byte, now time.Time) *Result {
 	var found rules.Collector
 	c := &dockerConfig{data: data, now: now, legacy: kind == Dockercfg, locate: fileLocator(name)}
 	c.check(&found)
-	return &Result{Kind: kind, Credentials: c.countCredentials(), Refused: len(c.problems) > 0, Findings: found.SortedFindings()}
+	return &Result{Kind: kind, Credentials: c.countCredentials(), Rejected: len(c.problems) > 0, Findings: found.SortedFindings()}
 }
 
 // Rules returns the sorted names of all rules.

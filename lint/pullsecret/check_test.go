@@ -327,13 +327,13 @@ func FuzzCredentials(f *testing.F) {
 				users++
 			}
 		}
-		if c.Refused != (err != nil) || c.Credentials != users {
-			t.Fatalf("error %v, %d users; refused: %v, %d logins", err, users, c.Refused, c.Credentials)
+		if c.Rejected != (err != nil) || c.Credentials != users {
+			t.Fatalf("error %v, %d users; refused: %v, %d logins", err, users, c.Rejected, c.Credentials)
 		}
 		legacy, err := dockerconfig.Parse(data, dockerconfig.DockerCfg)
 		c2 := CheckAs(Dockercfg, "f", data, testNow)
-		if c2.Refused != (err != nil) || len(legacy) < c2.Credentials {
-			t.Fatalf("legacy: error %v, refused: %v", err, c2.Refused)
+		if c2.Rejected != (err != nil) || len(legacy) < c2.Credentials {
+			t.Fatalf("legacy: error %v, refused: %v", err, c2.Rejected)
 		}
 		all := append(c.Findings, c2.Findings...)
 		if c3 := Check("f", data, testNow); c3 != nil {

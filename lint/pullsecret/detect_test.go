@@ -54,7 +54,7 @@ func TestCheck(t *testing.T) {
 		got := ""
 		if c := Check(tt.name, []byte(tt.data), testNow); c != nil {
 			got = fmt.Sprintf("%s: %d of %d", c.Kind, c.Credentials, c.Secrets)
-			if c.Refused {
+			if c.Rejected {
 				got = fmt.Sprintf("%s: refused %d:%d", c.Kind, c.Findings[0].Line, c.Findings[0].Column)
 			}
 			terseFindings(t, c)

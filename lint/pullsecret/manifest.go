@@ -36,7 +36,7 @@ func checkManifest(name string, data []byte, now time.Time) *Result {
 	rules.Apply(&unreadable, manifestRules(), &m, nil)
 	r := checkSecrets(m.secrets)
 	r.Findings = append(unreadable.SortedFindings(), r.Findings...)
-	r.Refused = r.Refused || len(m.unreadable) > 0
+	r.Rejected = r.Rejected || len(m.unreadable) > 0
 	return r
 }
 

@@ -77,7 +77,7 @@ func checkSecrets(list []*secret) *Result {
 		rules.Apply(&found, secretRules(), s, nil)
 		for key, v := range s.values {
 			if v.problem != "" {
-				r.Refused = r.Refused || key == s.dockerConfigKey()
+				r.Rejected = r.Rejected || key == s.dockerConfigKey()
 				continue
 			}
 			if key != keyDockerConfigJSON && key != keyDockercfg || len(v.data) == 0 {
@@ -87,7 +87,7 @@ func checkSecrets(list []*secret) *Result {
 			c.check(&found)
 			if key == s.dockerConfigKey() {
 				r.Credentials += c.countCredentials()
-				r.Refused = r.Refused || len(c.problems) > 0
+				r.Rejected = r.Rejected || len(c.problems) > 0
 			}
 		}
 	}

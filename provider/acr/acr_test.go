@@ -336,7 +336,7 @@ func TestCacheFor(t *testing.T) {
 func TestPull(t *testing.T) {
 	refresh := testcloud.AzureJWT(map[string]any{"exp": time.Now().Add(3 * time.Hour).Unix(), "jti": canary.PasswordSecret})
 	reg, err := testregistry.New(testregistry.Options{
-		Auth: testregistry.AuthBearer, BaseURL: "https://foo.azurecr.io", Users: map[string]string{testcloud.ACRUser: refresh},
+		Auth: testregistry.AuthBearer, TokenServerURL: "https://foo.azurecr.io", Users: map[string]string{testcloud.ACRUser: refresh},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -49,7 +49,7 @@ func TestFailures(t *testing.T) {
 		{"IMDS null", imdsPath, testcloud.Fault{Status: 200, Body: " null"}, "the response has no access_token", 1},
 		{"IMDS without token", imdsPath, testcloud.Fault{Status: 200, Body: `{"expires_in":"86399"}`}, "the response has no access_token", 1},
 		{"IMDS huge", imdsPath, testcloud.Fault{Status: 200, Body: `{"expires_in":"86399","access_token":"` + strings.Repeat("x", remote.MaxBodySize) + `"}`}, "longer than 1048576 bytes;", 1},
-		{"IMDS cut off", imdsPath, testcloud.Fault{Status: 200, Cut: true, Body: `{"access_token":"` + canary.TokenSecret}, "the connection was closed before the response was complete, 3 times", 3},
+		{"IMDS cut off", imdsPath, testcloud.Fault{Status: 200, Truncate: true, Body: `{"access_token":"` + canary.TokenSecret}, "the connection was closed before the response was complete, 3 times", 3},
 		{"IMDS redirect", imdsPath, testcloud.Fault{Status: 302, Header: http.Header{"Location": {"https://evil.example/"}}}, `redirect to another host, "evil.example"`, 1},
 
 		{"IMDS control character", imdsPath, testcloud.Fault{Status: 200, Body: `{"access_token":"a\u0000b"}`}, "the response has invalid characters in access_token", 1},
@@ -64,7 +64,7 @@ func TestFailures(t *testing.T) {
 		{"AAD without token", entraPath, testcloud.Fault{Status: 200, Body: `{"access_token":""}`}, "the response has no access_token", 1},
 		{"AAD line feed", entraPath, testcloud.Fault{Status: 200, Body: `{"access_token":"a\nb"}`}, "the response has invalid characters in", 1},
 		{"AAD huge", entraPath, testcloud.Fault{Status: 200, Body: strings.Repeat(" ", remote.MaxBodySize+1)}, "longer than 1048576 bytes;", 1},
-		{"AAD cut off", entraPath, testcloud.Fault{Status: 200, Cut: true, Body: `{"access_token":"` + canary.TokenSecret}, "the connection was closed before the response was complete, 3 times", 3},
+		{"AAD cut off", entraPath, testcloud.Fault{Status: 200, Truncate: true, Body: `{"access_token":"` + canary.TokenSecret}, "the connection was closed before the response was complete, 3 times", 3},
 		{"AAD redirect", entraPath, testcloud.Fault{Status: 307, Header: http.Header{"Location": {"https://evil.example/"}}}, `redirect to another host, "evil.example"`, 1},
 
 		{"registry 200", "/v2/", testcloud.Fault{Status: 200}, "status 200: the registry did not send the Bearer challenge that an Azure container registry sends", 1},
@@ -142,7 +142,7 @@ func TestTemporaryFailures(t *testing.T) {
 		{Path: imdsPath, Status: 404, Times: 2}, {Path: imdsPath, Status: 410, Times: 2}, {Path: imdsPath, Status: 500, Times: 4},
 		{Path: imdsPath, Status: 429, Header: http.Header{"Retry-After": {"1"}}}, {Path: imdsPath, Drop: true, Times: 2},
 		{Path: "/v2/", Status: 503, Times: 2}, {Path: "/v2/", Drop: true},
-		{Path: exchangePath, Status: 429, Header: http.Header{"Retry-After": {"1"}}}, {Path: exchangePath, Status: 500, Times: 2}, {Path: exchangePath, Cut: true, Status: 200},
+		{Path: exchangePath, Status: 429, Header: http.Header{"Retry-After": {"1"}}}, {Path: exchangePath, Status: 500, Times: 2}, {Path: exchangePath, Truncate: true, Status: 200},
 	} {
 		w := newTestCloud(t, managed)
 		w.az.Inject(fault)

@@ -119,7 +119,7 @@ func TestHostileAnswers(t *testing.T) {
 		"307":          {testcloud.Fault{Status: 307, Header: elsewhere}, `redirect to another host, "evil.example"`},
 		"308":          {testcloud.Fault{Status: 308, Header: elsewhere}, `redirect to another host, "evil.example"`},
 		"huge":         {testcloud.Fault{Status: 200, Body: `{"access_token":"` + long}, "the response is longer than 1048576 bytes"},
-		"cut off":      {testcloud.Fault{Status: 200, Cut: true, Body: `{"access_token":"` + long[:100000]}, "the connection was closed before the response was complete, 3 times"},
+		"cut off":      {testcloud.Fault{Status: 200, Truncate: true, Body: `{"access_token":"` + long[:100000]}, "the connection was closed before the response was complete, 3 times"},
 		"huge refusal": {testcloud.Fault{Status: 403, Body: `{"error":"` + long}, "status 403 Forbidden"},
 	} {
 		for _, a := range others() {

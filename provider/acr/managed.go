@@ -148,7 +148,7 @@ func (from managedSource) newCall(parameter, id string) (remote.Call, error) {
 	}
 	return remote.Call{
 		Step: managedStep, URL: u.String(), Header: http.Header{from.header: {from.value}},
-		Retry: retry, Patient: true,
+		Retry: retry, Persistent: true,
 	}, nil
 }
 

@@ -40,9 +40,9 @@ func parseMirrorOptions(opts Options, rules hostRules) (registry.Mirrors, error)
 		return ok
 	}
 	return registry.ParseMirrors(entries, registry.MirrorOptions{
-		Own:    func(host string) bool { return own(host) || host == registry.MicrosoftHost },
-		Target: func(host string) bool { return own(host) || later[host] && host != registry.MicrosoftHost },
-		Owner:  ownerName, Origin: opts.MirrorOrigin,
+		IsServed:        func(host string) bool { return own(host) || host == registry.MicrosoftHost },
+		IsAllowedTarget: func(host string) bool { return own(host) || later[host] && host != registry.MicrosoftHost },
+		Owner:           ownerName, Origin: opts.MirrorOrigin,
 	})
 }
 

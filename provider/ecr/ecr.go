@@ -43,7 +43,7 @@ func New(opts Options) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.mirrors, err = registry.ParseMirrors(opts.Mirrors, registry.MirrorOptions{Own: p.isMirrorTarget, Owner: "Amazon ECR", Origin: opts.MirrorOrigin}); err != nil {
+	if p.mirrors, err = registry.ParseMirrors(opts.Mirrors, registry.MirrorOptions{IsServed: p.isMirrorTarget, Owner: "Amazon ECR", Origin: opts.MirrorOrigin}); err != nil {
 		return nil, err
 	}
 	if p.roles, err = parseRoles(opts.Roles, opts.ExternalIDs); err != nil {

@@ -306,7 +306,7 @@ func TestCacheDuration(t *testing.T) {
 		"a century":           {100 * 365 * 24 * time.Hour, 6 * time.Hour, 6 * time.Hour},
 	} {
 		for _, host := range []string{privateHost, publicHost} {
-			cloud.Update(func(s *testcloud.AWSState) { s.Life = tt.expires })
+			cloud.Update(func(s *testcloud.AWSState) { s.Lifetime = tt.expires })
 			resp := mustGet(t, ecr.Options{}, image(host))
 			checkServed(t, resp, host)
 			if resp.CacheDuration == nil || *resp.CacheDuration < tt.min || *resp.CacheDuration > tt.max {
@@ -339,7 +339,7 @@ func TestPassword(t *testing.T) {
 		"another shape": {`{"a":1}`, `[1]`, "cannot parse it"},
 	} {
 		for host, data := range map[string]string{privateHost: tt.private, publicHost: tt.public} {
-			cloud.Update(func(s *testcloud.AWSState) { s.Data = data })
+			cloud.Update(func(s *testcloud.AWSState) { s.AuthorizationData = data })
 			resp, err := get(t, ecr.Options{}, image(host))
 			switch {
 			case tt.want == "" && err != nil:

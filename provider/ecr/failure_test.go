@@ -204,7 +204,7 @@ func TestECRFails(t *testing.T) {
 		"throttled":           {refusal(400, "ThrottlingException", "Rate exceeded"), "ThrottlingException: Rate exceeded, 3 times", 3},
 		"502 with HTML":       {testcloud.Fault{Status: 502, Times: -1, Body: "<html>" + canary.PasswordSecret}, "status 502 Bad Gateway, 3 times", 3},
 		"dropped":             {testcloud.Fault{Drop: true, Times: -1}, "the connection was closed before the response was complete, 3 times", 3},
-		"truncated":           {testcloud.Fault{Status: 200, Cut: true, Times: -1, Body: "{"}, "the connection was closed before the response was complete, 3 times", 3},
+		"truncated":           {testcloud.Fault{Status: 200, Truncate: true, Times: -1, Body: "{"}, "the connection was closed before the response was complete, 3 times", 3},
 		"huge":                {testcloud.Fault{Status: 200, Times: -1, Body: strings.Repeat(" ", 1<<20) + "{}"}, "longer than 1048576 bytes", 1},
 		"huge error":          {testcloud.Fault{Status: 400, Times: -1, Body: strings.Repeat(" ", 1<<20) + "{}"}, "longer than 1048576 bytes", 1},
 		"empty":               {testcloud.Fault{Status: 200, Times: -1}, "invalid response", 1},
@@ -245,7 +245,7 @@ func TestECRFails(t *testing.T) {
 func TestECRRecovers(t *testing.T) {
 	cloud := newCloud(t, keys()...)
 	for _, fault := range []testcloud.Fault{
-		{Status: 500}, {Status: 503, Times: 2}, {Status: 429}, {Drop: true}, {Status: 200, Cut: true, Body: "{"},
+		{Status: 500}, {Status: 503, Times: 2}, {Status: 429}, {Drop: true}, {Status: 200, Truncate: true, Body: "{"},
 		{Status: 400, Body: testcloud.AWSErrorJSON("ThrottlingException", "")},
 	} {
 		cloud.Reset()

@@ -111,7 +111,7 @@ func TestBodiesOfIdentities(t *testing.T) {
 		"huge in an XML":  {Status: 200, Body: "<a>" + long},
 		"huge, unpacked":  {Status: 200, Header: http.Header{"Content-Encoding": {"gzip"}}, Body: gzipped(t, `{"Code":"`+long)},
 		"huge refusal":    {Status: 400, Body: long},
-		"cut off":         {Status: 200, Cut: true, Body: `{"Code":"Success","AccessKeyId":"` + canary.PasswordSecret},
+		"cut off":         {Status: 200, Truncate: true, Body: `{"Code":"Success","AccessKeyId":"` + canary.PasswordSecret},
 		"half":            {Status: 200, Body: `{"Code":"Success","AccessKeyId":"` + canary.PasswordSecret},
 		"garbage":         {Status: 200, Body: "\x00\xff{<" + canary.PasswordSecret},
 		"HTML":            {Status: 200, Body: "<html><body>" + canary.PasswordSecret + "</body></html>"},
@@ -120,7 +120,7 @@ func TestBodiesOfIdentities(t *testing.T) {
 		"garbage refusal": {Status: 403, Body: `{"Code":["` + canary.PasswordSecret + `"]}`},
 	} {
 		for _, e := range endpoints(t) {
-			if e.name == "metadata, token" && fault.Status == 200 && !fault.Cut && !strings.HasPrefix(name, "huge") {
+			if e.name == "metadata, token" && fault.Status == 200 && !fault.Truncate && !strings.HasPrefix(name, "huge") {
 				continue // a session token may be any text
 			}
 			t.Run(e.name+" "+name, func(t *testing.T) {

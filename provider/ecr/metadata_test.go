@@ -41,7 +41,7 @@ func TestExpiredKeys(t *testing.T) {
 	cloud := newCloud(t)
 	for _, life := range []time.Duration{-time.Hour, -365 * 24 * time.Hour, time.Second, 365 * 24 * time.Hour} {
 		cloud.Reset()
-		cloud.Update(func(s *testcloud.AWSState) { s.KeyLife = life })
+		cloud.Update(func(s *testcloud.AWSState) { s.KeyLifetime = life })
 		resp := mustGet(t, ecr.Options{}, image(privateHost))
 		checkServed(t, resp, privateHost)
 		if got := len(cloud.Requests()); got > 6 { // the SDK requests newer keys once

@@ -65,25 +65,25 @@ func TestRolesOfAccount(t *testing.T) {
 		want   []url.Values
 		signer string // of the request to ECR
 	}{
-		"node": {chain, nil, image(privateHost), map[string]testcloud.AWSTrust{hub: {By: testcloud.AWSKeyInstance, Key: hubKey}, target: {By: hubKey, Key: targetKey}},
+		"node": {chain, nil, image(privateHost), map[string]testcloud.AWSTrust{hub: {Principal: testcloud.AWSKeyInstance, RoleKey: hubKey}, target: {Principal: hubKey, RoleKey: targetKey}},
 			[]url.Values{taken("AssumeRole", hub, "ecr-credential-provider", testcloud.AWSKeyInstance), taken("AssumeRole", target, "ecr-credential-provider", hubKey)}, targetKey},
-		"node with keys": {chain, keys(), image(privateHost), map[string]testcloud.AWSTrust{hub: {By: "AKIAENV", Key: hubKey}, target: {By: hubKey, Key: targetKey}},
+		"node with keys": {chain, keys(), image(privateHost), map[string]testcloud.AWSTrust{hub: {Principal: "AKIAENV", RoleKey: hubKey}, target: {Principal: hubKey, RoleKey: targetKey}},
 			[]url.Values{taken("AssumeRole", hub, "ecr-credential-provider", "AKIAENV"), taken("AssumeRole", target, "ecr-credential-provider", hubKey)}, targetKey},
-		"pod": {chain, nil, asPod(t, image(privateHost), annotated(role)), map[string]testcloud.AWSTrust{role: {Key: podKey}, hub: {By: podKey, Key: hubKey}, target: {By: hubKey, Key: targetKey}},
+		"pod": {chain, nil, asPod(t, image(privateHost), annotated(role)), map[string]testcloud.AWSTrust{role: {RoleKey: podKey}, hub: {Principal: podKey, RoleKey: hubKey}, target: {Principal: hubKey, RoleKey: targetKey}},
 			[]url.Values{taken("AssumeRoleWithWebIdentity", role, "team-a_builder", ""), taken("AssumeRole", hub, "team-a_builder", podKey), taken("AssumeRole", target, "team-a_builder", hubKey)}, targetKey},
-		"pod that has the first role": {chain, nil, asPod(t, image(privateHost), annotated(hub)), map[string]testcloud.AWSTrust{hub: {Key: hubKey}, target: {By: hubKey, Key: targetKey}},
+		"pod that has the first role": {chain, nil, asPod(t, image(privateHost), annotated(hub)), map[string]testcloud.AWSTrust{hub: {RoleKey: hubKey}, target: {Principal: hubKey, RoleKey: targetKey}},
 			[]url.Values{taken("AssumeRoleWithWebIdentity", hub, "team-a_builder", ""), taken("AssumeRole", target, "team-a_builder", hubKey)}, targetKey},
-		"pod that has the last role": {chain, nil, asPod(t, image(privateHost), annotated(target)), map[string]testcloud.AWSTrust{target: {Key: targetKey}},
+		"pod that has the last role": {chain, nil, asPod(t, image(privateHost), annotated(target)), map[string]testcloud.AWSTrust{target: {RoleKey: targetKey}},
 			[]url.Values{taken("AssumeRoleWithWebIdentity", target, "team-a_builder", "")}, targetKey},
-		"pod without a role": {chain, nil, asPod(t, image(privateHost), nil), map[string]testcloud.AWSTrust{hub: {By: testcloud.AWSKeyInstance, Key: hubKey}, target: {By: hubKey, Key: targetKey}},
+		"pod without a role": {chain, nil, asPod(t, image(privateHost), nil), map[string]testcloud.AWSTrust{hub: {Principal: testcloud.AWSKeyInstance, RoleKey: hubKey}, target: {Principal: hubKey, RoleKey: targetKey}},
 			[]url.Values{taken("AssumeRole", hub, "team-a_builder", testcloud.AWSKeyInstance), taken("AssumeRole", target, "team-a_builder", hubKey)}, targetKey},
 		"external ID": {ecr.Options{Roles: chain.Roles, ExternalIDs: []string{"111122223333=customer/7"}, SessionName: "pulls@corp"}, nil, image(privateHost),
-			map[string]testcloud.AWSTrust{hub: {By: testcloud.AWSKeyInstance, Key: hubKey}, target: {By: hubKey, ExternalID: "customer/7", Key: targetKey}},
+			map[string]testcloud.AWSTrust{hub: {Principal: testcloud.AWSKeyInstance, RoleKey: hubKey}, target: {Principal: hubKey, ExternalID: "customer/7", RoleKey: targetKey}},
 			[]url.Values{with(taken("AssumeRole", hub, "pulls@corp", testcloud.AWSKeyInstance), "ExternalId", "customer/7"),
 				with(taken("AssumeRole", target, "pulls@corp", hubKey), "ExternalId", "customer/7")}, targetKey},
 		"another account": {chain, nil, image("222233334444.dkr.ecr.eu-west-1.amazonaws.com"), map[string]testcloud.AWSTrust{}, nil, testcloud.AWSKeyInstance},
 		"mirror": {ecr.Options{Roles: chain.Roles, Mirrors: []string{"docker.io=" + privateHost + "/hub"}, MirrorOrigin: "none"}, nil, image("docker.io"),
-			map[string]testcloud.AWSTrust{hub: {By: testcloud.AWSKeyInstance, Key: hubKey}, target: {By: hubKey, Key: targetKey}},
+			map[string]testcloud.AWSTrust{hub: {Principal: testcloud.AWSKeyInstance, RoleKey: hubKey}, target: {Principal: hubKey, RoleKey: targetKey}},
 			[]url.Values{taken("AssumeRole", hub, "ecr-credential-provider", testcloud.AWSKeyInstance), taken("AssumeRole", target, "ecr-credential-provider", hubKey)}, targetKey},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -156,7 +156,7 @@ func New(opts Options) (*Provider, error) {
 	}
 	p := &Provider{opts: opts, metadataTransport: remote.WrapTransport(newMetadataTransport()), externalTransport: remote.NewTransport()}
 	var err error
-	p.mirrors, err = registry.ParseMirrors(opts.Mirrors, registry.MirrorOptions{Own: opts.serves, Owner: "Google", Origin: opts.MirrorOrigin})
+	p.mirrors, err = registry.ParseMirrors(opts.Mirrors, registry.MirrorOptions{IsServed: opts.serves, Owner: "Google", Origin: opts.MirrorOrigin})
 	if err != nil {
 		return nil, err
 	}

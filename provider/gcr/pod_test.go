@@ -191,8 +191,8 @@ func TestFederatedLife(t *testing.T) {
 		change func(*testcloud.GoogleState)
 		want   string
 	}{
-		{func(s *testcloud.GoogleState) { s.Life = 20 * time.Minute }, "10m0s"},
-		{func(s *testcloud.GoogleState) { s.NoLife = true }, "0s"},
+		{func(s *testcloud.GoogleState) { s.Lifetime = 20 * time.Minute }, "10m0s"},
+		{func(s *testcloud.GoogleState) { s.OmitExpiresIn = true }, "0s"},
 	} {
 		w.Update(tt.change)
 		if got := mustAsk(t, p, podRequest("gcr.io/p/app")); got.Duration != tt.want || got.Password != "open-sesame-federated" {

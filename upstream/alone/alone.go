@@ -44,15 +44,15 @@ type Tests struct {
 	// Prepare creates the tests' files in their directory, outside of the namespaces. It
 	// may be nil.
 	Prepare func(ctx context.Context, dir string) error
-	// Inside is an sh script that runs in the namespaces before the tests. $1 is their
+	// SetupScript is an sh script that runs in the namespaces before the tests. $1 is their
 	// directory.
-	Inside string
+	SetupScript string
 	// Environ is added to the tests' environment. DIR is replaced with their directory.
 	Environ []string
 	// Clean is called after the tests, before their directory is removed.
 	Clean func(dir string) error
-	// Around wraps run in the namespaces. It may be nil.
-	Around func(run func() int) (code int, err error)
+	// Wrap wraps run in the namespaces. It may be nil.
+	Wrap func(run func() int) (code int, err error)
 }
 
 func (t *Tests) environmentVariable() string {
@@ -66,8 +66,8 @@ func (t *Tests) Dir() string { return os.Getenv(t.environmentVariable()) }
 func (t *Tests) Main(m *testing.M) {
 	code, err := 0, error(nil)
 	switch {
-	case t.Dir() != "" && t.Around != nil:
-		code, err = t.Around(m.Run)
+	case t.Dir() != "" && t.Wrap != nil:
+		code, err = t.Wrap(m.Run)
 	case t.Dir() != "" || t.MissingRequirements() != "":
 		code = m.Run()
 	default:
@@ -80,10 +80,10 @@ func (t *Tests) Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Require skips a test that [Tests.Main] does not run in namespaces. If
+// SkipUnlessAvailable skips a test that [Tests.Main] does not run in namespaces. If
 // REGCRED_TEST_REQUIRE, a comma-separated list, contains the tests' name, the test fails
 // instead.
-func (t *Tests) Require(tb testing.TB) {
+func (t *Tests) SkipUnlessAvailable(tb testing.TB) {
 	tb.Helper()
 	reason := t.MissingRequirements()
 	switch {
@@ -135,7 +135,7 @@ var unshareArgs = []string{"--net", "--mount", "--pid", "--fork", "--kill-child"
 // script returns the script that runs in the namespaces. The shell stays the first
 // process, to reap orphans.
 func (t *Tests) script() string {
-	return "set -e\nip link set lo up\n" + t.Inside + "\nshift\nset +e\n\"$@\"\nexit $?\n"
+	return "set -e\nip link set lo up\n" + t.SetupScript + "\nshift\nset +e\n\"$@\"\nexit $?\n"
 }
 
 // runInNamespaces runs this program again, in the namespaces, and returns its exit code.

@@ -15,7 +15,7 @@ import (
 // TestClients verifies that each client, configured only with the helper, pulls a private image, reports a wrong
 // password, and pulls a public image. Differences between clients must match [clients].
 func TestClients(t *testing.T) {
-	tests.Require(t)
+	tests.SkipUnlessAvailable(t)
 	s := startSite(t)
 	var asks, does strings.Builder
 	for _, c := range clients {

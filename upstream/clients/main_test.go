@@ -24,7 +24,7 @@ var tests = alone.Tests{
 	Prepare: func(ctx context.Context, dir string) error {
 		return errors.Join(build(ctx, dir, *all), os.WriteFile(filepath.Join(dir, "hosts"), []byte(hostsFile), 0o644))
 	},
-	Inside: `mount --bind "$1/hosts" /etc/hosts
+	SetupScript: `mount --bind "$1/hosts" /etc/hosts
 for dir in /run /var/lib /dev/shm; do
 	mount -t tmpfs tmpfs $dir
 done`,

@@ -307,7 +307,7 @@ func (f *faults) startPuller(t *testing.T) *puller {
 	t.Helper()
 	p := &puller{}
 	p.keyring, p.ran = f.ours.keyring(t, f.ours.client(t))
-	p.runtime = must.Get(pull.DialRuntime(t.Context(), f.runtime.Endpoint(), pull.RuntimeOptions{Refused: p.keyring.Invalidate}))(t)
+	p.runtime = must.Get(pull.DialRuntime(t.Context(), f.runtime.Endpoint(), pull.RuntimeOptions{OnRejected: p.keyring.Invalidate}))(t)
 	t.Cleanup(func() { p.runtime.Close() })
 	return p
 }

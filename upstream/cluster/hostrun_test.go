@@ -270,7 +270,7 @@ func testHostRunNameInUse(t *testing.T, h podRunner) {
 // testHostRunOutput verifies that the output of a program can be read after the process that started it has ended.
 func testHostRunOutput(t *testing.T, h podRunner) {
 	kept := waitingProgram("kept")
-	kept.Keep = "/tmp/kept"
+	kept.OutputFile = "/tmp/kept"
 	if r, err := h.runAs(t.Context(), "0", hostrunSocket, 2*time.Second, kept); err != nil || !strings.Contains(r.Error, "continues") {
 		t.Fatalf("got %+v, %v", r, err)
 	}

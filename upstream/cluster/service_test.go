@@ -105,7 +105,7 @@ func TestService(t *testing.T) {
 // restartKubelet restarts the machine's kubelet several times; two of the restarts must fail.
 func restartKubelet(t *testing.T, m *node.Machine) {
 	u := unitClient{m, "kubelet.service"}
-	want := service.HealthCriteria{Health: "http://127.0.0.1:10248/healthz", Stable: 3 * time.Second}
+	want := service.HealthCriteria{Health: "http://127.0.0.1:10248/healthz", MinHealthy: 3 * time.Second}
 	restart := func() (before service.State, c unitResult) {
 		t.Helper()
 		before = u.state(t)
@@ -121,7 +121,7 @@ func restartKubelet(t *testing.T, m *node.Machine) {
 	if c.Error != "" || c.State.HasSameProcess(before) || c.State.Invocation == before.Invocation || c.State.MainPID != m.MainPID(t, "kubelet") {
 		t.Errorf("from %+v to %+v", before, c)
 	}
-	t.Logf("healthy for %s after %s", want.Stable, c.Took)
+	t.Logf("healthy for %s after %s", want.MinHealthy, c.Took)
 	if c := u.mustDo(t, "log", c.State, want); c.Error != "" || len(c.Lines) != 20 {
 		t.Errorf("got %+v", c)
 	}
@@ -149,7 +149,7 @@ func restartKubelet(t *testing.T, m *node.Machine) {
 
 	m.Run(t, "rm", dropIn)
 	before, c = restart()
-	t.Logf("put right: healthy for %s after %s", want.Stable, c.Took)
+	t.Logf("put right: healthy for %s after %s", want.MinHealthy, c.Took)
 	if c.Error != "" || c.State.HasSameProcess(before) {
 		t.Errorf("put right: from %+v to %+v", before, c)
 	}
@@ -166,7 +166,7 @@ func checkError(t *testing.T, what, got, want string) {
 
 // restartUnits restarts failing units, and then a unit that works.
 func restartUnits(t *testing.T, m *node.Machine) {
-	want := service.HealthCriteria{Stable: 500 * time.Millisecond, Within: time.Minute, Restarts: 8} // more restarts than systemd makes for "limited"
+	want := service.HealthCriteria{MinHealthy: 500 * time.Millisecond, Timeout: time.Minute, Restarts: 8} // more restarts than systemd makes for "limited"
 	for _, tt := range []struct{ name, restart, wait string }{
 		{"sleeps", "", ""},
 		{"exits", "", "it exited and was not restarted; the unit is inactive (dead); its log: bye"},

@@ -30,7 +30,7 @@ func RandomRequest(r *rand.Rand) corpus.Request {
 	return req
 }
 
-var responseFragments = []string{
+var pluginResponseFragments = []string{
 	"{", "}", "[", "]", ",", ":", "\"", "\\", "null", "true", "0", "-1", "1e9", "\"1h\"", "\"0s\"", "\"-5m\"", "\\u0061", "\\ud800", "\\n", "\x00", "\x1f", "\xff", "\xed\xa0\x80", "é",
 	" ", "\n", "\t", "\ufeff", "---\n", "#", "//", "\"auth\":", "\"Auth\":", "\"kind\":", "\"apiVersion\":", "\"cacheDuration\":", "\"username\":", "\"password\":\"x\",", "\"x\":1,", "\"auth\":null,",
 	"Registry", "Global", "v1", "v1beta1", "v1alpha1",
@@ -54,7 +54,7 @@ func MutateResponse(r *rand.Rand, good, all []string) corpus.Response {
 		output = strings.Replace(output, corpus.Versions[0], version, 1)
 	}
 	for range max(0, r.IntN(4)-1) {
-		output = MutateBytes(r, output, responseFragments)
+		output = MutateBytes(r, output, pluginResponseFragments)
 	}
 	return corpus.Response{APIVersion: version, Output: corpus.RawString(output)}
 }

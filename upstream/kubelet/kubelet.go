@@ -190,4 +190,4 @@ func CacheKey(cacheType string, id corpus.Identity) (string, error) {
 
 // Features lists features that older kubelets lack: the field cacheType of tokenAttributes,
 // and the service account in the source of a credential.
-type Features struct{ CacheType, Source bool }
+type Features struct{ HasCacheType, HasSource bool }

@@ -17,7 +17,7 @@ import (
 // Kubelet 1.34 and later support configuration directories, hashes and cacheType.
 
 // LinkedFeatures lists the features of the linked kubelet.
-var LinkedFeatures = Features{CacheType: true, Source: true}
+var LinkedFeatures = Features{HasCacheType: true, HasSource: true}
 
 //go:linkname readConfig k8s.io/kubernetes/pkg/credentialprovider/plugin.readCredentialProviderConfig
 func readConfig(configPath string) (*kubeletconfig.CredentialProviderConfig, string, error)

@@ -11,7 +11,7 @@ import (
 
 // TestContainerdFiles verifies the same for formats and imports of config.toml.
 func TestContainerdFiles(t *testing.T) {
-	tests.Require(t)
+	tests.SkipUnlessAvailable(t)
 	h := startHosts(t)
 	hosts := hostsTOML("[host.'https://m1.example']\n")
 	for version, program := range programs() {

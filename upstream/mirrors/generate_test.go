@@ -99,7 +99,7 @@ func (d dice) certs() (files, string) {
 
 // TestContainerdAtRandom verifies the same for random configurations.
 func TestContainerdAtRandom(t *testing.T) {
-	tests.Require(t)
+	tests.SkipUnlessAvailable(t)
 	h := startHosts(t)
 	for version, program := range programs() {
 		d := start(t, program, baseConfig(version, section(version, "registry")+"config_path = 'DIR/certs.d'\n"), h.ca)

@@ -27,7 +27,7 @@ var tests = alone.Tests{
 		}
 		return os.WriteFile(filepath.Join(dir, "hosts"), []byte("127.0.0.1 localhost "+strings.Join(names, " ")+"\n"), 0o644)
 	},
-	Inside: `mount --bind "$1/hosts" /etc/hosts
+	SetupScript: `mount --bind "$1/hosts" /etc/hosts
 for dir in /run /var/lib /etc/containers /etc/docker /etc/containerd; do
 	test ! -d $dir || mount -t tmpfs tmpfs $dir
 done`,

@@ -126,7 +126,7 @@ var confTable = []struct {
 // TestSkopeo verifies that the reported route for a registries.conf equals the route of
 // skopeo, and therefore of CRI-O, which uses the same library.
 func TestSkopeo(t *testing.T) {
-	tests.Require(t)
+	tests.SkipUnlessAvailable(t)
 	h := startHosts(t)
 	for _, tt := range confTable {
 		t.Run(tt.name, func(t *testing.T) { compareConf(t, h, tt.files, tt.image) })
@@ -202,7 +202,7 @@ func (d dice) registriesConf() string {
 
 // TestSkopeoAtRandom verifies the same for random configurations.
 func TestSkopeoAtRandom(t *testing.T) {
-	tests.Require(t)
+	tests.SkipUnlessAvailable(t)
 	h := startHosts(t)
 	random := dice{rand.New(rand.NewPCG(*seed, 1))}
 	for i := range *randomCases {

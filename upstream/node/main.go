@@ -29,7 +29,7 @@ var namespaceTests = alone.Tests{
 	},
 	Prepare: func(ctx context.Context, dir string) error { return buildAll(ctx, dir) },
 	Clean:   removeAllCgroups,
-	Inside: `ip address add ` + NodeAddress + `/32 dev lo
+	SetupScript: `ip address add ` + NodeAddress + `/32 dev lo
 ip address add ` + kubernetesServiceIP + `/32 dev lo
 for dir in /run /var/log /var/lib; do
 	mount -t tmpfs tmpfs $dir
@@ -78,7 +78,7 @@ func runMain(m *testing.M) {
 // requires them.
 func SkipUnlessSupported(t testing.TB) {
 	t.Helper()
-	namespaceTests.Require(t)
+	namespaceTests.SkipUnlessAvailable(t)
 }
 
 // runDir returns the run's directory, or "" outside the namespaces.

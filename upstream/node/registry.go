@@ -49,7 +49,7 @@ const pusherName = "node-harness"
 func StartRegistry(t testing.TB, net *testcloud.FakeNetwork, host string, opts testregistry.Options) *Registry {
 	t.Helper()
 	if host != "" {
-		opts.BaseURL = "https://" + host
+		opts.TokenServerURL = "https://" + host
 	}
 	if len(opts.Rules) > 0 {
 		opts.Rules = append(slices.Clone(opts.Rules), testregistry.Rule{User: pusherName, Pull: true, Push: true})

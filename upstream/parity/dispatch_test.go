@@ -334,7 +334,7 @@ func (n *node) dispatched(w *scenario, more []string) (left func(image string) i
 		}
 		asked = append(asked, &dispatch.Provider{
 			Entry: own[i], Config: &config.Config{Providers: list}, MaxStale: w.maxStale,
-			Observe: func(o dispatch.Outcome) { last = o.Left },
+			Observe: func(o dispatch.Outcome) { last = o.Dropped },
 			Plugin: func(c *config.Provider) plugin.Provider {
 				at := slices.IndexFunc(list, func(p config.Provider) bool { return p.Name == c.Name })
 				return plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {

@@ -83,8 +83,8 @@ func TestLintDockerConfig(t *testing.T) {
 		} else {
 			err = json.Unmarshal([]byte(text), &file)
 		}
-		if got.Refused != (err != nil) {
-			t.Errorf("refused: %t, the kubelet's error: %v\n%q", got.Refused, err, text)
+		if got.Rejected != (err != nil) {
+			t.Errorf("refused: %t, the kubelet's error: %v\n%q", got.Rejected, err, text)
 			return false
 		}
 		errors := 0
@@ -185,8 +185,8 @@ func TestLintSecret(t *testing.T) {
 			return false
 		}
 		switch {
-		case got.Refused != (err != nil):
-			t.Errorf("refused: %t, the kubelet's error %v: %s %s %q", got.Refused, err, kind, key, data)
+		case got.Rejected != (err != nil):
+			t.Errorf("refused: %t, the kubelet's error %v: %s %s %q", got.Rejected, err, kind, key, data)
 			return false
 		case err != nil:
 			broken++

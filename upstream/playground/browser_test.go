@@ -26,7 +26,7 @@ import (
 // the page fails the test unless it is expected.
 func browse(t *testing.T, flags ...chromedp.ExecAllocatorOption) *tab {
 	t.Helper()
-	tests.Require(t)
+	tests.SkipUnlessAvailable(t)
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
 		chromedp.NoSandbox, // the sandbox does not work as root, and there is no network
 		chromedp.Env("HOME="+t.TempDir()),

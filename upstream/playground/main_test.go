@@ -24,7 +24,7 @@ var shots = flag.String("shots", "", "the directory for the screenshots, in plac
 var tests = alone.Tests{
 	Name:     "chromium",
 	Programs: alone.Programs{"chromium": "chromium"},
-	Around: func(run func() int) (code int, err error) {
+	Wrap: func(run func() int) (code int, err error) {
 		if err := site.start(); err != nil {
 			return 0, err
 		}

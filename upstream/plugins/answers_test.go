@@ -17,12 +17,12 @@ func encodeToken(s string) string { return base64.StdEncoding.EncodeToString([]b
 
 // expiresIn sets when the registry's password expires, relative to the run.
 func expiresIn(in time.Duration) func(*cloud) {
-	return func(c *cloud) { c.Update(func(s *testcloud.AWSState) { s.Life = in }) }
+	return func(c *cloud) { c.Update(func(s *testcloud.AWSState) { s.Lifetime = in }) }
 }
 
 // answering sets the value of authorizationData.
 func answering(data string) func(*cloud) {
-	return func(c *cloud) { c.Update(func(s *testcloud.AWSState) { s.Data = data }) }
+	return func(c *cloud) { c.Update(func(s *testcloud.AWSState) { s.AuthorizationData = data }) }
 }
 
 // answers lists responses of the cloud.
@@ -104,8 +104,8 @@ func failures() []scenario {
 		{name: "null", faults: always(testcloud.Fault{Status: 200, Body: "null"})},
 		{name: "list", faults: always(testcloud.Fault{Status: 200, Body: "[]"})},
 		{name: "two megabytes", faults: always(testcloud.Fault{Status: 200, Body: `{"x":"` + strings.Repeat("y", 2<<20) + `","authorizationData":[{"authorizationToken":"` + encodeToken("AWS:open-sesame") + `"}]}`})},
-		{name: "body cut off once", faults: []testcloud.Fault{{Status: 200, Body: `{"authorizationData":`, Cut: true}}},
-		{name: "body cut off", faults: always(testcloud.Fault{Status: 200, Body: `{"authorizationData":`, Cut: true})},
+		{name: "body cut off once", faults: []testcloud.Fault{{Status: 200, Body: `{"authorizationData":`, Truncate: true}}},
+		{name: "body cut off", faults: always(testcloud.Fault{Status: 200, Body: `{"authorizationData":`, Truncate: true})},
 		{name: "connection dropped once", faults: []testcloud.Fault{{Drop: true}}},
 		{name: "connection dropped", faults: always(testcloud.Fault{Drop: true})},
 		{name: "connection refused", env: []string{"AWS_ENDPOINT_URL=http://127.0.0.1:1"}},

@@ -45,7 +45,7 @@ func NewNode(trip time.Duration) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{net: fakeNet, roundTrip: trip}
-	if err := errors.Join(n.createStore(), n.listen(trip)); err != nil {
+	if err := errors.Join(n.createStore(), n.listenTLS(trip)); err != nil {
 		n.Close()
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (n *Node) createStore() error {
 	return err
 }
 
-func (n *Node) listen(trip time.Duration) error {
+func (n *Node) listenTLS(trip time.Duration) error {
 	front, err := net.Listen("tcp", "127.0.0.1:443")
 	if err != nil {
 		return err

@@ -98,7 +98,7 @@ type ServiceAccountVector struct {
 
 func (a *VectorRunner) serviceAccountVector(c corpus.ServiceAccountCase) (ServiceAccountVector, error) {
 	cfg := c.ConfigFile()
-	if !kubelet.LinkedFeatures.CacheType {
+	if !kubelet.LinkedFeatures.HasCacheType {
 		cfg = strings.Replace(cfg, "cacheType: "+c.CacheType+", ", "", 1)
 	}
 	p, err := a.registerOne(cfg, newTokenFuncs(c), recordingPlugin{scope: "Image", echoToken: c.Echo, auth: map[string]corpus.Auth{"registry.io": {Username: "u", Password: "p"}}})

@@ -59,7 +59,7 @@ func (r *checker) parseText(text, kubelet string) {
 	if err == nil {
 		r.invalid = cfg.Validate()
 	}
-	selected := report.Kubelet{Version: cmp.Or(kubelet, newestKubelet), Named: kubelet != ""}
+	selected := report.Kubelet{Version: cmp.Or(kubelet, newestKubelet), Explicit: kubelet != ""}
 	v, failed := report.Validate(messageFileName, cfg, err, selected, "")
 	if failed == nil {
 		v.ApplyFilter(&report.Filter{})

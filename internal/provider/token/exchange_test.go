@@ -206,7 +206,7 @@ func TestFailures(t *testing.T) {
 		"503 once":       {testcloud.Fault{Status: 503}, 2, ""},
 		"500 twice":      {testcloud.Fault{Status: 500, Times: 2}, 3, ""},
 		"dropped":        {testcloud.Fault{Drop: true, Times: -1}, 3, "/token: the connection was closed before the response was complete, 3 times"},
-		"cut":            {testcloud.Fault{Cut: true, Status: 200, Body: `{"access_token":"`, Times: -1}, 3, "/token: the connection was closed before the response was complete, 3 times"},
+		"cut":            {testcloud.Fault{Truncate: true, Status: 200, Body: `{"access_token":"`, Times: -1}, 3, "/token: the connection was closed before the response was complete, 3 times"},
 		"204":            {testcloud.Fault{Status: 204}, 1, "status 204 No Content"},
 		"201":            {testcloud.Fault{Status: 201, Body: `{"access_token":"` + canary.PasswordSecret + `"}`}, 1, ""},
 		"HTML":           {testcloud.Fault{Status: 200, Header: html, Body: page}, 1, "the response is not JSON, but text/html"},

@@ -306,7 +306,7 @@ func FuzzTemplate(f *testing.F) {
 		case err == nil && header.Get("X-A") != "<"+value+">":
 			t.Errorf("%q became %q in a header", value, header.Get("X-A"))
 		}
-		document := must.Get(parseJSON("json", map[string]any{"k": "<{annotation:a}>", "l": []any{"{{{annotation:a}}}"}}, secretContext()))(t)
+		document := must.Get(parseJSON("json", map[string]any{"k": "<{annotation:a}>", "l": []any{"{{{annotation:a}}}"}}, contextWithSecrets()))(t)
 		filled := must.Get(expandJSON(document, v))(t)
 		body := must.Get(json.Marshal(filled))(t)
 		var back any

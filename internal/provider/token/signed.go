@@ -77,7 +77,7 @@ func (j JWT) compile() (*jwtSigner, error) {
 		if slices.Contains([]string{"iss", "sub", "aud", "iat", "exp", "nbf"}, name) {
 			return nil, fmt.Errorf("claims.%s: use issuer, subject, audience and lifetime instead", name)
 		}
-		claim, err := parseJSON("claims."+name, j.Claims[name], secretContext())
+		claim, err := parseJSON("claims."+name, j.Claims[name], contextWithSecrets())
 		if err != nil {
 			return nil, err
 		}

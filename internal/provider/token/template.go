@@ -42,8 +42,8 @@ type templateContext struct {
 // visibleContext returns the place for templates whose values are printed or logged.
 func visibleContext() templateContext { return templateContext{} }
 
-// secretContext returns the place for templates whose values are never printed.
-func secretContext() templateContext { return templateContext{secrets: true} }
+// contextWithSecrets returns the place for templates whose values are never printed.
+func contextWithSecrets() templateContext { return templateContext{secrets: true} }
 
 // isSecretPlaceholder reports whether a placeholder's value must not be used in a URL
 // or user name, because both are printed. A response may contain secrets.

@@ -55,7 +55,7 @@ const MaxResults = 100
 type Result struct {
 	Message, Fix string
 	Field        string          // field of the rule's subject
-	Place        config.Position // position in a file, for rules whose subject has none
+	Position     config.Position // position in a file, for rules whose subject has none
 	omitted      int             // number of omitted results
 }
 
@@ -82,7 +82,7 @@ func NewFieldResult(field string, fix, format string, args ...any) []Result {
 // NewPositionResult returns one result about a position in a file.
 func NewPositionResult(place config.Position, fix, format string, args ...any) []Result {
 	list := NewResult(fix, format, args...)
-	list[0].Place = place
+	list[0].Position = place
 	return list
 }
 
@@ -132,7 +132,7 @@ func Apply[T any](c *Collector, list []Rule[T], subject T, locate func(string) f
 			if locate != nil {
 				f = locate(result.Field)
 			} else {
-				f = FindingAt(result.Place)
+				f = FindingAt(result.Position)
 			}
 			f.Rule, f.Severity, f.Message, f.Fix = r.Name, r.Severity, result.Message, result.Fix
 			c.findings = append(c.findings, f)

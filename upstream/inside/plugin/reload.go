@@ -94,7 +94,7 @@ func (p *providers) reload() error {
 	}
 	if names := configFileNames(c); !slices.Equal(names, p.filesState.names) {
 		p.filesState = configState{names: names} // checked the next time
-	} else if files.isSettled() {
+	} else if files.detectsLaterWrites() {
 		p.filesState = files
 	}
 	return nil

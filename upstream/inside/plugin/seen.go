@@ -27,9 +27,9 @@ type configState struct {
 }
 
 const (
-	// settleTime is how long a file must be unchanged before its state is trusted. A write
+	// minUnchangedTime is how long a file must be unchanged before its state is trusted. A write
 	// within the same tick of the file system's clock does not change the state.
-	settleTime = 2 * time.Second
+	minUnchangedTime = 2 * time.Second
 	// maxTrustedAge limits how long an unchanged state is trusted. It covers writes through a
 	// memory map and file systems with cached attributes.
 	maxTrustedAge = 10 * time.Second
@@ -54,9 +54,9 @@ func (s *configState) isUnchanged(newer *configState) bool {
 	return !s.checkedAt.IsZero() && newer.checkedAt.Sub(s.checkedAt) < maxTrustedAge && slices.Equal(s.states, newer.states)
 }
 
-// isSettled reports whether a later write would change the state.
-func (s *configState) isSettled() bool {
-	limit := s.checkedAt.Add(-settleTime)
+// detectsLaterWrites reports whether a later write would change the state.
+func (s *configState) detectsLaterWrites() bool {
+	limit := s.checkedAt.Add(-minUnchangedTime)
 	return !slices.ContainsFunc(s.states, func(f fileState) bool {
 		return !f.modified.Before(limit) || !f.changed.Before(limit)
 	})
