@@ -28,12 +28,12 @@ func settingRules() []rules.Rule[*config.Provider] {
 		rules.WarningRule("duplicate-env", checkDuplicateEnv),
 		rules.InfoRule("overridden-variable", checkEmptyVariable),
 		rules.WarningRule("plaintext-secret", checkSecretInEnv),
-		rules.WarningRule(literal, checkVariable),
-		rules.WarningRule(literal, checkCommand),
-		rules.WarningRule(literal, checkHome),
-		rules.WarningRule(literal, checkPlaceholder),
-		rules.WarningRule(literal, checkQuotes),
-		rules.WarningRule(literal, checkOuterSpace),
+		rules.WarningRule(literal, eachSetting(checkVariable)),
+		rules.WarningRule(literal, eachSetting(checkCommand)),
+		rules.WarningRule(literal, eachSetting(checkHome)),
+		rules.WarningRule(literal, eachSetting(checkPlaceholder)),
+		rules.WarningRule(literal, eachSetting(checkQuotes)),
+		rules.WarningRule(literal, eachSetting(checkOuterSpace)),
 		rules.InfoRule("overridden-variable", checkReplacedPath),
 		rules.InfoRule("no-home", checkNoHome),
 		rules.WarningRule("proxied-metadata", checkProxiedMetadata),
@@ -160,15 +160,12 @@ func redactedName(v config.EnvVar) string {
 // isSecretName reports whether a variable or flag has a name used for secrets.
 // AWS_SECRET_ACCESS_KEY is such a name, but AWS_ACCESS_KEY_ID and TOKEN_FILE are not.
 func isSecretName(name string) bool {
-	words := splitWords(name)
-	if len(words) == 0 {
-		return false
-	}
-	switch last := words[len(words)-1]; last {
+	words := append([]string{"", ""}, splitWords(name)...)
+	switch kind, last := words[len(words)-2], words[len(words)-1]; last {
 	case "password", "passwd", "secret", "token", "apikey", "passphrase":
 		return true
 	case "key":
-		return len(words) > 1 && slices.Contains([]string{"access", "api", "private", "secret"}, words[len(words)-2])
+		return slices.Contains([]string{"access", "api", "private", "secret"}, kind)
 	}
 	return false
 }
@@ -183,14 +180,11 @@ func isPossibleSecret(v string) bool {
 }
 
 func passwordInURL(v string) bool {
-	if !strings.Contains(v, "://") {
-		return false
-	}
 	u, err := url.Parse(v)
-	if err != nil || u.User == nil {
+	if err != nil || !strings.Contains(v, "://") {
 		return false
 	}
-	_, has := u.User.Password()
+	_, has := u.User.Password() // User may be nil
 	return has
 }
 

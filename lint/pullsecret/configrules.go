@@ -18,10 +18,7 @@ import (
 func configRules() []rules.Rule[*dockerConfig] {
 	const invalid = "docker-config-invalid" // the kubelet finds no credential
 	return []rules.Rule[*dockerConfig]{
-		rules.ErrorRule(invalid, checkSyntax),
-		rules.ErrorRule(invalid, checkTypes),
-		rules.ErrorRule(invalid, checkEncoding),
-		rules.ErrorRule(invalid, checkAuth),
+		rules.ErrorRule(invalid, checkProblems),
 		rules.ErrorRule(invalid, checkFormat),
 		rules.ErrorRule(invalid, checkLevel),
 		rules.InfoRule("docker-config-nonstandard", checkUnknownField),
@@ -33,40 +30,18 @@ func configRules() []rules.Rule[*dockerConfig] {
 	}
 }
 
-// refusalEffect describes the effect of a problem.
 const refusalEffect = "; the kubelet ignores the whole file, and pulls that use it as a pull secret fail"
 
-func (d *dockerConfig) problemResults(kind dockerjson.Kind) (rs []rules.Result) {
+// checkProblems reports why the kubelet rejects the file.
+func checkProblems(d *dockerConfig) (rs []rules.Result) {
 	for _, p := range d.problems {
-		if p.Kind == kind {
-			rs = rules.AppendResults(rs, d.resultAtLine(p.Line, p.Column, p.Path, p.Fix, "%s%s", p.Msg, refusalEffect)...)
+		if p.Kind == dockerjson.KindType && len(checkFormat(d)) > 0 {
+			continue // a consequence of the wrong format
 		}
+		rs = rules.AppendResults(rs, d.resultAtLine(p.Line, p.Column, p.Path, p.Fix, "%s%s", p.Msg, refusalEffect)...)
 	}
 	return rs
 }
-
-func checkSyntax(d *dockerConfig) []rules.Result {
-	if dockerjson.IsBase64JSON(d.data) {
-		return nil
-	}
-	return append(d.problemResults(dockerjson.KindSyntax), d.problemResults("")...)
-}
-
-func checkTypes(d *dockerConfig) []rules.Result {
-	if len(checkFormat(d)) > 0 {
-		return nil
-	}
-	return d.problemResults(dockerjson.KindType)
-}
-
-func checkEncoding(d *dockerConfig) []rules.Result {
-	if !dockerjson.IsBase64JSON(d.data) {
-		return nil
-	}
-	return d.problemResults(dockerjson.KindSyntax)
-}
-
-func checkAuth(d *dockerConfig) []rules.Result { return d.problemResults(dockerjson.KindAuth) }
 
 func checkFormat(d *dockerConfig) []rules.Result {
 	auths := d.topLevelMember("auths")
@@ -219,12 +194,10 @@ func checkSameKey(d *dockerConfig) (rs []rules.Result) {
 		if !e.isUsed() || !e.isValidKey {
 			continue
 		}
-		other := first[e.key.String()]
-		if other == nil {
+		switch other := first[e.key.String()]; {
+		case other == nil:
 			first[e.key.String()] = e
-			continue
-		}
-		if other.user != e.user || other.password != e.password {
+		case other.user != e.user || other.password != e.password:
 			line, _ := d.lines.LineColumn(other.Start)
 			rs = rules.AppendResults(rs, d.resultAtOffset(e.Start, e.path(), "remove one of them", "the kubelet treats %s as the same key as %s on line %d, but their credentials differ: it tries both in random order", e.displayKey(), other.displayKey(), line)...)
 		}

@@ -64,12 +64,12 @@ func NewResult(fix, format string, args ...any) []Result {
 	return []Result{{Message: fmt.Sprintf(format, args...), Fix: fix}}
 }
 
-// ResultIf returns one result if the subject has the problem.
-func ResultIf(found bool, fix, format string, args ...any) []Result {
+// ResultIf returns result if the subject has the problem, and nil otherwise.
+func ResultIf(found bool, result []Result) []Result {
 	if !found {
 		return nil
 	}
-	return NewResult(fix, format, args...)
+	return result
 }
 
 // NewFieldResult returns one result about a field of the subject.
