@@ -11,6 +11,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/diagnose"
 	"github.com/regcred/regcred/lint"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
@@ -28,7 +29,7 @@ func checkKeyMatch(s *suite, resp *plugin.Response) []Finding {
 	for _, key := range all[:min(len(all), maxListedItems)] {
 		reasons = append(reasons, fmt.Sprintf("%q: %s", redactKey(key), noMatchReason(key, s.image)))
 	}
-	return newFinding(finding.SeverityError, s.baseRun().did, fmt.Sprintf("the response has %s, and no key matches: %s", pluralize(len(all), "key"), strings.Join(reasons, "; ")),
+	return newFinding(finding.SeverityError, s.baseRun().did, fmt.Sprintf("the response has %s, and no key matches: %s", diagnose.CountText(len(all), "key"), strings.Join(reasons, "; ")),
 		"The kubelet matches keys the same way as matchImages patterns, finds no match, and pulls anonymously.",
 		fmt.Sprintf("Use the registry as the auth key: %q.", registryOf(s.image)))
 }
@@ -52,12 +53,6 @@ func lintKey(key string) []finding.Finding {
 	return slices.DeleteFunc(lint.Check(c), func(f finding.Finding) bool { return !strings.Contains(f.Path, "matchImages") })
 }
 
-// unmatchableRules returns the lint rules for patterns that match no image, or no image with a
-// usual name.
-func unmatchableRules() []string {
-	return []string{"go-version", "unmatchable-pattern", "narrow-pattern"}
-}
-
 func checkUnmatchableKey(s *suite, resp *plugin.Response) []Finding {
 	var findings []Finding
 	for _, key := range authKeys(resp) {
@@ -79,7 +74,7 @@ func unmatchableReason(key string) string {
 		return fmt.Sprintf("the key %q is ignored: %v", redactKey(key), err)
 	}
 	for _, f := range lintKey(key) {
-		if slices.Contains(unmatchableRules(), f.Rule) {
+		if slices.Contains([]string{"go-version", "unmatchable-pattern", "narrow-pattern"}, f.Rule) {
 			return "the key " + shorten(f.Message)
 		}
 	}
@@ -114,7 +109,7 @@ func checkKeyPort(s *suite, _ *plugin.Response) []Finding {
 	}
 	all := authKeys(r.exchange.Response)
 	if len(all) == 0 || len(selectKeys(all, image)) > 0 {
-		return passFinding(r.did, "a response with %s", pluralize(len(all), "auth key"))
+		return passFinding(r.did, "a response with %s", diagnose.CountText(len(all), "auth key"))
 	}
 	return newFinding(finding.SeverityInfo, r.did, fmt.Sprintf("none of the response's keys (%s) match", formatKeys(all)),
 		"The kubelet finds no key for the image and pulls anonymously.",

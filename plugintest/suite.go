@@ -21,8 +21,9 @@ type suite struct {
 	ctx      context.Context
 	cmd      plugin.Command
 	opts     Options
-	image    string   // requested image, normalised
-	others   []string // other images, normalised
+	image    string         // requested image, normalised
+	others   []string       // other images, normalised
+	account  ServiceAccount // zero if the plugin does not use tokenAttributes
 	identity identity
 
 	requestRuns map[request]*run
@@ -50,6 +51,9 @@ func newSuite(ctx context.Context, cmd plugin.Command, opts Options) *suite {
 	}
 	s.cmd.Grace = 0
 	s.cmd.Path = absolutePath(cmd)
+	if opts.ServiceAccount != nil {
+		s.account = *opts.ServiceAccount
+	}
 	for i, image := range opts.Images {
 		image = normalizeImage(image)
 		if i == 0 {
@@ -63,14 +67,10 @@ func newSuite(ctx context.Context, cmd plugin.Command, opts Options) *suite {
 
 // absolutePath returns the absolute path of the executable.
 func absolutePath(cmd plugin.Command) string {
-	path := cmd.Path
-	if path == "" || filepath.IsAbs(path) {
-		return path
+	if abs, err := filepath.Abs(filepath.Join(cmd.Dir, cmd.Path)); err == nil && cmd.Path != "" && !filepath.IsAbs(cmd.Path) {
+		return abs
 	}
-	if abs, err := filepath.Abs(filepath.Join(cmd.Dir, path)); err == nil {
-		path = abs
-	}
-	return path
+	return cmd.Path
 }
 
 // request identifies a request. nth distinguishes equal requests.

@@ -94,7 +94,7 @@ func (c *patternComparison) mismatchReason() string {
 
 func (c *patternComparison) lengthMismatchReason() string {
 	counts := fmt.Sprintf("host: %q has %s, but %q has %s (a * matches one label)",
-		c.pattern.Host, countText(len(c.patternLabels), "label"), c.image.Host, countText(len(c.imageLabels), "label"))
+		c.pattern.Host, CountText(len(c.patternLabels), "label"), c.image.Host, CountText(len(c.imageLabels), "label"))
 	if c.relation < relationSameOwner {
 		return counts
 	}
@@ -105,7 +105,7 @@ func (c *patternComparison) lengthMismatchReason() string {
 	if d < 0 {
 		d, much = -d, "short"
 	}
-	return "host: " + countText(d, "label") + " too " + much + strings.TrimPrefix(counts, "host")
+	return "host: " + CountText(d, "label") + " too " + much + strings.TrimPrefix(counts, "host")
 }
 
 // differingSuffixes returns the ends of two hosts whose last labels differ. Each begins
@@ -164,7 +164,8 @@ func pathMismatchReason(want, got string) string {
 	return reason
 }
 
-func countText(n int, noun string) string {
+// CountText returns "1 label" or "2 labels".
+func CountText(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
