@@ -103,6 +103,8 @@ func isConfigEntry(e fs.DirEntry) bool {
 // readLimits tracks the remaining limits while files are read.
 type readLimits struct{ bytes, entries int }
 
+func newReadLimits() *readLimits { return &readLimits{maxConfigSize, maxConfigEntries} }
+
 // read reads a regular file within the limits.
 func (r *readLimits) read(name string) ([]byte, error) {
 	data, err := regularfile.Read(context.Background(), name, int64(r.bytes))
@@ -116,7 +118,7 @@ func (r *readLimits) read(name string) ([]byte, error) {
 	case err != nil:
 		return nil, fileError(name, "cannot be read", err)
 	}
-	return data, r.subtract(name, data)
+	return data, nil
 }
 
 // subtract subtracts a file from the limits.

@@ -5,6 +5,7 @@ package plugin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -269,12 +270,7 @@ func (c Command) decodeOutput(stdout []byte, image string) (*Response, error) {
 	return resp, nil
 }
 
-func (c Command) displayName() string {
-	if c.Name != "" {
-		return c.Name
-	}
-	return filepath.Base(c.Path)
-}
+func (c Command) displayName() string { return cmp.Or(c.Name, filepath.Base(c.Path)) }
 
 // hasProxy reports whether the plugin's environment sets a proxy.
 func (c Command) hasProxy() bool {
