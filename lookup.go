@@ -159,8 +159,7 @@ func (a *Attempt) applyOutcome(o providerOutcome, now time.Time) {
 	if o.err != nil {
 		a.Cache = CacheNone
 		a.setError(providerError(a.Provider, o.err))
-		var exec *plugin.ExecError
-		if errors.As(o.err, &exec) {
+		if exec, ok := errors.AsType[*plugin.ExecError](o.err); ok {
 			a.Stderr = exec.Stderr
 		}
 		return

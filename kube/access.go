@@ -24,17 +24,13 @@ type Access struct {
 // also returns the API server's reason, if there is one. It does not consider admission
 // plugins such as NodeRestriction.
 func (c *Client) Allowed(ctx context.Context, a Access) (allowed bool, reason string, err error) {
-	const resource = "selfsubjectaccessreviews"
 	review := authorizationv1.SelfSubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Verb: a.Verb, Resource: a.Resource, Subresource: a.Subresource, Namespace: a.Namespace, Name: a.Name,
 		}},
 	}
-	q := &apiCall{
-		verb: "create", resource: resource,
-		kind: review.Kind, path: []string{"apis", "authorization.k8s.io", "v1", resource}, body: &review,
-	}
+	q := newReviewCall("authorization.k8s.io", "selfsubjectaccessreviews", review.Kind, &review)
 	var response authorizationv1.SelfSubjectAccessReview
 	if err := c.send(ctx, q, &response); err != nil {
 		return false, "", err
@@ -53,10 +49,7 @@ func (c *Client) WhoAmI(ctx context.Context) (User, error) {
 	review := authenticationv1.SelfSubjectReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"},
 	}
-	q := &apiCall{
-		verb: "create", resource: selfSubjectReviews,
-		kind: review.Kind, path: []string{"apis", "authentication.k8s.io", "v1", selfSubjectReviews}, body: &review,
-	}
+	q := newReviewCall("authentication.k8s.io", selfSubjectReviews, review.Kind, &review)
 	var response authenticationv1.SelfSubjectReview
 	if err := c.send(ctx, q, &response); err != nil {
 		return User{}, err

@@ -26,3 +26,8 @@ func newGetCall(kind, resource, namespace, name string) *apiCall {
 		kind: kind, path: []string{"api", "v1", "namespaces", namespace, resource, name},
 	}
 }
+
+// newReviewCall returns the call that creates a review, which is not stored.
+func newReviewCall(group, resource, kind string, body any) *apiCall {
+	return &apiCall{verb: "create", resource: resource, kind: kind, path: []string{"apis", group, "v1", resource}, body: body}
+}

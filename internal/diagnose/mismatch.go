@@ -41,8 +41,8 @@ func ComparePattern(p location.Pattern, image location.Location) Mismatch {
 
 const hubHost = "docker.io"
 
-// hubAliases are host names of Docker Hub that never appear in image names.
-var hubAliases = []string{
+// HubAliases are host names of Docker Hub that never appear in image names.
+var HubAliases = []string{
 	"index.docker.io", "registry-1.docker.io", "registry.docker.io", "hub.docker.io", "www.docker.io", "docker.com",
 	"hub.docker.com", "registry.hub.docker.com", "registry.docker.com", "index.docker.com", "www.docker.com",
 }
@@ -58,7 +58,7 @@ func correctPattern(p, image location.Location) (intended location.Location, rea
 	}
 	intended = p
 	switch {
-	case onHub && slices.Contains(hubAliases, p.Host):
+	case onHub && slices.Contains(HubAliases, p.Host):
 		intended.Host = hubHost
 		reason = fmt.Sprintf("host: Docker Hub images are matched as docker.io/…, not %s/…", p.Host)
 	case onHub && oneLabel && strings.HasPrefix(hubPath(p)+"/", image.Path+"/"):
@@ -144,7 +144,7 @@ func portMismatchReason(want, got string) string {
 	case got == "":
 		return fmt.Sprintf("port: the pattern has %s, but the image has none", want)
 	case want == "":
-		return fmt.Sprintf("port: the image has %s, but the pattern has none", got)
+		want = "none"
 	}
 	return fmt.Sprintf("port: the image has %s, but the pattern has %s", got, want)
 }
