@@ -46,7 +46,6 @@ func callInProcess(ctx context.Context, name string, p plugin.Provider, req *plu
 	return nil, failed
 }
 
-// contextError returns the context error in err's chain, or nil.
 func contextError(err error) error {
 	for _, end := range []error{context.DeadlineExceeded, context.Canceled} {
 		if errors.Is(err, end) {

@@ -200,7 +200,6 @@ func (c *Config) fileOfProvider(provider int) (*File, int) {
 	return c.files[i], provider - c.files[i].First
 }
 
-// newFieldError returns an error about a field of a provider.
 func (c *Config) newFieldError(provider int, value, msg string, rest ...any) *FieldError {
 	return c.position(provider, rest...).newFieldError(value, msg)
 }

@@ -78,7 +78,6 @@ func (wireDuration) shape() *shape {
 	}}
 }
 
-// decodedFile is a decoded file.
 type decodedFile struct {
 	typeMeta
 	providers []Provider

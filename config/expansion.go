@@ -33,7 +33,6 @@ func (s *sourceFile) checkExpansion() error {
 	return nil
 }
 
-// isOnlyComments reports whether a text consists only of comments.
 func isOnlyComments(text []byte) bool {
 	for len(text) > 0 {
 		var line []byte

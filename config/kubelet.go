@@ -39,7 +39,6 @@ type kubelet struct {
 	gates map[string]bool
 }
 
-// resolve resolves a Target.
 func (t Target) resolve() (kubelet, error) {
 	k := kubelet{minor: newestKubeletMinor, gates: t.FeatureGates}
 	if t.KubeletVersion == "" {

@@ -47,7 +47,6 @@ func configPaths(path string) (paths []string, dir bool, err error) {
 	return paths, true, err
 }
 
-// maxListedIgnored is the number of ignored files that an error lists.
 const maxListedIgnored = 3
 
 // listConfigDir returns the configuration files in dir, sorted. It reads the directory
@@ -121,7 +120,6 @@ func (r *readLimits) read(name string) ([]byte, error) {
 	return data, nil
 }
 
-// subtract subtracts a file from the limits.
 func (r *readLimits) subtract(name string, data []byte) error {
 	r.bytes -= len(data)
 	for _, separator := range []byte("\n\r,[{-:?") {
@@ -134,7 +132,6 @@ func (r *readLimits) subtract(name string, data []byte) error {
 	return nil
 }
 
-// irregularFileText describes a file that is not regular.
 func irregularFileText(what *regularfile.NotRegularError) string {
 	switch {
 	case what.Mode.IsDir():

@@ -98,7 +98,6 @@ func (s *shape) itemShape() *shape {
 	return s.elem
 }
 
-// fieldNames returns the fields of a mapping, sorted.
 func (s *shape) fieldNames() []string { return slices.Sorted(maps.Keys(s.fields)) }
 
 // joinWithAnd formats words as "a, b and c".

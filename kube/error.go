@@ -117,7 +117,6 @@ func (q *apiCall) forbiddenHint(message string) string {
 // the pod's volumes uses. The resource is the audience (KEP-4412).
 const audienceVerb = "request-serviceaccounts-token-audience"
 
-// missingPermission describes a missing permission.
 func missingPermission(verb, resource, namespace string) string {
 	where := "in all namespaces"
 	if namespace != "" {

@@ -37,7 +37,6 @@ func (s *server) send(ctx context.Context, q *apiCall, into runtime.Object) erro
 	return nil
 }
 
-// httpCall returns the HTTP request for a call.
 func (q *apiCall) httpCall() (*apiserver.Call, error) {
 	c := &apiserver.Call{Path: q.path, Query: q.query, Most: q.maxSize, Repeat: q.verb == "get"}
 	if q.body == nil {
@@ -54,7 +53,6 @@ func (s *server) noResponseError(q *apiCall, why error) *Error {
 	return s.requestError(q, &apiserver.Failure{Err: why})
 }
 
-// requestError returns the error of a failed request.
 func (s *server) requestError(q *apiCall, f *apiserver.Failure) *Error {
 	e := &Error{
 		Verb: q.verb, Resource: q.resource, Namespace: q.namespace, Name: q.name, Host: s.URL(),

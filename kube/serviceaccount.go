@@ -15,7 +15,6 @@ import (
 
 type accountKey struct{ namespace, name string }
 
-// account is a cached service account.
 type account struct {
 	regcred.ServiceAccount
 	pullSecrets []string

@@ -20,7 +20,6 @@ import (
 	"github.com/regcred/regcred/lint/internal/rules"
 )
 
-// binDirectory is the plugin directory.
 type binDirectory struct {
 	config  *config.Config
 	path    string
@@ -67,6 +66,14 @@ func hasProvider(c *config.Config, name string) bool {
 	return slices.ContainsFunc(c.Providers, func(p config.Provider) bool { return p.Name == name })
 }
 
+// ownership specifies which owners of a file are trusted. Windows ACLs are not checked.
+type ownership bool
+
+const (
+	anyOwner     ownership = false
+	trustedOwner ownership = true // root or the current user
+)
+
 func checkMissingBinDir(d *binDirectory) []rules.Result {
 	return rules.ResultIf(d.err != nil,
 		rules.NewPositionResult(config.Position{File: d.path}, "", "the plugin directory cannot be used (%v), so %s", regularfile.BareError(d.err), hostForProviders(d.config).failsPhrase()))
@@ -93,7 +100,6 @@ func checkDockerHelpers(d *binDirectory) (rs []rules.Result) {
 	return rs
 }
 
-// program is a provider's executable.
 type program struct {
 	path    string
 	similar func() (name, fix string) // returns an existing file with a similar name, and a fix

@@ -60,7 +60,7 @@ func eachSetting(check func(s setting) (fix, message string)) func(*config.Provi
 	return func(p *config.Provider) (rs []rules.Result) {
 		for _, s := range settings(p) {
 			if fix, message := check(s); message != "" {
-				rs = rules.AppendResults(rs, rules.NewFieldResult(s.field, fix, "%s", message)...)
+				rs = append(rs, rules.NewFieldResult(s.field, fix, "%s", message)...)
 			}
 		}
 		return rs
@@ -159,7 +159,7 @@ func checkReplacedPath(p *config.Provider) (rs []rules.Result) {
 		if e.Name != "PATH" || !strings.HasPrefix(dirs[0], "/") || slices.Contains(dirs, "/bin") || slices.Contains(dirs, "/usr/bin") {
 			continue
 		}
-		rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("env[%d].value", k), "", "\"PATH\" replaces the kubelet's PATH but has neither /usr/bin nor /bin, so the plugin might not find other programs")...)
+		rs = append(rs, rules.NewFieldResult(fmt.Sprintf("env[%d].value", k), "", "\"PATH\" replaces the kubelet's PATH but has neither /usr/bin nor /bin, so the plugin might not find other programs")...)
 	}
 	return rs
 }

@@ -23,7 +23,6 @@ const (
 	maxOverlaps        = 10        // maximum number of overlapping providers reported for one provider
 )
 
-// candidate is a pattern that matches at least one image.
 type candidate struct {
 	location.Pattern
 	index  int      // in matchImages
@@ -62,26 +61,20 @@ type overlap struct {
 }
 
 func findOverlaps(c *config.Config) (found []overlap) {
-	type patterns struct {
-		provider int
-		list     []candidate
-	}
-	var all []patterns
+	var lists [][]candidate // by provider
 	for i, room := 0, maxPatterns; i < len(c.Providers) && room > 0; i++ {
-		if list := candidates(&c.Providers[i], room); len(list) > 0 {
-			all = append(all, patterns{i, list})
-			room -= len(list)
-		}
+		lists = append(lists, candidates(&c.Providers[i], room))
+		room -= len(lists[i])
 	}
 	budget := maxComparisons
-	for k, b := range all {
+	for second := range lists {
 		before := len(found)
-		for _, a := range all[:k] {
-			if budget < 0 || len(found)-before == maxOverlaps {
+		for first := range second {
+			if budget--; budget < 0 || len(found)-before == maxOverlaps {
 				break
 			}
-			if pa, pb, image := firstOverlap(a.list, b.list, &budget); image != "" {
-				found = append(found, overlap{a.provider, b.provider, pa, pb, image})
+			if pa, pb, image := firstOverlap(lists[first], lists[second], &budget); image != "" {
+				found = append(found, overlap{first, second, pa, pb, image})
 			}
 		}
 	}
@@ -127,7 +120,7 @@ func checkOverlaps(c *config.Config, all []overlap, provider int) (rs []rules.Re
 			continue
 		}
 		first := excerpt.TruncateValue(c.Providers[o.first].Name)
-		rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("matchImages[%d]", o.secondPattern.index), "",
+		rs = append(rs, rules.NewFieldResult(fmt.Sprintf("matchImages[%d]", o.secondPattern.index), "",
 			"%q also matches %s, as does %q from provider %q: both plugins run, and credentials from %q are tried first for the same auth key",
 			o.secondPattern.displayText(), o.image, o.firstPattern.displayText(), first, first)...)
 	}
@@ -153,7 +146,7 @@ func checkDuplicatePattern(p *config.Provider) (rs []rules.Result) {
 	first := map[string]int{}
 	for k, s := range p.MatchImages {
 		if i, seen := first[s]; seen {
-			rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("matchImages[%d]", k), "remove the duplicate", "%q is already in matchImages[%d]", excerpt.TruncateValue(excerpt.RedactPattern(s)), i)...)
+			rs = append(rs, rules.NewFieldResult(fmt.Sprintf("matchImages[%d]", k), "remove the duplicate", "%q is already in matchImages[%d]", excerpt.TruncateValue(excerpt.RedactPattern(s)), i)...)
 			continue
 		}
 		first[s] = k
@@ -172,7 +165,7 @@ func checkCoveredPattern(p *config.Provider) (rs []rules.Result) {
 				return rs
 			}
 			if a.String() != b.String() && covers(a, b) && (i < k || !covers(b, a)) {
-				rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("matchImages[%d]", b.index), "remove the pattern", "%q is redundant, because %q matches all its images",
+				rs = append(rs, rules.NewFieldResult(fmt.Sprintf("matchImages[%d]", b.index), "remove the pattern", "%q is redundant, because %q matches all its images",
 					b.displayText(), a.displayText())...)
 				break
 			}

@@ -184,19 +184,13 @@ var misplacedFields = map[string][2]string{
 	"auth":                {"password", "this is a docker config field; use username and password in plain text"},
 	"expirationTimestamp": {"cacheDuration", "use cacheDuration, the time for which the response may be cached"},
 	"expiresAt":           {"cacheDuration", "use cacheDuration, the time for which the response may be cached"},
-	"expires_in":          {"cacheDuration", "use cacheDuration, a string such as \"10m\""},
 	"cacheKey":            {"cacheKeyType", "use cacheKeyType"},
 	"token":               {"password", "put the token in password"},
-	"identitytoken":       {"password", "this is a docker config field; put the token in password, with the user name that the registry expects"},
 	"secret":              {"password", "use password"},
 	"user":                {"username", "use username"},
 	"username":            {"auth", "move this field into the registry's entry under auth"},
 	"password":            {"auth", "move this field into the registry's entry under auth"},
-	"email":               {"password", "remove this docker config field"},
 	"image":               {"auth", "this is a request field; check whether the plugin copies its standard input to standard output"},
-	"metadata":            {"auth", "responses have no metadata"},
-	"status":              {"auth", "move the fields of this object to the top level, next to kind"},
-	"spec":                {"auth", "move the fields of this object to the top level, next to kind"},
 }
 
 // suggestField returns advice about an unknown field, or "".

@@ -130,7 +130,6 @@ func (o ServeOptions) printError(code int, err error, secrets []string) int {
 	return code
 }
 
-// readRequest reads and decodes a request from standard input.
 func (o ServeOptions) readRequest() (*Request, error) {
 	data, err := io.ReadAll(io.LimitReader(o.Stdin, maxRequestSize+1))
 	if err != nil {

@@ -34,7 +34,6 @@ func checkKeyMatch(s *suite, resp *plugin.Response) []Finding {
 		fmt.Sprintf("Use the registry as the auth key: %q.", registryOf(s.image)))
 }
 
-// noMatchReason returns why a key does not match an image.
 func noMatchReason(key, image string) string {
 	p, err := match.Parse(trimKey(key))
 	if err != nil {
@@ -116,7 +115,6 @@ func checkKeyPort(s *suite, _ *plugin.Response) []Finding {
 		"Use the image's host and port as the key, or return no credential for a port that you do not serve.")
 }
 
-// authKeys returns a response's keys, sorted.
 func authKeys(resp *plugin.Response) []string { return slices.Sorted(maps.Keys(resp.Auth)) }
 
 // selectCredentials returns the credentials that the kubelet uses for an image, in the kubelet's
@@ -139,7 +137,6 @@ func selectKeys(keys []string, image string) []string {
 	return match.Select(keys, repository)
 }
 
-// formatKeys formats auth keys for a finding.
 func formatKeys(list []string) string {
 	if len(list) == 0 {
 		return "none"

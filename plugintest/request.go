@@ -183,7 +183,6 @@ func (s *suite) tokenFields() string {
 	return fmt.Sprintf(`,"serviceAccountToken":%s,"serviceAccountAnnotations":%s`, quoteJSON(s.identity.token.Reveal()), annotations)
 }
 
-// oversizedRequestSize is the size of the large request, in bytes.
 const oversizedRequestSize = 4 << 20
 
 func runOversized(s *suite) *run {

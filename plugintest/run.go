@@ -17,7 +17,6 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// run is one run of the plugin with its result.
 type run struct {
 	did      string
 	version  string // version of the request
@@ -42,13 +41,11 @@ func (r *run) failedAt(stages ...plugin.Stage) bool {
 	return r.err != nil && slices.Contains(stages, r.err.Stage)
 }
 
-// exitedWithError reports whether the plugin exited with an error.
 func (r *run) exitedWithError() bool { return r.failedAt(plugin.StageExec) }
 
 // isHung reports whether the plugin was killed at the deadline.
 func (r *run) isHung() bool { return r.failedAt(plugin.StageTimeout) }
 
-// hasNoOutput reports whether standard output is empty.
 func (r *run) hasNoOutput() bool { return strings.TrimSpace(r.exchange.Stdout.Reveal()) == "" }
 
 // describeOutcome describes a run's result. Standard error is redacted, and only the size of
@@ -196,7 +193,6 @@ func (s *suite) differsOnlyInPassword(r *run) bool {
 	return !maps.EqualFunc(base.exchange.Response.Auth, r.exchange.Response.Auth, plugin.AuthConfig.Equal)
 }
 
-// repeatBase repeats the base request.
 func (s *suite) repeatBase(nth int) *run {
 	q := s.newRequest(s.baseVersion())
 	q.nth = nth

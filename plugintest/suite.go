@@ -65,7 +65,6 @@ func newSuite(ctx context.Context, cmd plugin.Command, opts Options) *suite {
 	return s
 }
 
-// absolutePath returns the absolute path of the executable.
 func absolutePath(cmd plugin.Command) string {
 	if abs, err := filepath.Abs(filepath.Join(cmd.Dir, cmd.Path)); err == nil && cmd.Path != "" && !filepath.IsAbs(cmd.Path) {
 		return abs
@@ -177,7 +176,6 @@ func (s *suite) runPlugin(cmd plugin.Command, did string, stdin []byte) *run {
 	return r
 }
 
-// recordRun records a run for the checks that apply to every run.
 func (s *suite) recordRun(r *run) {
 	s.runs = append(s.runs, r)
 	if r.isHung() || r.exchange.Duration >= hungRunDuration {
@@ -205,7 +203,6 @@ func (s *suite) baseRun() *run {
 	return s.first
 }
 
-// baseVersion returns the version of the base request.
 func (s *suite) baseVersion() string { return s.baseRun().version }
 
 // isOutOfTree reports whether the out-of-tree protocol is being checked.

@@ -151,7 +151,6 @@ func checkTokenOldVersion(s *suite) []Finding {
 	return passFinding("sent a token in "+strings.Join(fine, " and "), "it is ignored")
 }
 
-// identity is the service account used in requests.
 type identity struct {
 	token            plugin.Secret
 	annotations      map[string]string

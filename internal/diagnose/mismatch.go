@@ -79,7 +79,6 @@ func hubPath(l location.Location) string {
 	return "/" + l.Host + l.Path
 }
 
-// mismatchReason describes the first difference.
 func (c *patternComparison) mismatchReason() string {
 	switch {
 	case len(c.patternLabels) != len(c.imageLabels):

@@ -123,7 +123,6 @@ type labelKind struct {
 	valid       func(string) bool // checks labels with these characters; nil accepts all
 }
 
-// glob returns the label as a pattern.
 func (l formLabel) glob() string {
 	if l.kind != nil {
 		return "*" + l.literal
@@ -284,7 +283,6 @@ func isAzureRegistry(s string) bool {
 	return len(name) >= 5 && len(name) <= 50 && (hash != "") == hashed && !strings.Contains(hash, "-")
 }
 
-// parseForms parses the forms of a table.
 func parseForms(regionPrefix, texts string) (list []hostForm) {
 	kinds := labelKinds(regionPrefix)
 	for text := range strings.FieldsSeq(texts) {

@@ -120,7 +120,7 @@ func (m *manifest) addDocument(document []byte, before int) {
 
 func (m *manifest) addUnreadable(line int, reason string) {
 	at := config.Position{File: m.name, Line: line}
-	m.unreadable = rules.AppendResults(m.unreadable, rules.NewPositionResult(at, "", "cannot read this Secret: %s", reason)...)
+	m.unreadable = append(m.unreadable, rules.NewPositionResult(at, "", "cannot read this Secret: %s", reason)...)
 }
 
 // explainUnreadable returns the line of the first template action, such as Helm's, or of
@@ -173,7 +173,6 @@ func (m *manifest) addSecret(p *yamlDocument, o object, n *yaml3.Node) {
 	m.secrets = append(m.secrets, s)
 }
 
-// yamlDocument is a YAML document of a file.
 type yamlDocument struct {
 	name   string
 	lines  [][]byte

@@ -140,7 +140,7 @@ func checkBase64(s *secret) (rs []rules.Result) {
 			if v.problem == unrenderedTemplate {
 				fix = "check the output of helm template"
 			}
-			rs = rules.AppendResults(rs, rules.NewPositionResult(v.position, fix, "%s, so the API server rejects the Secret", v.problem)...)
+			rs = append(rs, rules.NewPositionResult(v.position, fix, "%s, so the API server rejects the Secret", v.problem)...)
 		}
 	}
 	return rs
@@ -149,7 +149,7 @@ func checkBase64(s *secret) (rs []rules.Result) {
 func checkDuplicateValue(s *secret) (rs []rules.Result) {
 	for _, key := range slices.Sorted(maps.Keys(s.values)) {
 		if v := s.values[key]; v.overridesData && (key == keyDockerConfigJSON || key == keyDockercfg) {
-			rs = rules.AppendResults(rs, rules.NewPositionResult(v.position, "remove one of them", "the key is set in both data and stringData, and stringData takes precedence")...)
+			rs = append(rs, rules.NewPositionResult(v.position, "remove one of them", "the key is set in both data and stringData, and stringData takes precedence")...)
 		}
 	}
 	return rs
