@@ -105,7 +105,6 @@ func (c *responseCache) invalidate(generation uint64, now time.Time) bool {
 	return false
 }
 
-// removeExpired removes expired entries.
 func (c *responseCache) removeExpired(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -289,9 +289,9 @@ func (r *runner) unregisterFlight(f *flight) {
 	}
 }
 
-// waitForFlight waits for w's flight and returns it. If w.overtime ends first and
-// serves key, wait returns w.overtime instead. After w.timeout, it returns nil and the
-// flight becomes w.overtime. wait leaves the flight that it does not return.
+// waitForFlight waits for w's flight and returns it. If w.timedOutFlight ends first and
+// serves key, it returns that flight instead. After w.timeout, it returns nil and the
+// flight becomes w.timedOutFlight. It leaves the flight that it does not return.
 func (r *runner) waitForFlight(ctx context.Context, key lookupKey, w *waiter) (*flight, error) {
 	for {
 		var overtime <-chan struct{}

@@ -64,7 +64,6 @@ func (e *keyringEnv) emit(ctx context.Context, ev Event) {
 	}
 }
 
-// emitAttempts emits the outcome of each attempt.
 func (e *keyringEnv) emitAttempts(ctx context.Context, attempts []Attempt, image string) {
 	for i := range attempts {
 		a := &attempts[i]

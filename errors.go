@@ -57,8 +57,7 @@ func errorStage(err error) plugin.Stage {
 
 // providerError adds the provider's name to err unless err already contains it.
 func providerError(name string, err error) error {
-	var exec *plugin.ExecError
-	if errors.As(err, &exec) {
+	if _, ok := errors.AsType[*plugin.ExecError](err); ok {
 		return err
 	}
 	return fmt.Errorf("provider %q: %w", name, err)

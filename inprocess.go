@@ -31,24 +31,21 @@ func callInProcess(ctx context.Context, name string, p plugin.Provider, req *plu
 			secrets = append(secrets, auth.Password.Reveal())
 		}
 	}
-	cause := scrub.Redact(err.Error(), secrets)
-	exec, isExec := errors.AsType[*plugin.ExecError](err)
+	cause := err
+	exec, ok := errors.AsType[*plugin.ExecError](err)
 	switch {
-	case isExec && exec.Err != nil:
-		failed.Stage, failed.ExitCode = exec.Stage, exec.ExitCode
-		failed.Stderr = scrub.Redact(exec.Stderr, secrets)
-		failed.Err = redactedError{scrub.Redact(exec.Err.Error(), secrets), contextError(exec.Err)}
+	case ok && exec.Err != nil:
+		failed.Stage, failed.ExitCode, failed.Stderr = exec.Stage, exec.ExitCode, scrub.Redact(exec.Stderr, secrets)
+		cause = exec.Err
 	case errors.Is(err, context.DeadlineExceeded):
-		failed.Stage, failed.Err = plugin.StageTimeout, redactedError{cause, context.DeadlineExceeded}
+		failed.Stage = plugin.StageTimeout
 	case errors.Is(err, context.Canceled):
-		failed.Stage, failed.Err = plugin.StageCanceled, redactedError{cause, context.Canceled}
-	default:
-		failed.Err = errors.New(cause)
+		failed.Stage = plugin.StageCanceled
 	}
+	failed.Err = redactedError{scrub.Redact(cause.Error(), secrets), contextError(cause)}
 	return nil, failed
 }
 
-// contextError returns the context error in err's chain, or nil.
 func contextError(err error) error {
 	for _, end := range []error{context.DeadlineExceeded, context.Canceled} {
 		if errors.Is(err, end) {

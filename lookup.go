@@ -153,14 +153,12 @@ func (l *lookup) callProvider(ctx context.Context, i int, req *Request) {
 	}
 }
 
-// applyOutcome copies the fields of an outcome to a.
 func (a *Attempt) applyOutcome(o providerOutcome, now time.Time) {
 	a.Cache, a.Duration = o.cache, o.duration
 	if o.err != nil {
 		a.Cache = CacheNone
 		a.setError(providerError(a.Provider, o.err))
-		var exec *plugin.ExecError
-		if errors.As(o.err, &exec) {
+		if exec, ok := errors.AsType[*plugin.ExecError](o.err); ok {
 			a.Stderr = exec.Stderr
 		}
 		return
@@ -172,7 +170,6 @@ func (a *Attempt) applyOutcome(o providerOutcome, now time.Time) {
 	}
 }
 
-// err returns the lookup's error.
 func (l *lookup) err(ctx context.Context) error {
 	if len(l.res.Credentials) > 0 {
 		return nil

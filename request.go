@@ -76,7 +76,6 @@ type TokenRequest struct {
 	Audience                                     string
 }
 
-// normalizedName returns the normalized repository or registry.
 func (r *Request) normalizedName() (string, error) {
 	switch {
 	case r.Image != "" && r.Registry != "":

@@ -59,11 +59,11 @@ func Load(path string) (*Config, error) {
 	}
 	c := &Config{path: path, dir: dir}
 	var errs []error
-	left := readLimits{bytes: maxConfigSize, entries: maxConfigEntries}
+	left := newReadLimits()
 	for _, name := range paths {
 		data, err := left.read(name)
 		if err == nil {
-			err = c.addFile(name, data)
+			err = c.addFile(left, name, data)
 		}
 		errs = append(errs, err)
 	}
@@ -73,12 +73,8 @@ func Load(path string) (*Config, error) {
 // Parse is like [Load], but for a file that the caller has already read. The name is
 // only used in errors. The Config keeps data, which must not be changed.
 func Parse(name string, data []byte) (*Config, error) {
-	left := readLimits{bytes: maxConfigSize, entries: maxConfigEntries}
-	if err := left.subtract(name, data); err != nil {
-		return nil, err
-	}
 	c := &Config{path: name}
-	return c.finishLoad([]error{c.addFile(name, data)})
+	return c.finishLoad([]error{c.addFile(newReadLimits(), name, data)})
 }
 
 // ParseDir is [Load] for the files of a directory that the caller has read. It merges
@@ -89,14 +85,9 @@ func ParseDir(dir string, files map[string][]byte) (*Config, error) {
 	}
 	c := &Config{path: dir, dir: true}
 	var errs []error
-	left := readLimits{bytes: maxConfigSize, entries: maxConfigEntries}
+	left := newReadLimits()
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		path, data := filepath.Join(dir, name), files[name]
-		err := left.subtract(path, data)
-		if err == nil {
-			err = c.addFile(path, data)
-		}
-		errs = append(errs, err)
+		errs = append(errs, c.addFile(left, filepath.Join(dir, name), files[name]))
 	}
 	return c.finishLoad(errs)
 }
@@ -112,7 +103,10 @@ func (c *Config) finishLoad(errs []error) (*Config, error) {
 }
 
 // addFile decodes one file and appends its providers.
-func (c *Config) addFile(name string, data []byte) error {
+func (c *Config) addFile(left *readLimits, name string, data []byte) error {
+	if err := left.subtract(name, data); err != nil {
+		return err
+	}
 	f := &File{Name: name, First: len(c.Providers), data: func() []byte { return data }, source: newSourceFile(name, data)}
 	d, err := decodeFile(f.source, (*diagnosis).validateRemainder)
 	if err != nil {
@@ -206,7 +200,6 @@ func (c *Config) fileOfProvider(provider int) (*File, int) {
 	return c.files[i], provider - c.files[i].First
 }
 
-// newFieldError returns an error about a field of a provider.
 func (c *Config) newFieldError(provider int, value, msg string, rest ...any) *FieldError {
 	return c.position(provider, rest...).newFieldError(value, msg)
 }

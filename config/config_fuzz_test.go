@@ -44,7 +44,7 @@ func FuzzLoad(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c := &Config{}
-		if err := c.addFile("f", data); err != nil {
+		if err := c.addFile(newReadLimits(), "f", data); err != nil {
 			checkErrors(t, err)
 			return
 		}
@@ -54,7 +54,7 @@ func FuzzLoad(f *testing.F) {
 
 func checkLoaded(t *testing.T, c *Config, data []byte) {
 	again := &Config{}
-	if err := again.addFile("other", data); err != nil || again.Hash() != c.Hash() || len(again.Providers) != len(c.Providers) {
+	if err := again.addFile(newReadLimits(), "other", data); err != nil || again.Hash() != c.Hash() || len(again.Providers) != len(c.Providers) {
 		t.Errorf("loaded again: %d providers and error %v, want %d", len(again.Providers), err, len(c.Providers))
 	}
 	for _, version := range []string{"", "1.33", "1.20"} {

@@ -62,13 +62,9 @@ func (absentField) shape() *shape { return nil }
 // wireDuration is a duration in Kubernetes' format: a string for [time.ParseDuration].
 type wireDuration time.Duration
 
-// UnmarshalJSON decodes a string such as "12h".
-func (d *wireDuration) UnmarshalJSON(b []byte) error {
-	var s string
-	if err := json.Unmarshal(b, &s); err != nil {
-		return err
-	}
-	v, err := time.ParseDuration(s)
+// UnmarshalText parses a duration such as "12h".
+func (d *wireDuration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
 	*d = wireDuration(v)
 	return err
 }
@@ -82,7 +78,6 @@ func (wireDuration) shape() *shape {
 	}}
 }
 
-// decodedFile is a decoded file.
 type decodedFile struct {
 	typeMeta
 	providers []Provider

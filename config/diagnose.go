@@ -76,7 +76,6 @@ func (d *diagnosis) checkDocument(value any, meta typeMeta, want *shape, more re
 	}
 }
 
-// addError adds an error about a value.
 func (d *diagnosis) addError(at fieldPath, value, msg string) {
 	d.list.add(d.src.valuePosition(at).newFieldError(value, msg))
 }
@@ -127,7 +126,6 @@ func (d *diagnosis) checkObject(v map[string]any, want *shape, at fieldPath) {
 	}
 }
 
-// reportTypeMismatch reports a value of the wrong type.
 func (d *diagnosis) reportTypeMismatch(v any, want *shape, at fieldPath) {
 	msg := fmt.Sprintf("is %s, but must be %s", describeType(v), want.noun)
 	var value string

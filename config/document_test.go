@@ -122,7 +122,8 @@ func TestGarbageWithoutMark(t *testing.T) {
 
 // TestDeepAliases verifies that nesting deeper than JSON allows is detected.
 func TestDeepAliases(t *testing.T) {
-	n := maxExpansionDepth + 5
+	const maxDepth = 10000 // of textedit.ExpandedSize
+	n := maxDepth + 5
 	text := "a: &a " + strings.Repeat("x", 1<<16) + "\nb:\n" + strings.Repeat("- ", n/2) + strings.Repeat("[", n/2+10) + strings.Repeat("*a, ", 300) + strings.Repeat("]", n/2+10) + "\n"
 	_, err := Parse("f", []byte(text))
 	if err == nil || !strings.Contains(err.Error(), "aliases expand to more") {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	yaml2 "go.yaml.in/yaml/v2"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/regcred/regcred/internal/textedit"
 )
@@ -25,7 +24,7 @@ func (s *sourceFile) checkExpansion() error {
 		return nil
 	}
 	switch n := s.root(); {
-	case n != nil && expandedSize(n, map[*yaml.Node]int{}, 0) > maxConfigSize:
+	case n != nil && textedit.ExpandedSize(n, nodeOverhead, maxConfigSize) > maxConfigSize:
 		return &FieldError{File: s.name, Msg: fmt.Sprintf("YAML aliases expand to more than %d MiB or more than %d values: replace the aliases with their values", maxConfigSize>>20, maxConfigEntries)}
 	case n == nil && isYAML(s.data()):
 		// This parser failed, but the decoder may expand the aliases.
@@ -34,7 +33,6 @@ func (s *sourceFile) checkExpansion() error {
 	return nil
 }
 
-// isOnlyComments reports whether a text consists only of comments.
 func isOnlyComments(text []byte) bool {
 	for len(text) > 0 {
 		var line []byte
@@ -75,33 +73,3 @@ type discardedDocument struct{}
 
 // UnmarshalYAML does not decode the value.
 func (*discardedDocument) UnmarshalYAML(func(any) error) error { return nil }
-
-// expandedSize estimates the size of a node as JSON, and stops above maxConfigSize.
-func expandedSize(n *yaml.Node, anchored map[*yaml.Node]int, depth int) int {
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	if n == nil {
-		return 0
-	}
-	if depth > maxExpansionDepth {
-		return maxConfigSize + 1
-	}
-	if n.Anchor != "" {
-		if size, ok := anchored[n]; ok {
-			return size
-		}
-		anchored[n] = 0 // a node may contain itself; the decoder rejects that
-	}
-	size := len(n.Value) + nodeOverhead
-	for _, child := range n.Content {
-		size = min(size+expandedSize(child, anchored, depth+1), maxConfigSize+1)
-	}
-	if n.Anchor != "" {
-		anchored[n] = size
-	}
-	return size
-}
-
-// maxExpansionDepth exceeds the depth limit of the JSON decoder.
-const maxExpansionDepth = 10000

@@ -31,7 +31,6 @@ func FeatureGates() []string {
 	return append([]string{gateAllAlpha, gateAllBeta}, sortedGateNames()...)
 }
 
-// sortedGateNames returns the names of gates, sorted.
 func sortedGateNames() []string { return slices.Sorted(maps.Keys(featureGates)) }
 
 // gateHistory is the history of a feature gate. Numbers are minor releases of

@@ -25,7 +25,6 @@ const (
 	execProtocolGroup = "credentialprovider.kubelet.k8s.io"
 )
 
-// typeMeta is the type of a Kubernetes document.
 type typeMeta struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -47,7 +46,6 @@ func (m typeMeta) isOutOfTree() bool {
 	return m.Kind == kindOutOfTree || m.Kind == kindOutOfTreeExample
 }
 
-// typeError is an error about a top-level field.
 type typeError struct{ field, value, msg string }
 
 // firstError returns why a kind and version are not supported, or nil.

@@ -39,7 +39,6 @@ type kubelet struct {
 	gates map[string]bool
 }
 
-// resolve resolves a Target.
 func (t Target) resolve() (kubelet, error) {
 	k := kubelet{minor: newestKubeletMinor, gates: t.FeatureGates}
 	if t.KubeletVersion == "" {
@@ -56,22 +55,20 @@ func (t Target) resolve() (kubelet, error) {
 // noProvidersReason returns why the kubelet does not support credential providers, or
 // "".
 func (k kubelet) noProvidersReason() string {
-	switch {
-	case k.minor < sinceV1Alpha1:
-		return k.unsupportedFeature("credential providers", sinceV1Alpha1)
-	case !k.gateEnabled(gateKubeletCredentialProviders):
-		return fmt.Sprintf("kubelet 1.%d supports credential providers only with the feature gate %s", k.minor, gateKubeletCredentialProviders)
-	}
-	return ""
+	return k.unsupportedReason("credential providers", sinceV1Alpha1, gateKubeletCredentialProviders)
 }
 
 // noTokensReason returns why the kubelet rejects tokenAttributes, or "".
 func (k kubelet) noTokensReason() string {
+	return k.unsupportedReason("tokenAttributes", sinceTokenAttributes, gateServiceAccountTokens)
+}
+
+func (k kubelet) unsupportedReason(what string, since int, gate string) string {
 	switch {
-	case k.minor < sinceTokenAttributes:
-		return k.unsupportedFeature("tokenAttributes", sinceTokenAttributes)
-	case !k.gateEnabled(gateServiceAccountTokens):
-		return fmt.Sprintf("kubelet 1.%d supports tokenAttributes only with the feature gate %s", k.minor, gateServiceAccountTokens)
+	case k.minor < since:
+		return k.unsupportedFeature(what, since)
+	case !k.gateEnabled(gate):
+		return fmt.Sprintf("kubelet 1.%d supports %s only with the feature gate %s", k.minor, what, gate)
 	}
 	return ""
 }

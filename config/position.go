@@ -73,7 +73,6 @@ func (p Position) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
 }
 
-// newFieldError returns an error at p. It shortens and escapes the value.
 func (p Position) newFieldError(value, msg string) *FieldError {
 	return &FieldError{File: p.File, Line: p.Line, Column: p.Column, Path: p.Path, Value: excerpt.TruncateValue(value), Msg: msg}
 }

@@ -3,7 +3,11 @@
 
 package config
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+	"sync"
+)
 
 const (
 	maxNamePart   = 63  // limit for a qualified name, in bytes
@@ -19,7 +23,7 @@ func qualifiedNameProblem(s string) string {
 		prefix, name = "", s
 	}
 	switch {
-	case ok && !isSubdomain(prefix):
+	case ok && (len(prefix) > maxNamePrefix || !subdomainPattern().MatchString(prefix)):
 		return "the part before the slash must be a lowercase DNS name"
 	case strings.Contains(name, "/"):
 		return "it must contain at most one slash"
@@ -27,34 +31,15 @@ func qualifiedNameProblem(s string) string {
 		return "the name is empty"
 	case len(name) > maxNamePart:
 		return "the name is longer than 63 bytes"
-	case !isAlphanumericWith(name, "-_."):
+	case !namePattern().MatchString(name):
 		return "the name must consist of letters, digits, '-', '_' and '.', and begin and end with a letter or digit"
 	}
 	return ""
 }
 
-// isSubdomain reports whether s is a lowercase DNS subdomain (RFC 1123).
-func isSubdomain(s string) bool {
-	if len(s) > maxNamePrefix || s != strings.ToLower(s) {
-		return false
-	}
-	for label := range strings.SplitSeq(s, ".") {
-		if !isAlphanumericWith(label, "-") {
-			return false
-		}
-	}
-	return true
-}
+const dnsLabel = `[a-z0-9]([-a-z0-9]*[a-z0-9])?`
 
-// isAlphanumericWith reports whether s is not empty and consists of ASCII letters and
-// digits and, except at its ends, the bytes of inner.
-func isAlphanumericWith(s, inner string) bool {
-	for i := range len(s) {
-		c := s[i]
-		alphanumeric := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
-		if !alphanumeric && (i == 0 || i == len(s)-1 || strings.IndexByte(inner, c) < 0) {
-			return false
-		}
-	}
-	return s != ""
-}
+var (
+	namePattern      = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`) })
+	subdomainPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^` + dnsLabel + `(\.` + dnsLabel + `)*$`) })
+)

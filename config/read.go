@@ -47,7 +47,6 @@ func configPaths(path string) (paths []string, dir bool, err error) {
 	return paths, true, err
 }
 
-// maxListedIgnored is the number of ignored files that an error lists.
 const maxListedIgnored = 3
 
 // listConfigDir returns the configuration files in dir, sorted. It reads the directory
@@ -103,6 +102,8 @@ func isConfigEntry(e fs.DirEntry) bool {
 // readLimits tracks the remaining limits while files are read.
 type readLimits struct{ bytes, entries int }
 
+func newReadLimits() *readLimits { return &readLimits{maxConfigSize, maxConfigEntries} }
+
 // read reads a regular file within the limits.
 func (r *readLimits) read(name string) ([]byte, error) {
 	data, err := regularfile.Read(context.Background(), name, int64(r.bytes))
@@ -116,10 +117,9 @@ func (r *readLimits) read(name string) ([]byte, error) {
 	case err != nil:
 		return nil, fileError(name, "cannot be read", err)
 	}
-	return data, r.subtract(name, data)
+	return data, nil
 }
 
-// subtract subtracts a file from the limits.
 func (r *readLimits) subtract(name string, data []byte) error {
 	r.bytes -= len(data)
 	for _, separator := range []byte("\n\r,[{-:?") {
@@ -132,7 +132,6 @@ func (r *readLimits) subtract(name string, data []byte) error {
 	return nil
 }
 
-// irregularFileText describes a file that is not regular.
 func irregularFileText(what *regularfile.NotRegularError) string {
 	switch {
 	case what.Mode.IsDir():

@@ -106,7 +106,6 @@ func versionSchema(version string) *jsonSchema {
 	return s
 }
 
-// toSchema returns the schema of a shape at a path.
 func (s *shape) toSchema(path string) *jsonSchema {
 	out := &jsonSchema{Type: "string"}
 	switch {

@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/regcred/regcred/plugin"
 )
@@ -99,7 +98,6 @@ func (s *shape) itemShape() *shape {
 	return s.elem
 }
 
-// fieldNames returns the fields of a mapping, sorted.
 func (s *shape) fieldNames() []string { return slices.Sorted(maps.Keys(s.fields)) }
 
 // joinWithAnd formats words as "a, b and c".
@@ -114,18 +112,13 @@ func joinWithAnd(words []string) string {
 // isFieldName reports whether s looks like a field name. Other strings may be values
 // that were parsed as names because of wrong quoting.
 func isFieldName(s string) bool {
-	return len(s) <= 32 && !strings.ContainsFunc(s, func(r rune) bool {
-		return r > unicode.MaxASCII || !unicode.IsLetter(r)
-	})
+	return len(s) <= 32 && strings.Trim(s, asciiLetters) == ""
 }
 
 // variablePathElement returns s as a path element. It is shown only if it looks like a
 // variable name, because it may be a misplaced secret.
 func variablePathElement(s string) any {
-	unlike := func(r rune) bool {
-		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_'
-	}
-	if s == "" || len(s) > 32 || strings.ContainsFunc(s, unlike) {
+	if s == "" || len(s) > 32 || strings.ContainsAny(s, "-.") || strings.Trim(s, variableNameChars) != "" {
 		return hiddenName(s)
 	}
 	return s

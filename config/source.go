@@ -29,17 +29,14 @@ type sourceFile struct {
 func newSourceFile(name string, data []byte) *sourceFile {
 	s := &sourceFile{name: name, data: func() []byte { return data }}
 	s.text = sync.OnceValue(func() []byte { return textedit.ToUTF8(data) })
-	s.root = sync.OnceValue(func() *yaml.Node { return parseNodes(s.text()) })
+	s.root = sync.OnceValue(func() *yaml.Node {
+		// This parser looks ahead, but the decoder ignores whatever follows the document.
+		document, _ := textedit.FirstDocument(s.text())
+		root, _ := textedit.ParseYAML(document)
+		return root
+	})
 	s.lines = sync.OnceValue(func() []int { return textedit.LineStarts(s.text()) })
 	return s
-}
-
-// parseNodes parses the first document of a text only to find positions; it returns nil
-// if it cannot. This parser looks ahead, and the decoder ignores whatever follows.
-func parseNodes(text []byte) (root *yaml.Node) {
-	document, _ := textedit.FirstDocument(text)
-	root, _ = textedit.ParseYAML(document)
-	return root
 }
 
 // findNode follows p as far as possible. It returns the last node, the node's key if it
@@ -76,15 +73,13 @@ func (s *sourceFile) keyPosition(p fieldPath) Position {
 
 // childNode returns a child of a node, and its key if the node is a mapping.
 func childNode(n *yaml.Node, e any, depth int) (key, value *yaml.Node) {
-	n = resolveAlias(n)
+	n = textedit.ResolveAlias(n)
 	if n == nil || depth > maxNodeDepth {
 		return nil, nil
 	}
 	switch e := e.(type) {
 	case int:
-		if n.Kind == yaml.SequenceNode && e < len(n.Content) {
-			return nil, n.Content[e]
-		}
+		return nil, textedit.SequenceItem(n, e)
 	case string:
 		return lookupField(n, e, depth)
 	case hiddenName:
@@ -100,7 +95,7 @@ func lookupField(n *yaml.Node, name string, depth int) (key, value *yaml.Node) {
 	}
 	// Iterate backwards, because the decoder uses the last of duplicate fields.
 	for i := len(n.Content) - 2; i >= 0; i -= 2 {
-		if k := resolveAlias(n.Content[i]); k != nil && k.Value == name && !isMergeKey(k) {
+		if k := textedit.ResolveAlias(n.Content[i]); k != nil && k.Value == name && !isMergeKey(k) {
 			return n.Content[i], n.Content[i+1]
 		}
 	}
@@ -128,23 +123,12 @@ func mergedMappings(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 				named = named[0].Content
 			}
 			for _, m := range named {
-				if m = resolveAlias(m); m != nil && m.Kind == yaml.MappingNode && !yield(n.Content[i], m) {
+				if m = textedit.ResolveAlias(m); m != nil && m.Kind == yaml.MappingNode && !yield(n.Content[i], m) {
 					return
 				}
 			}
 		}
 	}
-}
-
-// resolveAlias follows aliases. It returns nil if there are too many.
-func resolveAlias(n *yaml.Node) *yaml.Node {
-	for range maxNodeDepth {
-		if n == nil || n.Kind != yaml.AliasNode {
-			return n
-		}
-		n = n.Alias
-	}
-	return nil
 }
 
 // withNodePosition adds the position of a node, if it is known.
@@ -162,8 +146,7 @@ func (s *sourceFile) line(number int) []byte {
 	if number < 1 || number > len(starts) {
 		return nil
 	}
-	line := text[starts[number-1]:]
-	line, _ = textedit.CutLine(line)
+	line, _ := textedit.CutLine(text[starts[number-1]:])
 	return line
 }
 

@@ -39,7 +39,7 @@ func (c *Config) ValidateFor(t Target) error {
 	if len(c.Providers) == 0 {
 		v.list.add(&FieldError{File: c.path, Path: "providers", Msg: noProvidersMessage})
 	}
-	v.checkUniqueNames()
+	c.reportDuplicateNames(&v.list) // [Load] did not check a Config assembled from Providers
 	for i := range c.Providers {
 		if v.list.isFull() {
 			break
@@ -89,27 +89,14 @@ func (v *validator) checkRelease() {
 	}
 	for i := range c.files {
 		f := c.files[i]
-		if f.OutOfTree() {
-			v.checkKind(f)
-			continue
-		}
-		if since := apiVersionSince(configFileGroup, f.APIVersion); k.minor < since {
-			v.list.add(f.Position("apiVersion").newFieldError(f.APIVersion, k.unsupportedFeature("this version of the file", since)+k.supportedVersion(configFileGroup)))
+		since := apiVersionSince(configFileGroup, f.APIVersion)
+		switch {
+		case f.OutOfTree() && v.versionGiven && !v.list.isFull():
+			v.list.add(f.Position("kind").newFieldError(f.Kind, "kubelets do not support this kind; run regcred convert"))
+		case !f.OutOfTree() && k.minor < since:
+			v.list.add(f.Position("apiVersion").newFieldError(f.APIVersion, k.unsupportedFeature("this version of the file", since)+k.supportedVersion(configGroup)))
 		}
 	}
-}
-
-// checkKind rejects a RegistryCredentialConfig if a kubelet version was given.
-func (v *validator) checkKind(f *File) {
-	if v.versionGiven && !v.list.isFull() {
-		v.list.add(f.Position("kind").newFieldError(f.Kind, "kubelets do not support this kind; run regcred convert"))
-	}
-}
-
-// checkUniqueNames checks that names are unique. It is for a Config that [Load] did not
-// check.
-func (v *validator) checkUniqueNames() {
-	v.c.reportDuplicateNames(&v.list)
 }
 
 // checkBasics checks the rules that apply to every kubelet.

@@ -69,4 +69,7 @@ func variableProblem(name string) string {
 	return ""
 }
 
-const variableNameChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
+const (
+	asciiLetters      = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	variableNameChars = asciiLetters + "0123456789_-."
+)

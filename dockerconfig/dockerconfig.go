@@ -61,7 +61,6 @@ func checkEntries(data []byte) error {
 	return nil
 }
 
-// configEntry decodes one credential.
 type configEntry plugin.AuthConfig
 
 func (e *configEntry) UnmarshalJSON(data []byte) error {

@@ -86,7 +86,6 @@ func legacyEntries(members map[string]json.RawMessage) map[string]json.RawMessag
 	return entries
 }
 
-// fileEntry is one member of auths.
 type fileEntry struct {
 	Username, Password, Auth, IdentityToken, RegistryToken string
 }

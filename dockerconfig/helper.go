@@ -29,16 +29,7 @@ const DefaultHelperTimeout = 45 * time.Second
 // maxHelperOutput limits a helper's standard output, in bytes.
 const maxHelperOutput = 1 << 20
 
-// helperPrefix is the prefix of helpers' file names.
 const helperPrefix = "docker-credential-"
-
-// Errors that helpers print instead of a response (docker-credential-helpers,
-// credentials/error.go).
-const (
-	helperNotFoundMessage    = "credentials not found in native keychain"
-	helperNoServerURLMessage = "no credentials server URL"
-	helperNoUsernameMessage  = "no credentials username"
-)
 
 // tokenUser is the user name in a response whose secret is an identity token.
 const tokenUser = "<token>"
@@ -105,10 +96,11 @@ func helperError(res *process.Result, err error) error {
 	if failed.Reason != process.ReasonExited {
 		return failed.Err
 	}
+	// The messages are from credentials/error.go of docker-credential-helpers.
 	switch output := strings.TrimSpace(string(res.Stdout)); output {
-	case helperNotFoundMessage:
+	case "credentials not found in native keychain":
 		return nil
-	case helperNoServerURLMessage, helperNoUsernameMessage:
+	case "no credentials server URL", "no credentials username":
 		return fmt.Errorf("%w: %q", failed.Err, output)
 	}
 	return fmt.Errorf("%w; the helper's output is hidden because it might contain secrets: to see it, run the helper manually as the same user and in the same environment", failed.Err)

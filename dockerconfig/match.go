@@ -14,7 +14,6 @@ import (
 // hubServer is Docker Hub's key in docker's files and helpers.
 const hubServer = "https://index.docker.io/v1/"
 
-// hubHostName is Docker Hub's host in image names.
 const hubHostName = "docker.io"
 
 // Helper returns the name of the helper for a registry (host[:port]) and the server to

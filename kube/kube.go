@@ -52,7 +52,6 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// withDefaults replaces zero values with the defaults.
 func (o Options) withDefaults() Options {
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout

@@ -15,7 +15,6 @@ import (
 
 type accountKey struct{ namespace, name string }
 
-// account is a cached service account.
 type account struct {
 	regcred.ServiceAccount
 	pullSecrets []string
@@ -70,15 +69,15 @@ func (c *Client) AccountPullSecrets(ctx context.Context, namespace, name string)
 
 func (c *Client) getAccount(ctx context.Context, key accountKey) (*account, error) {
 	now := time.Now()
-	a, read := c.cachedAccount(key, now)
+	a, ok := c.accounts.get(key, now)
 	switch {
-	case a == nil:
-	case now.Sub(read) < c.opts.MaxAccountAge:
+	case !ok:
+	case now.Sub(a.read) < c.opts.MaxAccountAge:
 		return a, nil
 	case now.Sub(a.failed) < c.opts.MaxAccountAge:
 		// The last request failed a moment ago. Do not make every lookup wait for
 		// another one.
-		c.logStale(key, now.Sub(read))
+		c.logStale(key, now.Sub(a.read))
 		return a, nil
 	}
 	q := newGetCall("ServiceAccount", "serviceaccounts", key.namespace, key.name)
@@ -87,21 +86,12 @@ func (c *Client) getAccount(ctx context.Context, key accountKey) (*account, erro
 	})
 }
 
-// cachedAccount returns the cached service account and when it was read. It returns nil if
-// that was more than Options.MaxStale ago.
-func (c *Client) cachedAccount(key accountKey, now time.Time) (a *account, read time.Time) {
-	if a, ok := c.accounts.get(key, now); ok {
-		return a, a.read
-	}
-	return nil, time.Time{}
-}
-
 // readAccount reads the service account from the API server. It falls back to the cache
 // only if there is no response.
 func (c *Client) readAccount(ctx context.Context, q *apiCall, key accountKey) (*account, error) {
 	start := time.Now()
-	old, read := c.cachedAccount(key, start)
-	if old != nil && start.Sub(read) < c.opts.MaxAccountAge {
+	old, ok := c.accounts.get(key, start)
+	if ok && start.Sub(old.read) < c.opts.MaxAccountAge {
 		return old, nil // another call read it in the meantime
 	}
 	var sa corev1.ServiceAccount
@@ -115,14 +105,14 @@ func (c *Client) readAccount(ctx context.Context, q *apiCall, key accountKey) (*
 	case !isUnavailable(err):
 		c.accounts.drop(key)
 		return nil, err
-	case old == nil:
+	case !ok:
 		return nil, err
 	}
 	stale := *old
-	stale.read, stale.failed = read, now
-	c.accounts.put(key, &stale, read.Add(c.opts.MaxStale), now)
+	stale.failed = now
+	c.accounts.put(key, &stale, old.read.Add(c.opts.MaxStale), now)
 	c.opts.Logger.Debug("the API server does not respond", "err", err)
-	c.logStale(key, now.Sub(read))
+	c.logStale(key, now.Sub(old.read))
 	return &stale, nil
 }
 

@@ -4,6 +4,7 @@
 package kube
 
 import (
+	"maps"
 	"sync"
 	"time"
 )
@@ -62,11 +63,7 @@ func (k *ttlCache[K, V]) drop(key K) {
 
 func (k *ttlCache[K, V]) sweep(now time.Time) {
 	k.swept = now
-	for key, e := range k.entries {
-		if !now.Before(e.until) {
-			delete(k.entries, key)
-		}
-	}
+	maps.DeleteFunc(k.entries, func(_ K, e expiringEntry[V]) bool { return !now.Before(e.until) })
 }
 
 func (k *ttlCache[K, V]) evict() {

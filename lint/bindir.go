@@ -4,11 +4,13 @@
 package lint
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/regcred/regcred/config"
@@ -18,7 +20,6 @@ import (
 	"github.com/regcred/regcred/lint/internal/rules"
 )
 
-// binDirectory is the plugin directory.
 type binDirectory struct {
 	config  *config.Config
 	path    string
@@ -61,42 +62,35 @@ func newBinDirectory(c *config.Config, path string) *binDirectory {
 	return d
 }
 
-// hasProvider reports whether c has a provider with this name.
 func hasProvider(c *config.Config, name string) bool {
-	for i := range c.Providers {
-		if c.Providers[i].Name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Providers, func(p config.Provider) bool { return p.Name == name })
 }
 
+// ownership specifies which owners of a file are trusted. Windows ACLs are not checked.
+type ownership bool
+
+const (
+	anyOwner     ownership = false
+	trustedOwner ownership = true // root or the current user
+)
+
 func checkMissingBinDir(d *binDirectory) []rules.Result {
-	if d.err == nil {
-		return nil
-	}
-	return rules.NewPositionResult(config.Position{File: d.path}, "", "the plugin directory cannot be used (%v), so %s", regularfile.BareError(d.err), hostForProviders(d.config).failsPhrase())
+	return rules.ResultIf(d.err != nil,
+		rules.NewPositionResult(config.Position{File: d.path}, "", "the plugin directory cannot be used (%v), so %s", regularfile.BareError(d.err), hostForProviders(d.config).failsPhrase()))
 }
 
 func checkWritableBinDir(d *binDirectory) []rules.Result {
 	if d.err != nil {
 		return nil
 	}
-	who := describeWhoCanChange(d.path, trustedOwner)
-	if who == "" {
-		who = describeWhoCanWrite(d.path, false)
-	}
-	if who == "" {
-		return nil
-	}
-	return rules.NewPositionResult(config.Position{File: d.path}, "make the directory and its parents writable only by root", "%s, so other users can change what %s", who, hostForProviders(d.config).runsPhrase())
+	who := cmp.Or(describeWhoCanChange(d.path, trustedOwner), describeWhoCanWrite(d.path, false))
+	return rules.ResultIf(who != "",
+		rules.NewPositionResult(config.Position{File: d.path}, "make the directory and its parents writable only by root", "%s, so other users can change what %s", who, hostForProviders(d.config).runsPhrase()))
 }
 
 func checkNoexecMount(d *binDirectory) []rules.Result {
-	if d.err != nil || !executable.IsOnNoexecMount(d.path) {
-		return nil
-	}
-	return rules.NewPositionResult(config.Position{File: d.path}, "use a directory on a file system that allows exec", "the directory is on a file system mounted with noexec, so no plugin in it can run")
+	return rules.ResultIf(d.err == nil && executable.IsOnNoexecMount(d.path),
+		rules.NewPositionResult(config.Position{File: d.path}, "use a directory on a file system that allows exec", "the directory is on a file system mounted with noexec, so no plugin in it can run"))
 }
 
 func checkDockerHelpers(d *binDirectory) (rs []rules.Result) {
@@ -106,7 +100,6 @@ func checkDockerHelpers(d *binDirectory) (rs []rules.Result) {
 	return rs
 }
 
-// program is a provider's executable.
 type program struct {
 	path    string
 	similar func() (name, fix string) // returns an existing file with a similar name, and a fix
@@ -160,10 +153,8 @@ func checkMissingBinary(b *program) []rules.Result {
 }
 
 func checkUnreadableBinary(b *program) []rules.Result {
-	if b.err == nil || b.info == nil && errors.Is(b.err, fs.ErrNotExist) {
-		return nil
-	}
-	return rules.NewResult("run this command as root", "%s cannot be inspected: %v", b.path, regularfile.BareError(b.err))
+	return rules.ResultIf(b.err != nil && (b.info != nil || !errors.Is(b.err, fs.ErrNotExist)),
+		rules.NewResult("run this command as root", "%s cannot be inspected: %v", b.path, regularfile.BareError(b.err)))
 }
 
 func checkNotAFile(b *program) []rules.Result {
@@ -193,13 +184,9 @@ func checkWritableBinary(b *program) []rules.Result {
 			who = describeWhoCanChange(target, trustedOwner)
 		}
 	}
-	if who == "" {
-		who = describeForeignOwner(b.path)
-	}
-	if who == "" {
-		return nil
-	}
-	return rules.NewResult("change the owner to root, and make it writable only by root", "%s, so other users can change what %s", who, b.host.runsPhrase())
+	who = cmp.Or(who, describeForeignOwner(b.path))
+	return rules.ResultIf(who != "",
+		rules.NewResult("change the owner to root, and make it writable only by root", "%s, so other users can change what %s", who, b.host.runsPhrase()))
 }
 
 // isReadable reports whether b is a file that could be read.
@@ -250,10 +237,8 @@ func canRunOn(program, machine string) bool {
 }
 
 func checkCRLFShebang(b *program) []rules.Result {
-	if b.Format != executable.FormatScript || !strings.HasSuffix(b.Interpreter, "\r") {
-		return nil
-	}
-	return rules.NewResult("save it with LF line endings", "%s cannot run, because its first line ends with a carriage return, which becomes part of the interpreter path", b.path)
+	return rules.ResultIf(b.Format == executable.FormatScript && strings.HasSuffix(b.Interpreter, "\r"),
+		rules.NewResult("save it with LF line endings", "%s cannot run, because its first line ends with a carriage return, which becomes part of the interpreter path", b.path))
 }
 
 func checkMissingInterpreter(b *program) []rules.Result {
@@ -271,8 +256,6 @@ func checkMissingInterpreter(b *program) []rules.Result {
 }
 
 func checkDynamicBinary(b *program) []rules.Result {
-	if b.Format != executable.FormatELF || b.Interpreter == "" {
-		return nil
-	}
-	return rules.NewResult("", "%s is dynamically linked (%s), so it needs shared libraries on this machine", b.path, excerpt.TruncateValue(b.Interpreter))
+	return rules.ResultIf(b.Format == executable.FormatELF && b.Interpreter != "",
+		rules.NewResult("", "%s is dynamically linked (%s), so it needs shared libraries on this machine", b.path, excerpt.TruncateValue(b.Interpreter)))
 }

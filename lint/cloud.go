@@ -32,7 +32,7 @@ func checkOtherHosts(p *config.Provider) (rs []rules.Result) {
 		if len(pattern) > maxPatternLength || registry.PatternHost(pattern) == "" || cloud.ClassifyPattern(pattern) != registry.ScopeMixed {
 			continue
 		}
-		rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("matchImages[%d]", k),
+		rs = append(rs, rules.NewFieldResult(fmt.Sprintf("matchImages[%d]", k),
 			"list the exact hosts, or pass regcred's plugin --other-hosts="+string(registry.OtherHostsEmpty),
 			"%q also matches hosts that do not belong to %s: regcred's plugin fails for these hosts, but the Amazon and Google plugins return a password",
 			excerpt.TruncateValue(excerpt.RedactPattern(pattern)), cloud.Owner)...)
@@ -73,7 +73,7 @@ func checkMirrorOrigin(p *config.Provider) (rs []rules.Result) {
 		if !m.Foreign {
 			continue
 		}
-		rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("args[%d]", m.Index),
+		rs = append(rs, rules.NewFieldResult(fmt.Sprintf("args[%d]", m.Index),
 			"set server in hosts.toml to the mirror, and pass --mirror-origin="+string(registry.OriginNone),
 			"the original registry can receive this credential: containerd sends it there if the mirror fails, "+
 				"while CRI-O and podman send it only to the original registry")...)
@@ -89,7 +89,7 @@ func checkUnmatchedMirror(p *config.Provider) (rs []rules.Result) {
 			return err == nil && hostpattern.Match(registry.PatternHost(pattern), m.Host) && eitherIsPrefix(strings.TrimPrefix(m.Source, m.Host), at.Path)
 		})
 		if !matched {
-			rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("args[%d]", m.Index), "add the mirrored registry to matchImages",
+			rs = append(rs, rules.NewFieldResult(fmt.Sprintf("args[%d]", m.Index), "add the mirrored registry to matchImages",
 				"the kubelet never runs the plugin for these images, because no pattern in matchImages matches the mirrored registry")...)
 		}
 	}

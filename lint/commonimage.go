@@ -13,10 +13,7 @@ import (
 // commonImage returns an image that both patterns match, or "". Each pattern must match
 // at least one image.
 func commonImage(a, b location.Location) string {
-	path := a.Path
-	if len(b.Path) > len(a.Path) {
-		path = b.Path
-	}
+	path := longerOf(a.Path, b.Path)
 	if a.Port != b.Port || !strings.HasPrefix(path, a.Path) || !strings.HasPrefix(path, b.Path) {
 		return ""
 	}
@@ -118,7 +115,7 @@ func cutGlob(s string) (head, middle, tail string) {
 }
 
 func longerOf(a, b string) string {
-	if len(a) > len(b) {
+	if len(a) >= len(b) {
 		return a
 	}
 	return b

@@ -25,7 +25,7 @@ func configRules() []rules.Rule[*config.Config] {
 func checkSecondDocument(c *config.Config) (rs []rules.Result) {
 	for _, f := range c.Files() {
 		if _, line := textedit.KubeletDocument(f.Data()); line > 0 {
-			rs = rules.AppendResults(rs, rules.NewPositionResult(config.Position{File: f.Name, Line: line}, "merge the providers into one list, or split them into files in a directory",
+			rs = append(rs, rules.NewPositionResult(config.Position{File: f.Name, Line: line}, "merge the providers into one list, or split them into files in a directory",
 				"a second YAML document begins here, and %s silently ignores it", hostForConfig(f.OutOfTree()))...)
 		}
 	}
@@ -35,7 +35,7 @@ func checkSecondDocument(c *config.Config) (rs []rules.Result) {
 func checkPredecessorConfig(c *config.Config) (rs []rules.Result) {
 	for _, f := range c.Files() {
 		if f.OutOfTree() {
-			rs = rules.AppendResults(rs, rules.NewPositionResult(f.Position("kind"), "run regcred convert",
+			rs = append(rs, rules.NewPositionResult(f.Position("kind"), "run regcred convert",
 				"only regcred supports kind %s, so the kubelet does not start with this file", f.Kind)...)
 		}
 	}
@@ -47,7 +47,7 @@ func checkConfigVersion(c *config.Config) (rs []rules.Result) {
 		if f.APIVersion != config.V1Alpha1 && f.APIVersion != config.V1Beta1 {
 			continue
 		}
-		rs = rules.AppendResults(rs, rules.NewPositionResult(f.Position("apiVersion"), config.V1, "%s is superseded by v1, which kubelet 1.26 and later support; tokenAttributes requires v1", f.APIVersion)...)
+		rs = append(rs, rules.NewPositionResult(f.Position("apiVersion"), config.V1, "%s is superseded by v1, which kubelet 1.26 and later support; tokenAttributes requires v1", f.APIVersion)...)
 	}
 	return rs
 }
@@ -63,7 +63,7 @@ func checkWritableConfig(c *config.Config) (rs []rules.Result) {
 		name := f.Name
 		if who := describeWhoCanChange(name, anyOwner); who != "" && !reported[who] {
 			reported[who] = true
-			rs = rules.AppendResults(rs, rules.NewPositionResult(config.Position{File: name}, "make the file and its parent directories writable only by their owner", "%s, so other users can change what %s", who, hostForConfig(f.OutOfTree()).runsPhrase())...)
+			rs = append(rs, rules.NewPositionResult(config.Position{File: name}, "make the file and its parent directories writable only by their owner", "%s, so other users can change what %s", who, hostForConfig(f.OutOfTree()).runsPhrase())...)
 		}
 	}
 	return rs

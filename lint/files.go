@@ -20,37 +20,33 @@ import (
 // refer.
 func fileRules() []rules.Rule[*config.Provider] {
 	return []rules.Rule[*config.Provider]{
-		rules.WarningRule("missing-path", checkMissingPath),
-		rules.WarningRule("missing-path", checkEmptyFile),
+		rules.WarningRule("missing-path", eachSetting(checkMissingPath)),
+		rules.WarningRule("missing-path", eachSetting(checkEmptyFile)),
 	}
 }
 
 // checkMissingPath omits the path from its finding, because the path is a value.
-func checkMissingPath(p *config.Provider) []rules.Result {
-	return checkSettings(p, func(s setting) (string, string) {
-		path := s.path()
-		if path == "" {
-			return "", ""
-		}
-		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-			return "", ""
-		}
-		where := "its directory is also missing"
-		if info, err := os.Stat(filepath.Dir(path)); err == nil && info.IsDir() {
-			where = "its directory exists"
-		}
-		return "create the file or fix the path", fmt.Sprintf("%s is a path that does not exist on this machine (%s%s)", s.label, where, wellKnownNameHint("; ", path))
-	})
+func checkMissingPath(s setting) (fix, message string) {
+	path := s.path()
+	if path == "" {
+		return "", ""
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return "", ""
+	}
+	where := "its directory is also missing"
+	if info, err := os.Stat(filepath.Dir(path)); err == nil && info.IsDir() {
+		where = "its directory exists"
+	}
+	return "create the file or fix the path", fmt.Sprintf("%s is a path that does not exist on this machine (%s%s)", s.label, where, wellKnownNameHint("; ", path))
 }
 
-func checkEmptyFile(p *config.Provider) []rules.Result {
-	return checkSettings(p, func(s setting) (string, string) {
-		path := s.path()
-		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > 0 {
-			return "", ""
-		}
-		return "restore the file", strings.TrimSuffix(s.label+" points to an empty file on this machine ("+wellKnownNameHint("", path)+")", " ()")
-	})
+func checkEmptyFile(s setting) (fix, message string) {
+	path := s.path()
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > 0 {
+		return "", ""
+	}
+	return "restore the file", strings.TrimSuffix(s.label+" points to an empty file on this machine ("+wellKnownNameHint("", path)+")", " ()")
 }
 
 // wellKnownNameHint returns prefix and "it ends in NAME" if a path ends in a well-known
@@ -110,8 +106,8 @@ func isRequiredFile(s setting, path string) bool {
 // local.
 func isLocalPath(path string) bool {
 	top, _, deeper := strings.Cut(path[len(filepath.VolumeName(path))+1:], string(filepath.Separator))
-	if filepath.Ext(path) != "" || !deeper {
-		return filepath.Ext(path) != ""
+	if hasExtension := filepath.Ext(path) != ""; hasExtension || !deeper {
+		return hasExtension
 	}
 	_, err := os.Stat(filepath.VolumeName(path) + string(filepath.Separator) + top)
 	return err == nil

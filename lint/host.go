@@ -14,7 +14,7 @@ import (
 
 func checkNoHost(p *pattern) []rules.Result {
 	return rules.ResultIf(p.valid && p.parsed.Host == "",
-		"", "%q never matches, because it has no host", p.redacted)
+		rules.NewResult("", "%q never matches, because it has no host", p.redacted))
 }
 
 func checkEmptyLabel(p *pattern) []rules.Result {
@@ -39,7 +39,7 @@ func checkDotlessHost(p *pattern) []rules.Result {
 
 func checkBareWildcard(p *pattern) []rules.Result {
 	return rules.ResultIf(!p.catchAll && p.scheme == "" && imagename.IsDotless(p.parsed) && strings.Contains(p.parsed.Host, "*") && imagename.IsDomain(p.parsed),
-		"list the registries, using one * for each label", "%q matches only single-label hosts without a port (in practice, only localhost)", p.redacted)
+		rules.NewResult("list the registries, using one * for each label", "%q matches only single-label hosts without a port (in practice, only localhost)", p.redacted))
 }
 
 func checkDoubleWildcard(p *pattern) []rules.Result {
@@ -97,12 +97,12 @@ func isOpenDomain(p *pattern) bool {
 
 func checkOpenDomain(p *pattern) []rules.Result {
 	return rules.ResultIf(isOpenDomain(p) && !p.usesTokens && !p.catchAll,
-		"", "%q matches registries you do not control, so the kubelet runs the plugin for each of them", p.redacted)
+		rules.NewResult("", "%q matches registries you do not control, so the kubelet runs the plugin for each of them", p.redacted))
 }
 
 func checkOpenDomainToken(p *pattern) []rules.Result {
 	return rules.ResultIf(isOpenDomain(p) && p.usesTokens && (!p.catchAll || p.raw == p.siblings.catchAll[len(p.siblings.catchAll)-1]),
-		"", "%q matches registries you do not control, so the plugin receives service account tokens for pulls from them", p.redacted)
+		rules.NewResult("", "%q matches registries you do not control, so the plugin receives service account tokens for pulls from them", p.redacted))
 }
 
 func checkUpperCaseHost(p *pattern) []rules.Result {
@@ -124,7 +124,7 @@ func checkDockerHubHost(p *pattern) []rules.Result {
 
 func checkIPv6WithoutPort(p *pattern) []rules.Result {
 	return rules.ResultIf(strings.HasPrefix(p.parsed.Host, "["),
-		"", "%q never matches, because an IPv6 address without a port is parsed as a character class: add the port to the pattern and the image", p.redacted)
+		rules.NewResult("", "%q never matches, because an IPv6 address without a port is parsed as a character class: add the port to the pattern and the image", p.redacted))
 }
 
 // checkGoVersion reports patterns that net/url accepted before Go 1.26: patterns with

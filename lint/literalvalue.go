@@ -5,10 +5,8 @@ package lint
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"unicode"
 
 	"github.com/regcred/regcred/config"
@@ -18,10 +16,11 @@ import (
 // setting is an argument or a variable's value. The kubelet passes it to the plugin
 // unchanged, without a shell or template engine.
 type setting struct {
-	field string
-	label string // for messages
-	flag  string // name of its flag or variable; "" for other arguments
-	text  string // for --name=value, includes the flag's name
+	provider *config.Provider
+	field    string
+	label    string // for messages
+	flag     string // name of its flag or variable; "" for other arguments
+	text     string // for --name=value, includes the flag's name
 }
 
 // value returns the text without the name of a flag.
@@ -41,7 +40,7 @@ func settings(p *config.Provider) []setting {
 		if isShellScript(p, k) {
 			continue
 		}
-		s := setting{field: fmt.Sprintf("args[%d]", k), label: "this argument", text: a}
+		s := setting{provider: p, field: fmt.Sprintf("args[%d]", k), label: "this argument", text: a}
 		if name, _, ok := strings.Cut(a, "="); ok && strings.HasPrefix(a, "-") {
 			s.flag = name
 		} else if k > 0 && isBareFlag(p.Args[k-1].Reveal()) {
@@ -50,28 +49,29 @@ func settings(p *config.Provider) []setting {
 		all = append(all, s)
 	}
 	for k, e := range p.Env {
-		all = append(all, setting{fmt.Sprintf("env[%d].value", k), fmt.Sprintf("the value of %q", redactedName(e)), e.Name, e.Value.Reveal()})
+		all = append(all, setting{p, fmt.Sprintf("env[%d].value", k), fmt.Sprintf("the value of %q", redactedName(e)), e.Name, e.Value.Reveal()})
 	}
 	return all
 }
 
-// checkSettings returns a result for each setting for which check returns a message.
-func checkSettings(p *config.Provider, check func(s setting) (fix, message string)) (rs []rules.Result) {
-	for _, s := range settings(p) {
-		if fix, message := check(s); message != "" {
-			rs = rules.AppendResults(rs, rules.NewFieldResult(s.field, fix, "%s", message)...)
+// eachSetting returns a check of a provider that returns a result for each setting for
+// which check returns a message.
+func eachSetting(check func(s setting) (fix, message string)) func(*config.Provider) []rules.Result {
+	return func(p *config.Provider) (rs []rules.Result) {
+		for _, s := range settings(p) {
+			if fix, message := check(s); message != "" {
+				rs = append(rs, rules.NewFieldResult(s.field, fix, "%s", message)...)
+			}
 		}
+		return rs
 	}
-	return rs
 }
 
 // The groups of variables capture the variable's name.
 var (
-	variablePattern = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`\$\{([A-Za-z_]\w*)(?::?[-=?+][^}]*)?\}|\$\(([A-Za-z_]\w*)\)|(?:^|[=:/,;])\$([A-Z_][A-Z0-9_]+)(?:$|[/:,;.])|\$env:([A-Za-z_]\w*)|(?:^|[=;])%([A-Za-z_]\w{2,})%`)
-	})
-	commandPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("\\$\\([^()]*[\\s/][^()]*\\)|`[^`]+`") })
-	homePattern    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|:)~[a-z0-9_-]*(?:/|$)`) })
+	variablePattern = rules.LazyRegexp(`\$\{([A-Za-z_]\w*)(?::?[-=?+][^}]*)?\}|\$\(([A-Za-z_]\w*)\)|(?:^|[=:/,;])\$([A-Z_][A-Z0-9_]+)(?:$|[/:,;.])|\$env:([A-Za-z_]\w*)|(?:^|[=;])%([A-Za-z_]\w{2,})%`)
+	commandPattern  = rules.LazyRegexp("\\$\\([^()]*[\\s/][^()]*\\)|`[^`]+`")
+	homePattern     = rules.LazyRegexp(`(?:^|:)~[a-z0-9_-]*(?:/|$)`)
 )
 
 // wellKnownVariables lists variables whose names cannot be misplaced secrets.
@@ -79,12 +79,12 @@ var wellKnownVariables = []string{"HOME", "PATH", "USER", "LOGNAME", "PWD", "TMP
 	"POD_NAME", "POD_NAMESPACE", "POD_IP", "NAMESPACE", "KUBECONFIG", "CLUSTER_NAME", "REGION", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE",
 	"AWS_ACCOUNT_ID", "ACCOUNT_ID", "REGISTRY", "USERPROFILE", "PROGRAMDATA", "PROGRAMFILES", "SYSTEMROOT", "WINDIR", "APPDATA", "LOCALAPPDATA"}
 
-// matchedVariableName returns " NAME" for a match of variables. It returns "" if the name
-// could be part of a secret.
-func matchedVariableName(p *config.Provider, found []string) string {
-	for _, name := range found[1:] {
+// variableName returns " NAME" for the first of names that is known. It returns "" if
+// the names could be part of a secret.
+func (s setting) variableName(names []string) string {
+	for _, name := range names {
 		known := slices.Contains(wellKnownVariables, strings.ToUpper(name)) ||
-			slices.ContainsFunc(p.Env, func(e config.EnvVar) bool { return e.Name == name })
+			slices.ContainsFunc(s.provider.Env, func(e config.EnvVar) bool { return e.Name == name })
 		if name != "" && known {
 			return " " + name
 		}
@@ -92,80 +92,64 @@ func matchedVariableName(p *config.Provider, found []string) string {
 	return ""
 }
 
-func checkVariable(p *config.Provider) []rules.Result {
-	return checkSettings(p, func(s setting) (string, string) {
-		found := variablePattern().FindStringSubmatch(s.text)
-		if found == nil {
-			return "", ""
-		}
-		return "set the value", "no shell expands the variable" + matchedVariableName(p, found) + " in " + s.label
-	})
+func checkVariable(s setting) (fix, message string) {
+	found := variablePattern().FindStringSubmatch(s.text)
+	if found == nil {
+		return "", ""
+	}
+	return "set the value", "no shell expands the variable" + s.variableName(found[1:]) + " in " + s.label
 }
 
-func checkCommand(p *config.Provider) []rules.Result {
-	return checkSettings(p, func(s setting) (string, string) {
-		if !commandPattern().MatchString(s.text) {
-			return "", ""
-		}
-		return "set the value to the command's output, or use a script as the plugin", "no shell runs the command in " + s.label
-	})
+func checkCommand(s setting) (fix, message string) {
+	if !commandPattern().MatchString(s.text) {
+		return "", ""
+	}
+	return "set the value to the command's output, or use a script as the plugin", "no shell runs the command in " + s.label
 }
 
-func checkHome(p *config.Provider) []rules.Result {
-	return checkSettings(p, func(s setting) (string, string) {
-		if !homePattern().MatchString(s.value()) {
-			return "", ""
-		}
-		return "write the absolute path", "no shell expands the ~ in " + s.label + ", so the plugin uses a directory named ~"
-	})
+func checkHome(s setting) (fix, message string) {
+	if !homePattern().MatchString(s.value()) {
+		return "", ""
+	}
+	return "write the absolute path", "no shell expands the ~ in " + s.label + ", so the plugin uses a directory named ~"
 }
 
-func checkPlaceholder(p *config.Provider) []rules.Result {
-	return checkSettings(p, func(s setting) (string, string) {
-		if !rules.IsPlaceholder(s.value()) {
-			return "", ""
-		}
-		return "set the value, or render the template", s.label + " looks like an unfilled placeholder"
-	})
+func checkPlaceholder(s setting) (fix, message string) {
+	if !rules.IsPlaceholder(s.value()) {
+		return "", ""
+	}
+	return "set the value, or render the template", s.label + " looks like an unfilled placeholder"
 }
 
-func checkQuotes(p *config.Provider) []rules.Result {
-	return checkSettings(p, func(s setting) (string, string) {
-		if !isQuoted(s.text) && !isQuoted(s.value()) {
-			return "", ""
-		}
-		return "remove the inner quotes", s.label + " is enclosed in quotes, which are passed to the plugin because no shell removes them"
-	})
+func checkQuotes(s setting) (fix, message string) {
+	if !isQuoted(s.text) && !isQuoted(s.value()) {
+		return "", ""
+	}
+	return "remove the inner quotes", s.label + " is enclosed in quotes, which are passed to the plugin because no shell removes them"
 }
 
 // isQuoted reports whether s is enclosed in quotes and contains no other quotes, unlike
 // "a" "b".
 func isQuoted(s string) bool {
-	for _, pair := range []string{`""`, "''", "“”", "‘’", "„“"} {
-		open, shut := []rune(pair)[0], []rune(pair)[1]
-		inner, ok := strings.CutPrefix(s, string(open))
-		inner, closed := strings.CutSuffix(inner, string(shut))
-		if ok && closed && !strings.ContainsRune(inner, open) && !strings.ContainsRune(inner, shut) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{`""`, "''", "“”", "‘’", "„“"}, func(pair string) bool {
+		open, shut := string([]rune(pair)[:1]), string([]rune(pair)[1:])
+		inner, opened := strings.CutPrefix(s, open)
+		inner, closed := strings.CutSuffix(inner, shut)
+		return opened && closed && !strings.ContainsAny(inner, pair)
+	})
 }
 
-func checkOuterSpace(p *config.Provider) []rules.Result {
-	return checkSettings(p, func(s setting) (string, string) {
-		trimmed := strings.TrimFunc(s.text, func(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' || r == '\u200b' })
-		if trimmed == s.text || trimmed == "" {
-			return "", ""
-		}
-		switch {
-		case strings.HasSuffix(s.text, "\r") || strings.HasSuffix(s.text, "\r\n"):
-			return "save the file with LF line endings", s.label + " ends with a carriage return, which is passed to the plugin"
-		case strings.HasSuffix(s.text, "\n"):
-			return "write the value on one line, or use |- instead of |", s.label + " ends with a newline, which is passed to the plugin"
-		}
-		return "remove the spaces", s.label + " begins or ends with spaces, which are passed to the plugin"
-	})
+func checkOuterSpace(s setting) (fix, message string) {
+	trimmed := strings.TrimFunc(s.text, func(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' || r == '\u200b' })
+	switch {
+	case trimmed == s.text || trimmed == "":
+		return "", ""
+	case strings.HasSuffix(s.text, "\r") || strings.HasSuffix(s.text, "\r\n"):
+		return "save the file with LF line endings", s.label + " ends with a carriage return, which is passed to the plugin"
+	case strings.HasSuffix(s.text, "\n"):
+		return "write the value on one line, or use |- instead of |", s.label + " ends with a newline, which is passed to the plugin"
+	}
+	return "remove the spaces", s.label + " begins or ends with spaces, which are passed to the plugin"
 }
 
 // checkReplacedPath only checks Linux paths.
@@ -175,7 +159,7 @@ func checkReplacedPath(p *config.Provider) (rs []rules.Result) {
 		if e.Name != "PATH" || !strings.HasPrefix(dirs[0], "/") || slices.Contains(dirs, "/bin") || slices.Contains(dirs, "/usr/bin") {
 			continue
 		}
-		rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("env[%d].value", k), "", "\"PATH\" replaces the kubelet's PATH but has neither /usr/bin nor /bin, so the plugin might not find other programs")...)
+		rs = append(rs, rules.NewFieldResult(fmt.Sprintf("env[%d].value", k), "", "\"PATH\" replaces the kubelet's PATH but has neither /usr/bin nor /bin, so the plugin might not find other programs")...)
 	}
 	return rs
 }

@@ -23,26 +23,15 @@ const (
 	maxOverlaps        = 10        // maximum number of overlapping providers reported for one provider
 )
 
-// candidate is a pattern that matches at least one image.
 type candidate struct {
-	index        int // in matchImages
-	text         string
-	at           location.Location
-	isIPv6       bool     // the host is an IPv6 address
-	labels       []string // of the host
-	markedLabels []string // labels with each * replaced by a NUL, which only a * can match
+	location.Pattern
+	index  int      // in matchImages
+	labels []string // of the host
 }
 
-func newCandidate(index int, text string, at location.Location) candidate {
-	labels := strings.Split(at.Host, ".")
-	marked := labels
-	if strings.Contains(at.Host, "*") {
-		marked = strings.Split(strings.ReplaceAll(at.Host, "*", "\x00"), ".")
-	}
-	return candidate{index, text, at, strings.ContainsAny(at.Host, ":["), labels, marked}
+func (c candidate) displayText() string {
+	return excerpt.TruncateValue(excerpt.RedactPattern(c.String()))
 }
-
-func (c candidate) displayText() string { return excerpt.TruncateValue(excerpt.RedactPattern(c.text)) }
 
 // candidates returns at most limit patterns of a provider. It omits a catch-all,
 // because it overlaps with everything and is reported once.
@@ -56,8 +45,8 @@ func candidates(p *config.Provider, limit int) []candidate {
 		if len(s) > maxPatternLength {
 			continue
 		}
-		if at, err := location.Parse(s); err == nil && !siblings.isInCatchAll(s) && imagename.IsMatchable(at) {
-			list = append(list, newCandidate(k, s, at))
+		if p, err := location.ParsePattern(s); err == nil && !siblings.isInCatchAll(s) && imagename.IsMatchable(p.Location) {
+			list = append(list, candidate{p, k, p.Labels()})
 		}
 	}
 	return list
@@ -72,26 +61,20 @@ type overlap struct {
 }
 
 func findOverlaps(c *config.Config) (found []overlap) {
-	type patterns struct {
-		provider int
-		list     []candidate
-	}
-	var all []patterns
+	var lists [][]candidate // by provider
 	for i, room := 0, maxPatterns; i < len(c.Providers) && room > 0; i++ {
-		if list := candidates(&c.Providers[i], room); len(list) > 0 {
-			all = append(all, patterns{i, list})
-			room -= len(list)
-		}
+		lists = append(lists, candidates(&c.Providers[i], room))
+		room -= len(lists[i])
 	}
 	budget := maxComparisons
-	for k, b := range all {
+	for second := range lists {
 		before := len(found)
-		for _, a := range all[:k] {
-			if budget < 0 || len(found)-before == maxOverlaps {
+		for first := range second {
+			if budget--; budget < 0 || len(found)-before == maxOverlaps {
 				break
 			}
-			if pa, pb, image := firstOverlap(a.list, b.list, &budget); image != "" {
-				found = append(found, overlap{a.provider, b.provider, pa, pb, image})
+			if pa, pb, image := firstOverlap(lists[first], lists[second], &budget); image != "" {
+				found = append(found, overlap{first, second, pa, pb, image})
 			}
 		}
 	}
@@ -110,11 +93,11 @@ func firstOverlap(as, bs []candidate, budget *int) (pa, pb *candidate, image str
 			if !hostsIntersect(a.labels, b.labels, budget) {
 				continue // rules out nearly all pairs without allocating
 			}
-			example := commonImage(a.at, b.at)
-			if example == "" || image != "" && a.text == b.text {
+			example := commonImage(a.Location, b.Location)
+			if example == "" || image != "" && a.String() == b.String() {
 				continue
 			}
-			if pa, pb, image = a, b, example; a.text != b.text {
+			if pa, pb, image = a, b, example; a.String() != b.String() {
 				return pa, pb, image
 			}
 		}
@@ -133,11 +116,11 @@ func overlapRules(c *config.Config, all []overlap) []rules.Rule[int] {
 
 func checkOverlaps(c *config.Config, all []overlap, provider int) (rs []rules.Result) {
 	for _, o := range all {
-		if o.second != provider || o.firstPattern.text == o.secondPattern.text {
+		if o.second != provider || o.firstPattern.String() == o.secondPattern.String() {
 			continue
 		}
 		first := excerpt.TruncateValue(c.Providers[o.first].Name)
-		rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("matchImages[%d]", o.secondPattern.index), "",
+		rs = append(rs, rules.NewFieldResult(fmt.Sprintf("matchImages[%d]", o.secondPattern.index), "",
 			"%q also matches %s, as does %q from provider %q: both plugins run, and credentials from %q are tried first for the same auth key",
 			o.secondPattern.displayText(), o.image, o.firstPattern.displayText(), first, first)...)
 	}
@@ -148,7 +131,7 @@ func checkOverlaps(c *config.Config, all []overlap, provider int) (rs []rules.Re
 // is often intentional. It reports each provider once.
 func checkSharedPattern(c *config.Config, all []overlap, provider int) []rules.Result {
 	for _, o := range all {
-		if o.second != provider || o.firstPattern.text != o.secondPattern.text {
+		if o.second != provider || o.firstPattern.String() != o.secondPattern.String() {
 			continue
 		}
 		first := excerpt.TruncateValue(c.Providers[o.first].Name)
@@ -163,7 +146,7 @@ func checkDuplicatePattern(p *config.Provider) (rs []rules.Result) {
 	first := map[string]int{}
 	for k, s := range p.MatchImages {
 		if i, seen := first[s]; seen {
-			rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("matchImages[%d]", k), "remove the duplicate", "%q is already in matchImages[%d]", excerpt.TruncateValue(excerpt.RedactPattern(s)), i)...)
+			rs = append(rs, rules.NewFieldResult(fmt.Sprintf("matchImages[%d]", k), "remove the duplicate", "%q is already in matchImages[%d]", excerpt.TruncateValue(excerpt.RedactPattern(s)), i)...)
 			continue
 		}
 		first[s] = k
@@ -181,9 +164,8 @@ func checkCoveredPattern(p *config.Provider) (rs []rules.Result) {
 			if budget--; budget < 0 {
 				return rs
 			}
-			same := a.text == b.text
-			if !same && covers(a, b) && (i < k || !covers(b, a)) {
-				rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("matchImages[%d]", b.index), "remove the pattern", "%q is redundant, because %q matches all its images",
+			if a.String() != b.String() && covers(a, b) && (i < k || !covers(b, a)) {
+				rs = append(rs, rules.NewFieldResult(fmt.Sprintf("matchImages[%d]", b.index), "remove the pattern", "%q is redundant, because %q matches all its images",
 					b.displayText(), a.displayText())...)
 				break
 			}
@@ -192,20 +174,7 @@ func checkCoveredPattern(p *config.Provider) (rs []rules.Result) {
 	return rs
 }
 
-// covers reports whether a matches every image that b matches. In complex cases it may
-// return false even if a does.
+// covers reports whether a matches every image and every registry lookup that b matches.
 func covers(a, b candidate) bool {
-	last := len(a.labels) - 1
-	if last != len(b.labels)-1 || a.at.Port != b.at.Port || !strings.HasPrefix(b.at.Path, a.at.Path) {
-		return false
-	}
-	if a.isIPv6 || b.isIPv6 {
-		return a.at.Host == b.at.Host
-	}
-	for i, label := range a.labels {
-		if !location.MatchLabel(label, b.markedLabels[i]) {
-			return false
-		}
-	}
-	return true
+	return strings.HasPrefix(b.Path, a.Path) && a.Covers(b.Pattern)
 }

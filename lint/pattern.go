@@ -76,11 +76,9 @@ func checkUserinfo(p *pattern) []rules.Result {
 }
 
 func checkQuery(p *pattern) []rules.Result {
-	i := strings.IndexAny(p.body, "?#")
-	if i < 0 {
-		return nil
-	}
-	return rules.NewResult(p.suggestedFix(), "%q: the kubelet ignores everything from the first %q onward", p.redacted, p.body[i:i+1])
+	before, _, _ := strings.Cut(strings.ReplaceAll(p.body, "#", "?"), "?")
+	rest := p.body[len(before):]
+	return p.resultWithFix(rest != "", "%q: the kubelet ignores everything from the first %.1q onward", rest)
 }
 
 func checkPathGlob(p *pattern) []rules.Result {
@@ -103,10 +101,9 @@ func checkUpperCasePath(p *pattern) []rules.Result {
 func checkPercentEscape(p *pattern) []rules.Result {
 	raw, _, _ := strings.Cut(p.body, "?")
 	raw, _, _ = strings.Cut(raw, "#")
-	if _, path, _ := strings.Cut(raw, "/"); !p.valid || !strings.Contains(path, "%") {
-		return nil
-	}
-	return rules.NewResult(p.suggestedFix(), "%q is decoded to the path %q before matching", p.redacted, excerpt.TruncateValue(p.parsed.Path))
+	_, path, _ := strings.Cut(raw, "/")
+	return p.resultWithFix(p.valid && strings.Contains(path, "%"),
+		"%q is decoded to the path %q before matching", excerpt.TruncateValue(p.parsed.Path))
 }
 
 func checkAPIPath(p *pattern) []rules.Result {
@@ -131,7 +128,7 @@ func checkSlashOnly(p *pattern) []rules.Result {
 
 func checkPortRange(p *pattern) []rules.Result {
 	return rules.ResultIf(!imagename.IsValidPort(p.parsed.Port),
-		"", "%q never matches, because %s is not a valid port", p.redacted, excerpt.TruncateValue(p.parsed.Port))
+		rules.NewResult("", "%q never matches, because %s is not a valid port", p.redacted, excerpt.TruncateValue(p.parsed.Port)))
 }
 
 func checkDefaultPort(p *pattern) []rules.Result {
@@ -235,10 +232,11 @@ type patternList struct {
 func newPatternList(patterns []string) *patternList {
 	l := &patternList{index: make(map[string]int, len(patterns))}
 	for k, s := range patterns {
-		if l.index[s] == 0 {
-			if l.index[s] = k + 1; hasOnlyStars(s) {
-				l.catchAll = append(l.catchAll, s)
-			}
+		if l.index[s] > 0 {
+			continue
+		}
+		if l.index[s] = k + 1; hasOnlyStars(s) {
+			l.catchAll = append(l.catchAll, s)
 		}
 	}
 	if len(l.catchAll) < 2 {

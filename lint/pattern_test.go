@@ -334,7 +334,9 @@ func TestLintPairsMatchImages(t *testing.T) {
 		if example != "" {
 			overlaps++
 		}
-		cover := covers(newCandidate(0, "", atA), newCandidate(0, "", atB))
+		patternA, _ := location.ParsePattern(sa)
+		patternB, _ := location.ParsePattern(sb)
+		cover := covers(candidate{Pattern: patternA}, candidate{Pattern: patternB})
 		if cover {
 			covered++
 		}

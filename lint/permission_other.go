@@ -12,14 +12,6 @@ import (
 	"path/filepath"
 )
 
-// ownership specifies which owners of a file are trusted. Windows ACLs are not checked.
-type ownership bool
-
-const (
-	anyOwner     ownership = false
-	trustedOwner ownership = true
-)
-
 // findBinary finds an executable. On Windows it tries the extensions in PATHEXT.
 func findBinary(dir, name string) (string, fs.FileInfo, error) {
 	abs, err := filepath.Abs(filepath.Join(dir, name)) // an absolute path, so that PATH is never searched

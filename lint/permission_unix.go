@@ -13,14 +13,6 @@ import (
 	"syscall"
 )
 
-// ownership specifies which owners of a file are trusted.
-type ownership bool
-
-const (
-	anyOwner     ownership = false
-	trustedOwner ownership = true // root or the current user
-)
-
 // findBinary finds an executable as exec.LookPath does for a path.
 func findBinary(dir, name string) (string, fs.FileInfo, error) {
 	path := filepath.Join(dir, name)
@@ -42,18 +34,14 @@ func describeWhoCanChange(path string, owner ownership) string {
 		paths = append(paths, real)
 	}
 	for _, p := range paths {
-		for {
-			if who := describeWhoCanWrite(p, true); who != "" {
+		for previous := ""; p != previous; previous, p = p, filepath.Dir(p) {
+			who := describeWhoCanWrite(p, true)
+			if who == "" && owner == trustedOwner {
+				who = describeForeignOwner(p)
+			}
+			if who != "" {
 				return who
 			}
-			if who := describeForeignOwner(p); owner == trustedOwner && who != "" {
-				return who
-			}
-			parent := filepath.Dir(p)
-			if parent == p {
-				break
-			}
-			p = parent
 		}
 	}
 	return ""

@@ -26,8 +26,7 @@ func providerRules() []rules.Rule[*config.Provider] {
 		rules.InfoRule("duplicate-pattern", checkCoveredPattern),
 		rules.InfoRule("open-domain", checkCatchAll),
 		rules.InfoRule("zero-cache", checkZeroCache),
-		rules.WarningRule("cache-duration", checkShortCache),
-		rules.WarningRule("cache-duration", checkLongCache),
+		rules.WarningRule("cache-duration", checkCacheDuration),
 		rules.WarningRule("old-api-version", checkPluginVersion),
 		rules.WarningRule("echoed-token", checkEchoedToken),
 		rules.WarningRule("api-server-audience", checkAPIServerAudience),
@@ -39,56 +38,43 @@ func providerRules() []rules.Rule[*config.Provider] {
 }
 
 func checkDockerHelperName(p *config.Provider) []rules.Result {
-	if !strings.HasPrefix(p.Name, "docker-credential-") {
-		return nil
-	}
-	return rules.NewFieldResult("name", "use the vendor's kubelet plugin", "%q is named like a docker credential helper, which uses a different protocol from kubelet plugins", excerpt.TruncateValue(p.Name))
+	return rules.ResultIf(strings.HasPrefix(p.Name, "docker-credential-"),
+		rules.NewFieldResult("name", "use the vendor's kubelet plugin", "%q is named like a docker credential helper, which uses a different protocol from kubelet plugins", excerpt.TruncateValue(p.Name)))
 }
 
 func checkExeSuffix(p *config.Provider) []rules.Result {
 	name := excerpt.TruncateValue(p.Name)
-	if ext := filepath.Ext(name); !strings.EqualFold(ext, ".exe") {
-		return nil
-	}
-	return rules.NewFieldResult("name", name[:len(name)-len(".exe")], "%q: omit .exe, which Windows does not require and other systems do not use", name)
+	ext := filepath.Ext(name)
+	return rules.ResultIf(strings.EqualFold(ext, ".exe"),
+		rules.NewFieldResult("name", strings.TrimSuffix(name, ext), "%q: omit .exe, which Windows does not require and other systems do not use", name))
 }
 
 func checkHiddenName(p *config.Provider) []rules.Result {
-	if !strings.HasPrefix(p.Name, ".") || config.CheckName(p.Name) != nil {
-		return nil
-	}
-	return rules.NewFieldResult("name", strings.TrimLeft(excerpt.TruncateValue(p.Name), "."), "%q begins with a dot, so directory listings hide it", excerpt.TruncateValue(p.Name))
+	return rules.ResultIf(strings.HasPrefix(p.Name, ".") && config.CheckName(p.Name) == nil,
+		rules.NewFieldResult("name", strings.TrimLeft(excerpt.TruncateValue(p.Name), "."), "%q begins with a dot, so directory listings hide it", excerpt.TruncateValue(p.Name)))
 }
 
 func checkZeroCache(p *config.Provider) []rules.Result {
 	// A RegistryCredentialConfig has no default that could be changed.
-	if p.DefaultCacheDuration == nil || *p.DefaultCacheDuration != 0 || p.APIVersion == plugin.OutOfTree {
-		return nil
-	}
-	return rules.NewFieldResult("defaultCacheDuration", "", "0 disables caching, so the plugin runs for each pull unless its response sets cacheDuration")
+	return rules.ResultIf(p.DefaultCacheDuration != nil && *p.DefaultCacheDuration == 0 && p.APIVersion != plugin.OutOfTree,
+		rules.NewFieldResult("defaultCacheDuration", "", "0 disables caching, so the plugin runs for each pull unless its response sets cacheDuration"))
 }
 
-func checkShortCache(p *config.Provider) []rules.Result {
-	d := p.DefaultCacheDuration
-	if d == nil || *d <= 0 || *d >= time.Second {
+func checkCacheDuration(p *config.Provider) []rules.Result {
+	switch d := p.DefaultCacheDuration; {
+	case d == nil || *d <= 0:
 		return nil
+	case *d < time.Second:
+		return rules.NewFieldResult("defaultCacheDuration", `set a duration with a unit, such as "12h"`, "%s is too short to cache anything, so the plugin runs for each pull", *d)
+	case *d > 24*time.Hour:
+		return rules.NewFieldResult("defaultCacheDuration", "12h", "%s exceeds the lifetime of most registry credentials, and the kubelet keeps a cache entry even after the registry rejects the credential", *d)
 	}
-	return rules.NewFieldResult("defaultCacheDuration", `set a duration with a unit, such as "12h"`, "%s is too short to cache anything, so the plugin runs for each pull", *d)
-}
-
-func checkLongCache(p *config.Provider) []rules.Result {
-	d := p.DefaultCacheDuration
-	if d == nil || *d <= 24*time.Hour {
-		return nil
-	}
-	return rules.NewFieldResult("defaultCacheDuration", "12h", "%s exceeds the lifetime of most registry credentials, and the kubelet keeps a cache entry even after the registry rejects the credential", *d)
+	return nil
 }
 
 func checkPluginVersion(p *config.Provider) []rules.Result {
-	if p.APIVersion != plugin.V1Alpha1 && p.APIVersion != plugin.V1Beta1 {
-		return nil
-	}
-	return rules.NewFieldResult("apiVersion", plugin.V1, "%s is superseded: newer plugins support only v1, which requires kubelet 1.26 or later", p.APIVersion)
+	return rules.ResultIf(p.APIVersion == plugin.V1Alpha1 || p.APIVersion == plugin.V1Beta1,
+		rules.NewFieldResult("apiVersion", plugin.V1, "%s is superseded: newer plugins support only v1, which requires kubelet 1.26 or later", p.APIVersion))
 }
 
 // checkEchoedToken recognizes regcred's token plugin. For other plugins, their names
@@ -99,10 +85,9 @@ func checkEchoedToken(p *config.Provider) []rules.Result {
 	}
 	field := "tokenAttributes.cacheType"
 	switch {
+	case isTokenProvider(p) && (hasFlag(p, "--config") || hasFlag(p, "--exchange-url")):
+		return nil // it exchanges the token
 	case isTokenProvider(p):
-		if exchangesToken(p) {
-			return nil
-		}
 		return rules.NewFieldResult(field, string(config.CachePerToken), "without --config and --exchange-url, %s returns the token as the password and therefore requires cacheType Token", tokenProviderName)
 	case slices.ContainsFunc(append(p.Arguments(), p.Name), isPassthroughName):
 		return rules.NewFieldResult(field, string(config.CachePerToken), "this plugin seems to return the token as the password; if so, it requires cacheType Token")
@@ -120,12 +105,6 @@ func isTokenProvider(p *config.Provider) bool {
 	return name == tokenProviderName || strings.HasSuffix(name, "-"+tokenProviderName) && hasFlag(p, "--registry")
 }
 
-// exchangesToken reports whether the token plugin exchanges the token rather than
-// returning it.
-func exchangesToken(p *config.Provider) bool {
-	return hasFlag(p, "--config") || hasFlag(p, "--exchange-url")
-}
-
 func hasFlag(p *config.Provider, flag string) bool { return len(flagValues(p, flag)) > 0 }
 
 func isPassthroughName(s string) bool {
@@ -140,15 +119,11 @@ func checkAPIServerAudience(p *config.Provider) []rules.Result {
 	}
 	audience := p.TokenAttributes.ServiceAccountTokenAudience
 	host := strings.TrimSuffix(strings.TrimPrefix(audience, "https://"), "/")
-	if host != "kubernetes.default" && host != "kubernetes.default.svc" && host != "kubernetes.default.svc.cluster.local" {
-		return nil
-	}
-	return rules.NewFieldResult("tokenAttributes.serviceAccountTokenAudience", "set an audience specific to the registry", "%q is usually the API server's audience, so anyone who gets this token can act as the pod's service account", excerpt.TruncateValue(audience))
+	return rules.ResultIf(host == "kubernetes.default" || host == "kubernetes.default.svc" || host == "kubernetes.default.svc.cluster.local",
+		rules.NewFieldResult("tokenAttributes.serviceAccountTokenAudience", "set an audience specific to the registry", "%q is usually the API server's audience, so anyone who gets this token can act as the pod's service account", excerpt.TruncateValue(audience)))
 }
 
 func checkRequiredAnnotation(p *config.Provider) []rules.Result {
-	if p.TokenAttributes == nil || len(p.TokenAttributes.RequiredServiceAccountAnnotationKeys) == 0 {
-		return nil
-	}
-	return rules.NewFieldResult("tokenAttributes.requiredServiceAccountAnnotationKeys", "", "the kubelet silently skips this provider for pods whose service account lacks one of these annotations")
+	return rules.ResultIf(p.TokenAttributes != nil && len(p.TokenAttributes.RequiredServiceAccountAnnotationKeys) > 0,
+		rules.NewFieldResult("tokenAttributes.requiredServiceAccountAnnotationKeys", "", "the kubelet silently skips this provider for pods whose service account lacks one of these annotations"))
 }

@@ -28,12 +28,12 @@ func settingRules() []rules.Rule[*config.Provider] {
 		rules.WarningRule("duplicate-env", checkDuplicateEnv),
 		rules.InfoRule("overridden-variable", checkEmptyVariable),
 		rules.WarningRule("plaintext-secret", checkSecretInEnv),
-		rules.WarningRule(literal, checkVariable),
-		rules.WarningRule(literal, checkCommand),
-		rules.WarningRule(literal, checkHome),
-		rules.WarningRule(literal, checkPlaceholder),
-		rules.WarningRule(literal, checkQuotes),
-		rules.WarningRule(literal, checkOuterSpace),
+		rules.WarningRule(literal, eachSetting(checkVariable)),
+		rules.WarningRule(literal, eachSetting(checkCommand)),
+		rules.WarningRule(literal, eachSetting(checkHome)),
+		rules.WarningRule(literal, eachSetting(checkPlaceholder)),
+		rules.WarningRule(literal, eachSetting(checkQuotes)),
+		rules.WarningRule(literal, eachSetting(checkOuterSpace)),
 		rules.InfoRule("overridden-variable", checkReplacedPath),
 		rules.InfoRule("no-home", checkNoHome),
 		rules.WarningRule("proxied-metadata", checkProxiedMetadata),
@@ -43,7 +43,7 @@ func settingRules() []rules.Rule[*config.Provider] {
 func checkSplitFlag(p *config.Provider) (rs []rules.Result) {
 	for k, a := range p.Arguments() {
 		if k > 0 && (a == "true" || a == "false") && isBareFlag(p.Args[k-1].Reveal()) {
-			rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("args[%d]", k), "write the flag and its value as one item, joined by =", "a boolean flag accepts a value only after =, so the flag is true and this text is a separate argument")...)
+			rs = append(rs, rules.NewFieldResult(fmt.Sprintf("args[%d]", k), "write the flag and its value as one item, joined by =", "a boolean flag accepts a value only after =, so the flag is true and this text is a separate argument")...)
 		}
 	}
 	return rs
@@ -63,7 +63,7 @@ func checkJoinedArgs(p *config.Provider) (rs []rules.Result) {
 		}
 		flagFollows := len(rest) > 1 && rest[0] == '-' && strings.IndexFunc(strings.TrimLeft(rest, "-"), unicode.IsLetter) == 0
 		if rest != "" && !isShellScript(p, k) && (flagFollows || isBareFlag(first)) {
-			rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("args[%d]", k), "write each argument as a separate item", "this is a single argument that contains spaces, and no shell splits it")...)
+			rs = append(rs, rules.NewFieldResult(fmt.Sprintf("args[%d]", k), "write each argument as a separate item", "this is a single argument that contains spaces, and no shell splits it")...)
 		}
 	}
 	return rs
@@ -76,7 +76,7 @@ func isShellScript(p *config.Provider, k int) bool { return k > 0 && p.Args[k-1]
 func checkEmptyArgument(p *config.Provider) (rs []rules.Result) {
 	for k, a := range p.Arguments() {
 		if strings.TrimSpace(a) == "" && (k == 0 || !isBareFlag(p.Args[k-1].Reveal())) {
-			rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("args[%d]", k), "remove the argument", "the plugin receives an empty argument, which most plugins reject")...)
+			rs = append(rs, rules.NewFieldResult(fmt.Sprintf("args[%d]", k), "remove the argument", "the plugin receives an empty argument, which most plugins reject")...)
 		}
 	}
 	return rs
@@ -89,7 +89,7 @@ func checkSecretInArgs(p *config.Provider) (rs []rules.Result) {
 			value = p.Args[k+1].Reveal()
 		}
 		if strings.HasPrefix(name, "-") && isSecretName(name) && isPossibleSecret(value) {
-			rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("args[%d]", k), "store it in a file that only root can read", "this looks like a secret, and every user can see it in the process list")...)
+			rs = append(rs, rules.NewFieldResult(fmt.Sprintf("args[%d]", k), "store it in a file that only root can read", "this looks like a secret, and every user can see it in the process list")...)
 		}
 	}
 	return rs
@@ -103,13 +103,13 @@ func checkEnvName(p *config.Provider) (rs []rules.Result) {
 		at := fmt.Sprintf("env[%d].name", k)
 		switch i := strings.IndexAny(e.Name, "=\x00"); {
 		case e.Name == "":
-			rs = rules.AppendResults(rs, rules.NewFieldResult(at, "set the name, or remove the entry", "a variable without a name is not passed to the plugin")...)
+			rs = append(rs, rules.NewFieldResult(at, "set the name, or remove the entry", "a variable without a name is not passed to the plugin")...)
 		case i >= 0 && e.Name[i] == '=':
-			rs = rules.AppendResults(rs, rules.NewFieldResult(at, "move the text after the = to value", "the name contains =, so only the text before the first = becomes the variable's name")...)
+			rs = append(rs, rules.NewFieldResult(at, "move the text after the = to value", "the name contains =, so only the text before the first = becomes the variable's name")...)
 		case i >= 0 || strings.Contains(e.Value.Reveal(), "\x00"):
-			rs = rules.AppendResults(rs, rules.NewFieldResult(at, "remove the NUL (\\0 in a double-quoted YAML string)", "the variable contains a NUL, so the plugin cannot start")...)
+			rs = append(rs, rules.NewFieldResult(at, "remove the NUL (\\0 in a double-quoted YAML string)", "the variable contains a NUL, so the plugin cannot start")...)
 		case strings.ContainsFunc(e.Name, unicode.IsSpace) || strings.ContainsAny(e.Name, "$%\"'`"):
-			rs = rules.AppendResults(rs, rules.NewFieldResult(at, "set only the name", "the name contains spaces, quotes, $ or %%, so no program reads the variable")...)
+			rs = append(rs, rules.NewFieldResult(at, "set only the name", "the name contains spaces, quotes, $ or %%, so no program reads the variable")...)
 		}
 	}
 	return rs
@@ -125,7 +125,7 @@ func checkDuplicateEnv(p *config.Provider) (rs []rules.Result) {
 	}
 	for k, e := range p.Env {
 		if i := last[e.Name]; i != k && e.Name != "" {
-			rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("env[%d]", k), "remove the entry", "%q is set again in env[%d], which takes precedence", redactedName(e), i)...)
+			rs = append(rs, rules.NewFieldResult(fmt.Sprintf("env[%d]", k), "remove the entry", "%q is set again in env[%d], which takes precedence", redactedName(e), i)...)
 		}
 	}
 	return rs
@@ -135,7 +135,7 @@ func checkDuplicateEnv(p *config.Provider) (rs []rules.Result) {
 func checkEmptyVariable(p *config.Provider) (rs []rules.Result) {
 	for k, e := range p.Env {
 		if name := strings.ToLower(e.Name); e.Name != "" && e.Value.IsZero() && !strings.HasSuffix(name, "_proxy") {
-			rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("env[%d]", k), "", "%q is empty, which overrides the value from the kubelet's environment", redactedName(e))...)
+			rs = append(rs, rules.NewFieldResult(fmt.Sprintf("env[%d]", k), "", "%q is empty, which overrides the value from the kubelet's environment", redactedName(e))...)
 		}
 	}
 	return rs
@@ -144,7 +144,7 @@ func checkEmptyVariable(p *config.Provider) (rs []rules.Result) {
 func checkSecretInEnv(p *config.Provider) (rs []rules.Result) {
 	for k, e := range p.Env {
 		if isSecretName(redactedName(e)) && isPossibleSecret(e.Value.Reveal()) || passwordInURL(e.Value.Reveal()) {
-			rs = rules.AppendResults(rs, rules.NewFieldResult(fmt.Sprintf("env[%d]", k), "store it in a file that only root can read", "%q contains a secret that every user with read access to this file can see", redactedName(e))...)
+			rs = append(rs, rules.NewFieldResult(fmt.Sprintf("env[%d]", k), "store it in a file that only root can read", "%q contains a secret that every user with read access to this file can see", redactedName(e))...)
 		}
 	}
 	return rs
@@ -160,15 +160,12 @@ func redactedName(v config.EnvVar) string {
 // isSecretName reports whether a variable or flag has a name used for secrets.
 // AWS_SECRET_ACCESS_KEY is such a name, but AWS_ACCESS_KEY_ID and TOKEN_FILE are not.
 func isSecretName(name string) bool {
-	words := splitWords(name)
-	if len(words) == 0 {
-		return false
-	}
-	switch last := words[len(words)-1]; last {
+	words := append([]string{"", ""}, splitWords(name)...)
+	switch kind, last := words[len(words)-2], words[len(words)-1]; last {
 	case "password", "passwd", "secret", "token", "apikey", "passphrase":
 		return true
 	case "key":
-		return len(words) > 1 && slices.Contains([]string{"access", "api", "private", "secret"}, words[len(words)-2])
+		return slices.Contains([]string{"access", "api", "private", "secret"}, kind)
 	}
 	return false
 }
@@ -183,14 +180,11 @@ func isPossibleSecret(v string) bool {
 }
 
 func passwordInURL(v string) bool {
-	if !strings.Contains(v, "://") {
-		return false
-	}
 	u, err := url.Parse(v)
-	if err != nil || u.User == nil {
+	if err != nil || !strings.Contains(v, "://") {
 		return false
 	}
-	_, has := u.User.Password()
+	_, has := u.User.Password() // User may be nil
 	return has
 }
 

@@ -55,18 +55,14 @@ type wireOutOfTree struct {
 // wireTime is encoded like metav1.Time.
 type wireTime time.Time
 
-func (t *wireTime) UnmarshalJSON(data []byte) error {
-	var s string
-	if err := json.Unmarshal(data, &s); err != nil {
-		return err
-	}
-	parsed, err := parseTime(s)
+func (t *wireTime) UnmarshalText(text []byte) error {
+	parsed, err := parseTime(string(text))
 	*t = wireTime(parsed)
 	return err
 }
 
-func (t wireTime) MarshalJSON() ([]byte, error) {
-	return json.Marshal(time.Time(t).UTC().Format(time.RFC3339))
+func (t wireTime) MarshalText() ([]byte, error) {
+	return []byte(time.Time(t).UTC().Format(time.RFC3339)), nil
 }
 
 func parseTime(s string) (time.Time, error) { return time.Parse(time.RFC3339, s) }
@@ -74,19 +70,13 @@ func parseTime(s string) (time.Time, error) { return time.Parse(time.RFC3339, s)
 // wireDuration is encoded like metav1.Duration.
 type wireDuration time.Duration
 
-func (d *wireDuration) UnmarshalJSON(data []byte) error {
-	var s string
-	if err := json.Unmarshal(data, &s); err != nil {
-		return err
-	}
-	parsed, err := time.ParseDuration(s)
+func (d *wireDuration) UnmarshalText(text []byte) error {
+	parsed, err := time.ParseDuration(string(text))
 	*d = wireDuration(parsed)
 	return err
 }
 
-func (d wireDuration) MarshalJSON() ([]byte, error) {
-	return json.Marshal(time.Duration(d).String())
-}
+func (d wireDuration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
 // EncodeRequest returns the line that a kubelet writes to a plugin's standard
 // input, in the version of req, for programs that do not use [Command.Run].

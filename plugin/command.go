@@ -5,6 +5,7 @@ package plugin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -195,7 +196,6 @@ func (c Command) processCommand() process.Command {
 // kubelet's protocol also pass it.
 const getCredentialsArg = "get-credentials"
 
-// environ returns Environ followed by Env.
 func (c Command) environ() []string {
 	inherited := c.Environ
 	if inherited == nil {
@@ -269,14 +269,8 @@ func (c Command) decodeOutput(stdout []byte, image string) (*Response, error) {
 	return resp, nil
 }
 
-func (c Command) displayName() string {
-	if c.Name != "" {
-		return c.Name
-	}
-	return filepath.Base(c.Path)
-}
+func (c Command) displayName() string { return cmp.Or(c.Name, filepath.Base(c.Path)) }
 
-// hasProxy reports whether the plugin's environment sets a proxy.
 func (c Command) hasProxy() bool {
 	return slices.ContainsFunc(c.environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(strings.ToLower(entry), "=")

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,18 +80,17 @@ type schemaWalker struct {
 func (w *schemaWalker) checkObject(path, kind string) *decodeError {
 	fields := protocol.Fields(kind, w.apiVersion)
 	return w.eachMember(path, func(name string, at int64) *decodeError {
-		field, ok := findField(fields, name)
-		switch {
-		case ok:
-			return w.checkValue(joinFieldPath(path, name), field.Type)
-		case w.kind == protocol.KindRequest:
-			return w.skipValue()
+		if i := fieldIndex(fields, name); i >= 0 {
+			return w.checkValue(joinFieldPath(path, name), fields[i].Type)
+		}
+		if w.kind == protocol.KindRequest {
+			var skipped json.RawMessage
+			w.dec.Decode(&skipped) // checkSingleJSONValue has already accepted it
+			return nil
 		}
 		msg := "unknown field"
-		if i := fieldIndexFold(fields, name); i >= 0 {
-			msg = "unknown field; use " + fields[i].Name + " (field names are case-sensitive)"
-		} else if meant := suggestField(fields, name); meant != "" {
-			msg = "unknown field; " + meant
+		if advice := suggestField(fields, name); advice != "" {
+			msg += "; " + advice
 		}
 		return w.errorAt(joinFieldPath(path, redactFieldName(name)), at, msg)
 	})
@@ -158,12 +158,6 @@ func (w *schemaWalker) eachMember(path string, f func(name string, at int64) *de
 	return nil
 }
 
-func (w *schemaWalker) skipValue() *decodeError {
-	var value json.RawMessage
-	w.dec.Decode(&value) // checkSingleJSONValue has already accepted it
-	return nil
-}
-
 // nextOffset returns the offset of the next token.
 func (w *schemaWalker) nextOffset() int64 { return skipSeparators(w.data, w.dec.InputOffset()) }
 
@@ -178,22 +172,9 @@ func skipSeparators(data []byte, at int64) int64 {
 	return int64(len(data) - len(rest))
 }
 
-func findField(fields []protocol.Field, name string) (protocol.Field, bool) {
-	for _, f := range fields {
-		if f.Name == name {
-			return f, true
-		}
-	}
-	return protocol.Field{}, false
-}
-
-func fieldIndexFold(fields []protocol.Field, name string) int {
-	for i, f := range fields {
-		if strings.EqualFold(f.Name, name) {
-			return i
-		}
-	}
-	return -1
+// fieldIndex returns the index of a field, or -1.
+func fieldIndex(fields []protocol.Field, name string) int {
+	return slices.IndexFunc(fields, func(f protocol.Field) bool { return f.Name == name })
 }
 
 // misplacedFields maps fields of other files and protocols to advice and to the field
@@ -203,27 +184,24 @@ var misplacedFields = map[string][2]string{
 	"auth":                {"password", "this is a docker config field; use username and password in plain text"},
 	"expirationTimestamp": {"cacheDuration", "use cacheDuration, the time for which the response may be cached"},
 	"expiresAt":           {"cacheDuration", "use cacheDuration, the time for which the response may be cached"},
-	"expires_in":          {"cacheDuration", "use cacheDuration, a string such as \"10m\""},
 	"cacheKey":            {"cacheKeyType", "use cacheKeyType"},
 	"token":               {"password", "put the token in password"},
-	"identitytoken":       {"password", "this is a docker config field; put the token in password, with the user name that the registry expects"},
 	"secret":              {"password", "use password"},
 	"user":                {"username", "use username"},
 	"username":            {"auth", "move this field into the registry's entry under auth"},
 	"password":            {"auth", "move this field into the registry's entry under auth"},
-	"email":               {"password", "remove this docker config field"},
 	"image":               {"auth", "this is a request field; check whether the plugin copies its standard input to standard output"},
-	"metadata":            {"auth", "responses have no metadata"},
-	"status":              {"auth", "move the fields of this object to the top level, next to kind"},
-	"spec":                {"auth", "move the fields of this object to the top level, next to kind"},
 }
 
 // suggestField returns advice about an unknown field, or "".
 func suggestField(fields []protocol.Field, name string) string {
-	if advice, known := misplacedFields[name]; known {
-		if _, has := findField(fields, advice[0]); has {
-			return advice[1]
+	for _, f := range fields {
+		if strings.EqualFold(f.Name, name) {
+			return "use " + f.Name + " (field names are case-sensitive)"
 		}
+	}
+	if advice, known := misplacedFields[name]; known && fieldIndex(fields, advice[0]) >= 0 {
+		return advice[1]
 	}
 	for _, f := range fields {
 		if d := spelling.Distance(f.Name, name); 4*d <= len(f.Name) {
@@ -250,7 +228,7 @@ const (
 
 // redactFieldName returns name if it looks like an identifier.
 func redactFieldName(name string) string {
-	if len(name) == 0 || len(name) > maxShownName || !hasOnlyLetters(name, "") {
+	if len(name) == 0 || len(name) > maxShownName || !consistsOf(name, lowerCaseLetters+strings.ToUpper(lowerCaseLetters)) {
 		return hiddenName
 	}
 	return name
@@ -274,12 +252,3 @@ const (
 )
 
 func consistsOf(s, set string) bool { return strings.Trim(s, set) == "" }
-
-func hasOnlyLetters(s, more string) bool {
-	for _, r := range s {
-		if !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || strings.ContainsRune(more, r)) {
-			return false
-		}
-	}
-	return true
-}

@@ -4,6 +4,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,11 +80,11 @@ func Serve(ctx context.Context, p Provider, opts ServeOptions) int {
 
 	req, err := await.Call(ctx, "read the request", func() (*Request, error) { return opts.readRequest() })
 	if err != nil {
-		var invalid *decodeError
-		if errors.As(err, &invalid) {
-			return opts.printError(exitUsage, err, nil)
+		code := exitFailed
+		if _, invalid := errors.AsType[*decodeError](err); invalid {
+			code = exitUsage
 		}
-		return opts.printError(exitFailed, err, nil)
+		return opts.printError(code, err, nil)
 	}
 	resp, err := await.Call(ctx, "get credentials", func() (*Response, error) { return p.GetCredentials(ctx, req) })
 	if err == nil {
@@ -96,20 +97,12 @@ func Serve(ctx context.Context, p Provider, opts ServeOptions) int {
 }
 
 func (o ServeOptions) withDefaults() ServeOptions {
-	if o.Stdin == nil {
-		o.Stdin = os.Stdin
-	}
-	if o.Stdout == nil {
-		o.Stdout = os.Stdout
-	}
-	if o.Stderr == nil {
-		o.Stderr = os.Stderr
-	}
+	o.Stdin = cmp.Or[io.Reader](o.Stdin, os.Stdin)
+	o.Stdout = cmp.Or[io.Writer](o.Stdout, os.Stdout)
+	o.Stderr = cmp.Or[io.Writer](o.Stderr, os.Stderr)
+	o.Name = cmp.Or(o.Name, filepath.Base(os.Args[0]))
 	if o.Args == nil {
 		o.Args = os.Args[1:]
-	}
-	if o.Name == "" {
-		o.Name = filepath.Base(os.Args[0])
 	}
 	if o.Timeout <= 0 {
 		o.Timeout = protocol.ServeTimeout
@@ -137,7 +130,6 @@ func (o ServeOptions) printError(code int, err error, secrets []string) int {
 	return code
 }
 
-// readRequest reads and decodes a request from standard input.
 func (o ServeOptions) readRequest() (*Request, error) {
 	data, err := io.ReadAll(io.LimitReader(o.Stdin, maxRequestSize+1))
 	if err != nil {

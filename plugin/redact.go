@@ -145,7 +145,6 @@ func responseSecrets(stdout []byte) (secrets, maybe []string) {
 	}
 }
 
-// isPublicField reports whether the value of a field is not a secret.
 func isPublicField(field string) bool {
 	switch strings.ToLower(field) {
 	case "kind", "apiversion", "cachekeytype", "cacheduration", "expirationtimestamp", "username":

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/diagnose"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -65,7 +66,7 @@ func checkDuration(s *suite, resp *plugin.Response) []Finding {
 
 func checkEmpty(s *suite, resp *plugin.Response) []Finding {
 	if len(resp.Auth) > 0 {
-		return passFinding(s.baseRun().did, "%s", pluralize(len(resp.Auth), "auth key"))
+		return passFinding(s.baseRun().did, "%s", diagnose.CountText(len(resp.Auth), "auth key"))
 	}
 	severity, fix := finding.SeverityWarning, "If the plugin should serve the image but cannot, exit with a nonzero code and print the reason."
 	if len(s.opts.Images) == 0 {
@@ -130,18 +131,13 @@ func checkEmptyCredential(s *suite, resp *plugin.Response) []Finding {
 
 func checkSpace(s *suite, resp *plugin.Response) []Finding {
 	for _, key := range authKeys(resp) {
-		auth, what := resp.Auth[key], ""
-		switch {
-		case hasOuterSpace(auth.Username):
-			what = "user name"
-		case hasOuterSpace(auth.Password.Reveal()):
-			what = "password"
-		default:
-			continue
+		for _, part := range []struct{ name, text string }{{"user name", resp.Auth[key].Username}, {"password", resp.Auth[key].Password.Reveal()}} {
+			if strings.TrimSpace(part.text) != part.text {
+				return newFinding(finding.SeverityWarning, s.baseRun().did, fmt.Sprintf("the %s%s begins or ends with white space", part.name, keyPhrase(key)),
+					"The kubelet sends the value unchanged, and the registry returns 401.",
+					"Trim values read from a file or command, because the trailing newline is not part of the credential.")
+			}
 		}
-		return newFinding(finding.SeverityWarning, s.baseRun().did, fmt.Sprintf("the %s%s begins or ends with white space", what, keyPhrase(key)),
-			"The kubelet sends the value unchanged, and the registry returns 401.",
-			"Trim values read from a file or command, because the trailing newline is not part of the credential.")
 	}
 	return passFinding(s.baseRun().did, "no leading or trailing white space in user names and passwords")
 }
@@ -154,5 +150,3 @@ func keyPhrase(key string) string {
 	}
 	return fmt.Sprintf(" under %q", redactKey(key))
 }
-
-func hasOuterSpace(s string) bool { return strings.TrimSpace(s) != s }

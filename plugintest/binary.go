@@ -4,6 +4,7 @@
 package plugintest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,7 +27,7 @@ func checkExecutable(s *suite) []Finding {
 	for _, f := range lint.Binary(s.cmd.Path) {
 		if f.Severity == finding.SeverityError {
 			findings = append(findings, newFinding(finding.SeverityError, did, f.Message,
-				"The kubelet cannot run the plugin, so the kubelet exits or pulls anonymously.", valueOr(f.Fix, "Install a build for this machine with mode 0755."))...)
+				"The kubelet cannot run the plugin, so the kubelet exits or pulls anonymously.", cmp.Or(f.Fix, "Install a build for this machine with mode 0755."))...)
 		}
 		if f.Rule == "unreadable-binary" {
 			return skipFinding("%s", f.Message)
@@ -56,11 +57,4 @@ func checkStaticBinary(s *suite) []Finding {
 			"Install the script's interpreter, or make the plugin a static binary.")
 	}
 	return passFinding(did, "needs no library or interpreter from the host")
-}
-
-func valueOr(s, fallback string) string {
-	if s != "" {
-		return s
-	}
-	return fallback
 }

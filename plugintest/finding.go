@@ -96,10 +96,3 @@ func shorten(s string) string {
 	}
 	return s
 }
-
-func pluralize(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/diagnose"
 	"github.com/regcred/regcred/lint"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
@@ -28,12 +29,11 @@ func checkKeyMatch(s *suite, resp *plugin.Response) []Finding {
 	for _, key := range all[:min(len(all), maxListedItems)] {
 		reasons = append(reasons, fmt.Sprintf("%q: %s", redactKey(key), noMatchReason(key, s.image)))
 	}
-	return newFinding(finding.SeverityError, s.baseRun().did, fmt.Sprintf("the response has %s, and no key matches: %s", pluralize(len(all), "key"), strings.Join(reasons, "; ")),
+	return newFinding(finding.SeverityError, s.baseRun().did, fmt.Sprintf("the response has %s, and no key matches: %s", diagnose.CountText(len(all), "key"), strings.Join(reasons, "; ")),
 		"The kubelet matches keys the same way as matchImages patterns, finds no match, and pulls anonymously.",
 		fmt.Sprintf("Use the registry as the auth key: %q.", registryOf(s.image)))
 }
 
-// noMatchReason returns why a key does not match an image.
 func noMatchReason(key, image string) string {
 	p, err := match.Parse(trimKey(key))
 	if err != nil {
@@ -50,12 +50,6 @@ func lintKey(key string) []finding.Finding {
 	}
 	c := &config.Config{Providers: []config.Provider{{Name: "key", MatchImages: []string{key}}}}
 	return slices.DeleteFunc(lint.Check(c), func(f finding.Finding) bool { return !strings.Contains(f.Path, "matchImages") })
-}
-
-// unmatchableRules returns the lint rules for patterns that match no image, or no image with a
-// usual name.
-func unmatchableRules() []string {
-	return []string{"go-version", "unmatchable-pattern", "narrow-pattern"}
 }
 
 func checkUnmatchableKey(s *suite, resp *plugin.Response) []Finding {
@@ -79,7 +73,7 @@ func unmatchableReason(key string) string {
 		return fmt.Sprintf("the key %q is ignored: %v", redactKey(key), err)
 	}
 	for _, f := range lintKey(key) {
-		if slices.Contains(unmatchableRules(), f.Rule) {
+		if slices.Contains([]string{"go-version", "unmatchable-pattern", "narrow-pattern"}, f.Rule) {
 			return "the key " + shorten(f.Message)
 		}
 	}
@@ -114,14 +108,13 @@ func checkKeyPort(s *suite, _ *plugin.Response) []Finding {
 	}
 	all := authKeys(r.exchange.Response)
 	if len(all) == 0 || len(selectKeys(all, image)) > 0 {
-		return passFinding(r.did, "a response with %s", pluralize(len(all), "auth key"))
+		return passFinding(r.did, "a response with %s", diagnose.CountText(len(all), "auth key"))
 	}
 	return newFinding(finding.SeverityInfo, r.did, fmt.Sprintf("none of the response's keys (%s) match", formatKeys(all)),
 		"The kubelet finds no key for the image and pulls anonymously.",
 		"Use the image's host and port as the key, or return no credential for a port that you do not serve.")
 }
 
-// authKeys returns a response's keys, sorted.
 func authKeys(resp *plugin.Response) []string { return slices.Sorted(maps.Keys(resp.Auth)) }
 
 // selectCredentials returns the credentials that the kubelet uses for an image, in the kubelet's
@@ -144,7 +137,6 @@ func selectKeys(keys []string, image string) []string {
 	return match.Select(keys, repository)
 }
 
-// formatKeys formats auth keys for a finding.
 func formatKeys(list []string) string {
 	if len(list) == 0 {
 		return "none"

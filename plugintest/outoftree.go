@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/diagnose"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -113,7 +114,7 @@ func checkPredecessor(s *suite) []Finding {
 			"The kubelet never sends this request. A host that uses the out-of-tree protocol rejects the response.",
 			"Return username and password, and expirationTimestamp if known, or exit with a nonzero code.")
 	case without.exchange.ExitCode == 0:
-		return newFinding(finding.SeverityWarning, without.did, fmt.Sprintf("exit code 0 and %s on standard output", pluralize(len(without.exchange.Stdout.Reveal()), "byte")),
+		return newFinding(finding.SeverityWarning, without.did, fmt.Sprintf("exit code 0 and %s on standard output", diagnose.CountText(len(without.exchange.Stdout.Reveal()), "byte")),
 			"The kubelet never sends this request, but a caller that sends it by mistake gets a credential.",
 			"Check kind and apiVersion, unless the first argument is "+getCredentialsArg+".")
 	case without.failedAlike(s.baseRun()):

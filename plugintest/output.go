@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/diagnose"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -17,12 +18,12 @@ import (
 // runProbes performs the runs that show how the plugin responds and fails.
 func (s *suite) runProbes() {
 	s.baseRun()
-	bad := []malformedInput{newGarbageInput(), newEmptyInput(), newTruncatedInput()}
+	bad := []malformedInput{garbageInput, emptyInput, truncatedInput}
 	if !s.isOutOfTree() {
 		for _, version := range supportedVersions() {
 			s.sendRequest(s.newRequest(version))
 		}
-		bad = append([]malformedInput{newUnknownVersionInput(), newWrongKindInput()}, bad...)
+		bad = append([]malformedInput{unknownVersionInput, wrongKindInput}, bad...)
 	}
 	for _, m := range bad {
 		m.send(s)
@@ -31,8 +32,8 @@ func (s *suite) runProbes() {
 	if s.isOutOfTree() {
 		return
 	}
-	s.runWithToken()
-	s.runWithoutToken()
+	s.runV1(true, true)
+	s.runV1(false, false)
 }
 
 // checkEveryRun returns a check that examines all runs and reports the first run with a
@@ -44,23 +45,18 @@ func checkEveryRun(one func(*run) []Finding, ok string) func(*suite) []Finding {
 		if s.baseRun().failedAt(plugin.StageStart) {
 			return notStartedFinding()
 		}
-		var first []Finding
-		n := 0
+		var found []Finding
 		for _, r := range s.runs {
-			if f := one(r); f != nil {
-				if n++; n == 1 {
-					first = f
-				}
-			}
+			found = append(found, one(r)...)
 		}
-		did := fmt.Sprintf("checked %s", pluralize(len(s.runs), "run"))
-		if n == 0 {
-			return passFinding(did, "%s", ok)
+		switch n := len(found); n {
+		case 0:
+			return passFinding("checked "+diagnose.CountText(len(s.runs), "run"), "%s", ok)
+		case 1:
+		default:
+			found[0].Message += fmt.Sprintf(" (and %s more)", diagnose.CountText(n-1, "run"))
 		}
-		if n > 1 {
-			first[0].Message += fmt.Sprintf(" (and %s more)", pluralize(n-1, "run"))
-		}
-		return first
+		return found[:1]
 	}
 }
 
@@ -92,7 +88,7 @@ func checkFailureStdout(r *run) []Finding {
 	if !r.exitedWithError() || r.hasNoOutput() || hasResponse(r.exchange.Stdout.Reveal()) {
 		return nil
 	}
-	return newFinding(finding.SeverityWarning, r.did, fmt.Sprintf("%v, and %s on standard output", r.err.Err, pluralize(len(r.exchange.Stdout.Reveal()), "byte")),
+	return newFinding(finding.SeverityWarning, r.did, fmt.Sprintf("%v, and %s on standard output", r.err.Err, diagnose.CountText(len(r.exchange.Stdout.Reveal()), "byte")),
 		"The kubelet discards a failed plugin's standard output and logs its standard error.",
 		"Write errors, help and logs to standard error, and only complete responses to standard output.")
 }

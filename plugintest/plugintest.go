@@ -89,7 +89,6 @@ type reporter interface {
 	Skip(args ...any)
 }
 
-// report reports the findings of one check to a test.
 func report(t reporter, findings []Finding) {
 	t.Helper()
 	for _, f := range findings {

@@ -112,23 +112,17 @@ func checkConcurrent(s *suite, base *plugin.Response) []Finding {
 		return nil // reported by examine
 	}
 	did := fmt.Sprintf("%s, %d times concurrently", runs[0].did, n)
-	bad, first := 0, ""
+	var failures []string
 	for _, r := range runs {
 		s.recordRun(r)
-		what := ""
 		if !r.hasResponse() {
-			what = r.describeOutcome()
+			failures = append(failures, r.describeOutcome())
 		} else if d := s.describeDifference(base, r.exchange.Response); d != "" {
-			what = "the response differs from the response of a single run: " + d
-		}
-		if what != "" {
-			if bad++; bad == 1 {
-				first = what
-			}
+			failures = append(failures, "the response differs from the response of a single run: "+d)
 		}
 	}
-	if bad > 0 {
-		return newFinding(finding.SeverityError, did, fmt.Sprintf("%d of %d runs failed; first failure: %s", bad, n, first),
+	if len(failures) > 0 {
+		return newFinding(finding.SeverityError, did, fmt.Sprintf("%d of %d runs failed; first failure: %s", len(failures), n, failures[0]),
 			"When a node starts, the kubelet runs the plugin for many images at the same time, so some pulls fail.",
 			"Do not share files or locks between runs. Expect the token service to throttle requests, and retry with jitter before the timeout.")
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/diagnose"
 	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
@@ -72,58 +73,44 @@ func quoteJSON(s string) string {
 
 // malformedInput is standard input that the plugin must reject.
 type malformedInput struct {
-	did              string
-	stdin            func(*suite) string
-	responseSeverity finding.Severity // severity if the plugin responds to it
-	fix              string
+	did      string
+	stdin    func(*suite) string
+	severity finding.Severity // of a response to it
+	fix      string
 }
 
-func newUnknownVersionInput() malformedInput {
-	return malformedInput{
-		did:              "sent a request with version v9, which does not exist",
-		stdin:            func(s *suite) string { return s.rawRequest(protocol.KindRequest, protocol.Group+"/v9", "") },
-		responseSeverity: finding.SeverityWarning,
-		fix:              "Reject unknown apiVersion values with a nonzero exit code.",
-	}
-}
-
-func newWrongKindInput() malformedInput {
-	return malformedInput{
-		did:              "sent a request of kind CredentialProviderQuestion",
-		stdin:            func(s *suite) string { return s.rawRequest("CredentialProviderQuestion", s.baseVersion(), "") },
-		responseSeverity: finding.SeverityWarning,
-		fix:              "Exit with a nonzero code for any other kind.",
-	}
-}
-
-func newGarbageInput() malformedInput {
-	return malformedInput{
-		did:              "sent the input of a docker credential helper (\"registry.example\") instead of a request",
-		stdin:            func(*suite) string { return "registry.example\n" },
-		responseSeverity: finding.SeverityWarning,
-		fix:              "Parse standard input as JSON, and exit with a nonzero code if parsing fails.",
-	}
-}
-
-func newEmptyInput() malformedInput {
-	return malformedInput{
-		did:              "closed standard input without sending data",
-		stdin:            func(*suite) string { return "" },
-		responseSeverity: finding.SeverityWarning,
-		fix:              "If standard input is empty, exit with a nonzero code and print that a request is expected.",
-	}
-}
-
-func newTruncatedInput() malformedInput {
-	return malformedInput{
-		did: "sent a request truncated in the middle of the image name",
-		stdin: func(s *suite) string {
+var (
+	unknownVersionInput = malformedInput{"sent a request with version v9, which does not exist",
+		func(s *suite) string { return s.rawRequest(protocol.KindRequest, protocol.Group+"/v9", "") },
+		finding.SeverityWarning, "Reject unknown apiVersion values with a nonzero exit code."}
+	wrongKindInput = malformedInput{"sent a request of kind CredentialProviderQuestion",
+		func(s *suite) string { return s.rawRequest("CredentialProviderQuestion", s.baseVersion(), "") },
+		finding.SeverityWarning, "Exit with a nonzero code for any other kind."}
+	garbageInput = malformedInput{"sent the input of a docker credential helper (\"registry.example\") instead of a request",
+		func(*suite) string { return "registry.example\n" },
+		finding.SeverityWarning, "Parse standard input as JSON, and exit with a nonzero code if parsing fails."}
+	emptyInput = malformedInput{"closed standard input without sending data",
+		func(*suite) string { return "" },
+		finding.SeverityWarning, "If standard input is empty, exit with a nonzero code and print that a request is expected."}
+	truncatedInput = malformedInput{"sent a request truncated in the middle of the image name",
+		func(s *suite) string {
 			whole := s.rawRequest(protocol.KindRequest, s.baseVersion(), "")
 			return whole[:strings.LastIndex(whole, `"`)-2]
 		},
-		responseSeverity: finding.SeverityWarning,
-		fix:              "Decode all of standard input, and exit with a nonzero code if decoding fails.",
-	}
+		finding.SeverityWarning, "Decode all of standard input, and exit with a nonzero code if decoding fails."}
+)
+
+// ambiguousInputs are requests with duplicates, which two parsers may interpret
+// differently.
+var ambiguousInputs = []malformedInput{
+	{"sent a request with two images",
+		func(s *suite) string {
+			return s.rawRequest(protocol.KindRequest, s.baseVersion(), `,"image":"registry.example/somebody/else"`)
+		},
+		finding.SeverityInfo, "Decode strictly, and reject duplicate fields and trailing data."},
+	{"sent a request followed by another document",
+		func(s *suite) string { return s.rawRequest(protocol.KindRequest, s.baseVersion(), "") + "{}\n" },
+		finding.SeverityInfo, "Decode strictly, and reject duplicate fields and trailing data."},
 }
 
 func (m malformedInput) send(s *suite) *run { return s.sendRaw(m.did, s.baseVersion(), m.stdin(s)) }
@@ -139,35 +126,19 @@ func checkRejects(m malformedInput) func(*suite) []Finding {
 		case r.failedAlike(s.baseRun()):
 			return skipFinding("the plugin fails in the same way for a valid request; see the base-answer check")
 		case r.exchange.ExitCode == 0 && r.hasNoOutput():
-			return newFinding(m.responseSeverity, m.did, "exit code 0 and nothing on standard output",
+			return newFinding(m.severity, m.did, "exit code 0 and nothing on standard output",
 				"The kubelet never sends this request, but other callers that send it treat exit code 0 as success.", m.fix)
 		case r.exchange.ExitCode == 0:
-			return newFinding(m.responseSeverity, m.did, fmt.Sprintf("exit code 0 and %s on standard output", pluralize(len(r.exchange.Stdout.Reveal()), "byte")),
+			return newFinding(m.severity, m.did, fmt.Sprintf("exit code 0 and %s on standard output", diagnose.CountText(len(r.exchange.Stdout.Reveal()), "byte")),
 				"The kubelet never sends this request, but a caller that sends it by mistake gets a credential.", m.fix)
 		}
 		return passFinding(m.did, "refused: %s", r.describeOutcome())
 	}
 }
 
-// ambiguousInputs returns requests with duplicates, which two parsers may interpret
-// differently.
-func ambiguousInputs() []malformedInput {
-	twice := func(s *suite) string {
-		return s.rawRequest(protocol.KindRequest, s.baseVersion(), `,"image":"registry.example/somebody/else"`)
-	}
-	return []malformedInput{
-		{did: "sent a request with two images", stdin: twice},
-		{did: "sent a request followed by another document", stdin: func(s *suite) string {
-			return s.rawRequest(protocol.KindRequest, s.baseVersion(), "") + "{}\n"
-		}},
-	}
-}
-
 func checkRequestStrict(s *suite) []Finding {
 	var bad, skipped []Finding
-	for _, m := range ambiguousInputs() {
-		m.responseSeverity = finding.SeverityInfo
-		m.fix = "Decode strictly, and reject duplicate fields and trailing data."
+	for _, m := range ambiguousInputs {
 		switch f := checkRejects(m)(s); f[0].Severity {
 		case finding.SeverityOK:
 		case finding.SeveritySkipped:
@@ -186,8 +157,11 @@ func checkRequestStrict(s *suite) []Finding {
 }
 
 func checkUnknownField(s *suite, base *plugin.Response) []Finding {
-	r := s.sendRaw("sent a request with an unknown field", s.baseVersion(),
-		s.rawRequest(protocol.KindRequest, s.baseVersion(), s.serviceAccountFieldsJSON()+`,"futureField":{"list":["a",1,null,true]}`))
+	fields := `,"futureField":{"list":["a",1,null,true]}`
+	if s.newRequest(s.baseVersion()).token {
+		fields = s.tokenFields() + fields
+	}
+	r := s.sendRaw("sent a request with an unknown field", s.baseVersion(), s.rawRequest(protocol.KindRequest, s.baseVersion(), fields))
 	switch {
 	case r.isHung():
 		return hungFinding(r)
@@ -203,20 +177,12 @@ func checkUnknownField(s *suite, base *plugin.Response) []Finding {
 	return passFinding(r.did, "the same as the base response")
 }
 
-// serviceAccountFieldsJSON returns the service-account fields of the base request as JSON text.
-func (s *suite) serviceAccountFieldsJSON() string {
-	if !s.newRequest(s.baseVersion()).token {
-		return ""
-	}
-	return s.tokenFieldsJSON()
-}
-
-func (s *suite) tokenFieldsJSON() string {
+// tokenFields returns the service-account fields of a request as JSON text.
+func (s *suite) tokenFields() string {
 	annotations, _ := json.Marshal(s.identity.annotations) // strings never fail
 	return fmt.Sprintf(`,"serviceAccountToken":%s,"serviceAccountAnnotations":%s`, quoteJSON(s.identity.token.Reveal()), annotations)
 }
 
-// oversizedRequestSize is the size of the large request, in bytes.
 const oversizedRequestSize = 4 << 20
 
 func runOversized(s *suite) *run {

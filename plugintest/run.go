@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/diagnose"
 	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/plugin"
 )
 
-// run is one run of the plugin with its result.
 type run struct {
 	did      string
 	version  string // version of the request
@@ -38,21 +38,14 @@ func (r *run) hasResponse() bool { return r.err == nil }
 
 // failedAt reports whether the run failed at one of the stages.
 func (r *run) failedAt(stages ...plugin.Stage) bool {
-	for _, stage := range stages {
-		if r.err != nil && r.err.Stage == stage {
-			return true
-		}
-	}
-	return false
+	return r.err != nil && slices.Contains(stages, r.err.Stage)
 }
 
-// exitedWithError reports whether the plugin exited with an error.
 func (r *run) exitedWithError() bool { return r.failedAt(plugin.StageExec) }
 
 // isHung reports whether the plugin was killed at the deadline.
 func (r *run) isHung() bool { return r.failedAt(plugin.StageTimeout) }
 
-// hasNoOutput reports whether standard output is empty.
 func (r *run) hasNoOutput() bool { return strings.TrimSpace(r.exchange.Stdout.Reveal()) == "" }
 
 // describeOutcome describes a run's result. Standard error is redacted, and only the size of
@@ -61,17 +54,17 @@ func (r *run) describeOutcome() string {
 	if r.hasResponse() {
 		resp := r.exchange.Response
 		if resp.APIVersion == plugin.OutOfTree {
-			return fmt.Sprintf("a response with %s, after %v", pluralize(len(resp.Auth), "credential"), r.exchange.Duration.Round(time.Millisecond))
+			return fmt.Sprintf("a response with %s, after %v", diagnose.CountText(len(resp.Auth), "credential"), r.exchange.Duration.Round(time.Millisecond))
 		}
 		return fmt.Sprintf("a response with %s, cacheKeyType %s, after %v",
-			pluralize(len(resp.Auth), "auth key"), resp.CacheKeyType, r.exchange.Duration.Round(time.Millisecond))
+			diagnose.CountText(len(resp.Auth), "auth key"), resp.CacheKeyType, r.exchange.Duration.Round(time.Millisecond))
 	}
 	got := fmt.Sprintf("%s: %v", r.err.Stage, r.err.Err)
 	if r.exitedWithError() {
 		got = r.err.Err.Error()
 	}
 	if n := len(r.exchange.Stdout.Reveal()); n > 0 && r.exitedWithError() {
-		got += fmt.Sprintf(", %s on standard output", pluralize(n, "byte"))
+		got += fmt.Sprintf(", %s on standard output", diagnose.CountText(n, "byte"))
 	}
 	if line := lastLine(r.exchange.Stderr); line != "" {
 		got += fmt.Sprintf("; stderr: %q", shorten(line))
@@ -200,7 +193,6 @@ func (s *suite) differsOnlyInPassword(r *run) bool {
 	return !maps.EqualFunc(base.exchange.Response.Auth, r.exchange.Response.Auth, plugin.AuthConfig.Equal)
 }
 
-// repeatBase repeats the base request.
 func (s *suite) repeatBase(nth int) *run {
 	q := s.newRequest(s.baseVersion())
 	q.nth = nth

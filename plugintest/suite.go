@@ -21,8 +21,9 @@ type suite struct {
 	ctx      context.Context
 	cmd      plugin.Command
 	opts     Options
-	image    string   // requested image, normalised
-	others   []string // other images, normalised
+	image    string         // requested image, normalised
+	others   []string       // other images, normalised
+	account  ServiceAccount // zero if the plugin does not use tokenAttributes
 	identity identity
 
 	requestRuns map[request]*run
@@ -50,6 +51,9 @@ func newSuite(ctx context.Context, cmd plugin.Command, opts Options) *suite {
 	}
 	s.cmd.Grace = 0
 	s.cmd.Path = absolutePath(cmd)
+	if opts.ServiceAccount != nil {
+		s.account = *opts.ServiceAccount
+	}
 	for i, image := range opts.Images {
 		image = normalizeImage(image)
 		if i == 0 {
@@ -61,16 +65,11 @@ func newSuite(ctx context.Context, cmd plugin.Command, opts Options) *suite {
 	return s
 }
 
-// absolutePath returns the absolute path of the executable.
 func absolutePath(cmd plugin.Command) string {
-	path := cmd.Path
-	if path == "" || filepath.IsAbs(path) {
-		return path
+	if abs, err := filepath.Abs(filepath.Join(cmd.Dir, cmd.Path)); err == nil && cmd.Path != "" && !filepath.IsAbs(cmd.Path) {
+		return abs
 	}
-	if abs, err := filepath.Abs(filepath.Join(cmd.Dir, path)); err == nil {
-		path = abs
-	}
-	return path
+	return cmd.Path
 }
 
 // request identifies a request. nth distinguishes equal requests.
@@ -177,7 +176,6 @@ func (s *suite) runPlugin(cmd plugin.Command, did string, stdin []byte) *run {
 	return r
 }
 
-// recordRun records a run for the checks that apply to every run.
 func (s *suite) recordRun(r *run) {
 	s.runs = append(s.runs, r)
 	if r.isHung() || r.exchange.Duration >= hungRunDuration {
@@ -205,7 +203,6 @@ func (s *suite) baseRun() *run {
 	return s.first
 }
 
-// baseVersion returns the version of the base request.
 func (s *suite) baseVersion() string { return s.baseRun().version }
 
 // isOutOfTree reports whether the out-of-tree protocol is being checked.

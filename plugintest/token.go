@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -21,27 +22,18 @@ import (
 
 // Checks of service-account mode (KEP-4412), which exists only in v1.
 
-// runWithToken sends the request with a token.
-func (s *suite) runWithToken() *run {
-	return s.sendRequest(request{version: plugin.V1, image: s.image, token: true, annotations: true})
-}
-
-func (s *suite) runWithoutToken() *run {
-	return s.sendRequest(request{version: plugin.V1, image: s.image})
-}
-
-// runWithAnnotations sends a request with annotations but without a token.
-func (s *suite) runWithAnnotations() *run {
-	return s.sendRequest(request{version: plugin.V1, image: s.image, annotations: true})
+// runV1 sends a v1 request with or without a token and annotations.
+func (s *suite) runV1(token, annotations bool) *run {
+	return s.sendRequest(request{version: plugin.V1, image: s.image, token: token, annotations: annotations})
 }
 
 func checkTokenAbsent(s *suite) []Finding {
-	runs := []*run{s.runWithoutToken(), s.runWithAnnotations()}
+	runs := []*run{s.runV1(false, false), s.runV1(false, true)}
 	for _, r := range runs {
 		switch {
 		case r.isHung():
 			return hungFinding(r)
-		case r.hasResponse() && s.requiresToken() && len(selectCredentials(r.exchange.Response, s.image)) > 0:
+		case r.hasResponse() && s.account.Required && len(selectCredentials(r.exchange.Response, s.image)) > 0:
 			return newFinding(finding.SeverityError, r.did, "a credential without the required token",
 				"With requireServiceAccount: true, the kubelet does not run the plugin without a token, but other hosts might run it and use the response.",
 				"Without a token, exit with a nonzero code and print that a token is required.")
@@ -66,12 +58,8 @@ func (s *suite) noResponseReason(r *run) string {
 	return "with it, " + r.describeOutcome()
 }
 
-func (s *suite) requiresToken() bool {
-	return s.opts.ServiceAccount != nil && s.opts.ServiceAccount.Required
-}
-
 func checkTokenUsed(s *suite) []Finding {
-	with, without := s.runWithToken(), s.runWithoutToken()
+	with, without := s.runV1(true, true), s.runV1(false, false)
 	did := with.did + ", and without"
 	switch {
 	case !with.hasResponse() && !without.hasResponse():
@@ -96,7 +84,7 @@ func checkTokenUsed(s *suite) []Finding {
 }
 
 func checkTokenEcho(s *suite) []Finding {
-	r := s.runWithToken()
+	r := s.runV1(true, true)
 	if !r.hasResponse() {
 		return skipFinding("no response with %s: %s", s.identity.tokenDescription, s.noResponseReason(r))
 	}
@@ -108,9 +96,9 @@ func checkTokenEcho(s *suite) []Finding {
 	}
 	const kubelet = "The kubelet rejects the response unless tokenAttributes.cacheType is Token."
 	switch {
-	case s.opts.ServiceAccount != nil && s.opts.ServiceAccount.CacheType == config.CachePerToken:
+	case s.account.CacheType == config.CachePerToken:
 		return passFinding(r.did, "the token itself as the password (allowed because cacheType is Token)")
-	case s.opts.ServiceAccount != nil && s.opts.ServiceAccount.CacheType == config.CachePerServiceAccount:
+	case s.account.CacheType == config.CachePerServiceAccount:
 		return newFinding(finding.SeverityError, r.did, "the token itself as the password, with cacheType ServiceAccount", kubelet,
 			"Set cacheType: Token for this plugin.")
 	}
@@ -119,12 +107,9 @@ func checkTokenEcho(s *suite) []Finding {
 }
 
 func (s *suite) echoesToken(resp *plugin.Response) bool {
-	for _, auth := range resp.Auth {
-		if strings.TrimSpace(auth.Password.Reveal()) == s.identity.token.Reveal() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Values(resp.Auth)), func(auth plugin.AuthConfig) bool {
+		return strings.TrimSpace(auth.Password.Reveal()) == s.identity.token.Reveal()
+	})
 }
 
 // runUnsupportedVersion sends the service-account fields in a version that does not define them.
@@ -166,7 +151,6 @@ func checkTokenOldVersion(s *suite) []Finding {
 	return passFinding("sent a token in "+strings.Join(fine, " and "), "it is ignored")
 }
 
-// identity is the service account used in requests.
 type identity struct {
 	token            plugin.Secret
 	annotations      map[string]string

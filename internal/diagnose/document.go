@@ -24,12 +24,10 @@ var otherKindHints = map[string]string{
 	"ConfigMap":                  "a ConfigMap: copy the configuration from its data field to a separate file",
 	"ExecCredential":             "a response from a kubectl credential plugin" + hintNeedsConfigFile,
 	"Config":                     "a kubeconfig or another program's configuration" + hintNeedsConfigFile,
-	"EncryptionConfiguration":    "an API server configuration" + hintNeedsConfigFile,
 	"ClusterConfiguration":       hintKubeadmConfig,
 	"InitConfiguration":          hintKubeadmConfig,
 	"JoinConfiguration":          hintKubeadmConfig,
 	"NodeConfig":                 "a nodeadm configuration: use the file that nodeadm generates from it; that file has kind " + providerConfigKind,
-	"MachineConfig":              "an operator's configuration: use the file that the operator writes; that file has kind " + providerConfigKind,
 	"CredentialProviderRequest":  hintMessageKind,
 	"CredentialProviderResponse": hintMessageKind,
 }
@@ -121,12 +119,9 @@ var yamlErrorCauses = []struct{ text, cause string }{
 	{"UTF-8", "the file is not UTF-8 text"},
 	{"alphabetic or numeric character", "the value begins with an unquoted * or &; quote it, and check earlier lines for a missing closing quote"},
 	{"unknown anchor", "an alias (*name) has no anchor (&name)"},
-	{"excessive aliasing", "aliases expand to too many values; write the values in full"},
 	{"invalid map key", "a field name cannot be a mapping or a list"},
-	{"map key of type", "a field name is not a string"},
 	{"exceeded max depth", "nested too deeply"},
 	{"value contains itself", "an alias refers to itself"},
-	{"map merge requires", "the merge key << requires a mapping"},
 }
 
 // ExplainYAMLError returns the cause of a YAML parser error, or "" if it is unknown.

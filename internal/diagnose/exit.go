@@ -33,7 +33,6 @@ var signalCauses = map[string]string{
 	"terminated":          "stopped by another process, for example because the kubelet's unit was stopped",
 	"segmentation fault":  causeCrashed,
 	"aborted":             causeCrashed,
-	"bus error":           "the plugin crashed, or its file was modified while it was running; to update a plugin, write the new file under a temporary name, then rename it",
 	"illegal instruction": "the plugin was built for a newer CPU, or its file is corrupt",
 	"bad system call":     "a system call filter blocked the plugin; check SystemCallFilter in the kubelet's unit",
 }

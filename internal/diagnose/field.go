@@ -91,7 +91,6 @@ func ClosestField(name string, known []string) string {
 	return best
 }
 
-// normalizeFieldName converts to lower case and removes separators.
 func normalizeFieldName(s string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune("-_ ", r) {

@@ -41,8 +41,8 @@ func ComparePattern(p location.Pattern, image location.Location) Mismatch {
 
 const hubHost = "docker.io"
 
-// hubAliases are host names of Docker Hub that never appear in image names.
-var hubAliases = []string{
+// HubAliases are host names of Docker Hub that never appear in image names.
+var HubAliases = []string{
 	"index.docker.io", "registry-1.docker.io", "registry.docker.io", "hub.docker.io", "www.docker.io", "docker.com",
 	"hub.docker.com", "registry.hub.docker.com", "registry.docker.com", "index.docker.com", "www.docker.com",
 }
@@ -58,7 +58,7 @@ func correctPattern(p, image location.Location) (intended location.Location, rea
 	}
 	intended = p
 	switch {
-	case onHub && slices.Contains(hubAliases, p.Host):
+	case onHub && slices.Contains(HubAliases, p.Host):
 		intended.Host = hubHost
 		reason = fmt.Sprintf("host: Docker Hub images are matched as docker.io/…, not %s/…", p.Host)
 	case onHub && oneLabel && strings.HasPrefix(hubPath(p)+"/", image.Path+"/"):
@@ -79,7 +79,6 @@ func hubPath(l location.Location) string {
 	return "/" + l.Host + l.Path
 }
 
-// mismatchReason describes the first difference.
 func (c *patternComparison) mismatchReason() string {
 	switch {
 	case len(c.patternLabels) != len(c.imageLabels):
@@ -94,7 +93,7 @@ func (c *patternComparison) mismatchReason() string {
 
 func (c *patternComparison) lengthMismatchReason() string {
 	counts := fmt.Sprintf("host: %q has %s, but %q has %s (a * matches one label)",
-		c.pattern.Host, countText(len(c.patternLabels), "label"), c.image.Host, countText(len(c.imageLabels), "label"))
+		c.pattern.Host, CountText(len(c.patternLabels), "label"), c.image.Host, CountText(len(c.imageLabels), "label"))
 	if c.relation < relationSameOwner {
 		return counts
 	}
@@ -105,7 +104,7 @@ func (c *patternComparison) lengthMismatchReason() string {
 	if d < 0 {
 		d, much = -d, "short"
 	}
-	return "host: " + countText(d, "label") + " too " + much + strings.TrimPrefix(counts, "host")
+	return "host: " + CountText(d, "label") + " too " + much + strings.TrimPrefix(counts, "host")
 }
 
 // differingSuffixes returns the ends of two hosts whose last labels differ. Each begins
@@ -144,7 +143,7 @@ func portMismatchReason(want, got string) string {
 	case got == "":
 		return fmt.Sprintf("port: the pattern has %s, but the image has none", want)
 	case want == "":
-		return fmt.Sprintf("port: the image has %s, but the pattern has none", got)
+		want = "none"
 	}
 	return fmt.Sprintf("port: the image has %s, but the pattern has %s", got, want)
 }
@@ -164,7 +163,8 @@ func pathMismatchReason(want, got string) string {
 	return reason
 }
 
-func countText(n int, noun string) string {
+// CountText returns "1 label" or "2 labels".
+func CountText(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

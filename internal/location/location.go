@@ -89,7 +89,6 @@ func parseFast(s string) (l Location, ok bool) {
 	return l, isAllDigits(l.Port)
 }
 
-// parseGeneral parses any location.
 func parseGeneral(s string) (Location, error) {
 	hostport, path, err := splitURL(s, strings.IndexByte)
 	if err != nil {
@@ -238,37 +237,34 @@ const (
 
 // unescape decodes percent-escapes and, in a host or zone, checks all bytes.
 func unescape(s string, part urlPart) (string, error) {
-	escapes := 0
-	for i := 0; i < len(s); i++ {
-		if s[i] != '%' {
-			if part != partPath && s[i] < 0x80 && !isHostByte(s[i]) {
-				return "", fmt.Errorf("invalid character %q in the host", s[i])
-			}
-			continue
-		}
-		v, ok := decodeEscape(s, i)
-		if !ok {
-			return "", fmt.Errorf("percent sign at byte %d is not followed by two hex digits", i)
-		}
-		if !mayEscape(v, part) {
-			return "", fmt.Errorf("invalid escape %q in the host", s[i:i+3])
-		}
-		escapes++
-		i += 2
-	}
-	if escapes == 0 {
-		return s, nil
-	}
-	b := make([]byte, 0, len(s)-2*escapes)
+	var decoded []byte // nil while s has no escape
 	for i := 0; i < len(s); i++ {
 		c := s[i]
-		if c == '%' {
-			c, _ = decodeEscape(s, i)
+		switch {
+		case c == '%':
+			v, ok := decodeEscape(s, i)
+			if !ok {
+				return "", fmt.Errorf("percent sign at byte %d is not followed by two hex digits", i)
+			}
+			if !mayEscape(v, part) {
+				return "", fmt.Errorf("invalid escape %q in the host", s[i:i+3])
+			}
+			if decoded == nil {
+				decoded = append(make([]byte, 0, len(s)), s[:i]...)
+			}
+			c = v
 			i += 2
+		case part != partPath && c < 0x80 && !isHostByte(c):
+			return "", fmt.Errorf("invalid character %q in the host", c)
 		}
-		b = append(b, c)
+		if decoded != nil {
+			decoded = append(decoded, c)
+		}
 	}
-	return string(b), nil
+	if decoded == nil {
+		return s, nil
+	}
+	return string(decoded), nil
 }
 
 // mayEscape reports whether v may be percent-escaped (RFC 3986, section 3.2.2; RFC
@@ -301,15 +297,11 @@ func decodeEscape(s string, i int) (byte, bool) {
 }
 
 func hexValue(c byte) (byte, bool) {
-	switch {
-	case '0' <= c && c <= '9':
-		return c - '0', true
-	case 'a' <= c && c <= 'f':
-		return c - 'a' + 10, true
-	case 'A' <= c && c <= 'F':
-		return c - 'A' + 10, true
+	i := strings.IndexByte("0123456789abcdefABCDEF", c)
+	if i >= 16 {
+		i -= 6
 	}
-	return 0, false
+	return byte(i), i >= 0
 }
 
 func isLower(c byte) bool { return 'a' <= c && c <= 'z' }

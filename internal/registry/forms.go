@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/regcred/regcred/internal/location"
 )
 
 // UnmatchablePattern describes a pattern that looks like a pattern for a service's registries
@@ -53,19 +55,15 @@ func SuggestHost(pattern, imageHost string) string {
 		return ""
 	}
 	for _, s := range knownServices() {
-		if !s.looksLike(want) {
-			continue
+		for _, form := range s.hostForms() {
+			if !s.looksLike(want) || !slices.EqualFunc(form.labels, has, formLabel.matchesLoosely) {
+				continue
+			}
+			if slices.ContainsFunc(want, func(label string) bool { return label != "*" && !form.hasLiteral(label) }) {
+				return ""
+			}
+			return form.suggestPattern(nil)
 		}
-		forms := s.hostForms()
-		at := slices.IndexFunc(forms, func(f hostForm) bool { return slices.EqualFunc(f.labels, has, formLabel.matchesLoosely) })
-		if at < 0 {
-			continue
-		}
-		form := forms[at]
-		if slices.ContainsFunc(want, func(label string) bool { return label != "*" && !form.hasLiteral(label) }) {
-			return ""
-		}
-		return form.suggestPattern(nil)
 	}
 	return ""
 }
@@ -125,7 +123,6 @@ type labelKind struct {
 	valid       func(string) bool // checks labels with these characters; nil accepts all
 }
 
-// glob returns the label as a pattern.
 func (l formLabel) glob() string {
 	if l.kind != nil {
 		return "*" + l.literal
@@ -154,10 +151,8 @@ func (l formLabel) canMatch(pattern string) bool {
 	head, rest, star := strings.Cut(pattern, "*")
 	tail := rest[strings.LastIndexByte(rest, '*')+1:]
 	switch {
-	case l.kind == nil && star:
-		return globMatch(pattern, l.literal)
 	case l.kind == nil:
-		return pattern == l.literal
+		return location.MatchLabel(pattern, l.literal)
 	case slices.ContainsFunc(l.kind.reserved, func(s string) bool { return strings.HasPrefix(head, s) }):
 		return false
 	case !star:
@@ -172,21 +167,6 @@ func (l formLabel) canMatch(pattern string) bool {
 // contains reports whether a label belongs to the kind. Reserved labels do not.
 func (k *labelKind) contains(label string) bool {
 	return label != "" && strings.Trim(label, k.chars) == "" && strings.HasPrefix(label, k.prefix) && (k.valid == nil || k.valid(label))
-}
-
-// globMatch matches s against a pattern in which * matches any string.
-func globMatch(pattern, text string) bool {
-	parts := strings.Split(pattern, "*")
-	last := len(parts) - 1
-	text, ok := strings.CutPrefix(text, parts[0])
-	for _, part := range parts[1:last] {
-		i := strings.Index(text, part)
-		if i < 0 {
-			return false
-		}
-		text = text[i+len(part):]
-	}
-	return ok && strings.HasSuffix(text, parts[last])
 }
 
 // literalMatches returns how many of the form's literal labels the pattern has, minus how
@@ -303,7 +283,6 @@ func isAzureRegistry(s string) bool {
 	return len(name) >= 5 && len(name) <= 50 && (hash != "") == hashed && !strings.Contains(hash, "-")
 }
 
-// parseForms parses lines that describe host names.
 func parseForms(regionPrefix, texts string) (list []hostForm) {
 	kinds := labelKinds(regionPrefix)
 	for text := range strings.FieldsSeq(texts) {

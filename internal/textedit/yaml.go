@@ -61,3 +61,38 @@ func SequenceItem(n *yaml.Node, i int) *yaml.Node {
 	}
 	return n.Content[i]
 }
+
+// maxExpansionDepth exceeds the depth limit of the JSON decoder.
+const maxExpansionDepth = 10000
+
+// ExpandedSize returns the size of a document after its aliases are expanded, up to
+// most+1. It counts overhead bytes for each value in addition to its text. The target
+// of an alias that contains itself counts as empty, because decoders reject it.
+func ExpandedSize(top *yaml.Node, overhead, most int) int {
+	anchored := map[*yaml.Node]int{}
+	var size func(n *yaml.Node, depth int) int
+	size = func(n *yaml.Node, depth int) int {
+		n = ResolveAlias(n)
+		if n == nil {
+			return 0
+		}
+		if depth > maxExpansionDepth {
+			return most + 1
+		}
+		if known, ok := anchored[n]; ok {
+			return known
+		}
+		if n.Anchor != "" {
+			anchored[n] = 0
+		}
+		total := len(n.Value) + overhead
+		for _, child := range n.Content {
+			total = min(total+size(child, depth+1), most+1)
+		}
+		if n.Anchor != "" {
+			anchored[n] = total
+		}
+		return total
+	}
+	return size(top, 0)
+}

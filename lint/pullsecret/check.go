@@ -6,10 +6,8 @@ package pullsecret
 import (
 	"bytes"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/regcred/regcred/finding"
@@ -114,18 +112,10 @@ func entryRules() []rules.Rule[*entry] {
 
 // These patterns also recognize files that cannot be parsed.
 var (
-	secretPattern = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?m)^([^#\n]*[{,\s])?["']?kind["']?[ \t]*:[ \t]*["']?Secret(List)?["']?[ \t]*(#.*)?([,}\r]|$)`)
-	})
-	otherManifestPattern = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?m)^[ \t{]*["']?(providers|apiVersion|kind)["']?[ \t]*:`)
-	})
-	authsPattern = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`["']?(?i:auths|credHelpers|credsStore)["']?\s*:`)
-	})
-	authsStartPattern = sync.OnceValue(func() *regexp.Regexp { // without a preceding bracket
-		return regexp.MustCompile(`(?m)^["']?(?i:auths|credHelpers|credsStore)["']?\s*:`)
-	})
+	secretPattern        = rules.LazyRegexp(`(?m)^([^#\n]*[{,\s])?["']?kind["']?[ \t]*:[ \t]*["']?Secret(List)?["']?[ \t]*(#.*)?([,}\r]|$)`)
+	otherManifestPattern = rules.LazyRegexp(`(?m)^[ \t{]*["']?(providers|apiVersion|kind)["']?[ \t]*:`)
+	authsPattern         = rules.LazyRegexp(`["']?(?i:auths|credHelpers|credsStore)["']?\s*:`)
+	authsStartPattern    = rules.LazyRegexp(`(?m)^["']?(?i:auths|credHelpers|credsStore)["']?\s*:`) // without a preceding bracket
 )
 
 // detectKind returns the format of a file based on its name and contents, or "".
@@ -136,14 +126,13 @@ func detectKind(name string, data []byte) Kind {
 	if otherManifestPattern().Match(data) {
 		return ""
 	}
-	look := guessKind(data)
-	switch base := strings.ToLower(filepath.Base(name)); base { // the file name decides how the kubelet reads it
+	switch strings.ToLower(filepath.Base(name)) { // the file name decides how the kubelet reads it
 	case ".dockercfg", "dockercfg":
 		return Dockercfg
 	case "config.json", ".dockerconfigjson", "dockerconfig.json", "auth.json":
 		return DockerConfig
 	}
-	return look
+	return guessKind(data)
 }
 
 // guessKind returns the docker config format that text resembles, or "". The text does
@@ -153,23 +142,18 @@ func guessKind(data []byte) Kind {
 		return DockerConfig
 	}
 	root, err := jsonplace.Parse(data)
+	d := dockerConfig{root: root}
 	switch {
 	case err != nil && looksLikeAuths(removeNULs(data)):
 		return DockerConfig
 	case err != nil || root.Kind != jsonplace.KindObject:
 		return ""
-	}
-	d := dockerConfig{data: data, root: root}
-	if d.topLevelMember("auths") != nil || d.topLevelMember("credHelpers") != nil || d.topLevelMember("credsStore") != nil {
+	case d.topLevelMember("auths") != nil || d.topLevelMember("credHelpers") != nil || d.topLevelMember("credsStore") != nil:
 		return DockerConfig
-	}
-	if looksLikeAuthsMap(root) {
+	case looksLikeAuthsMap(root):
 		return Dockercfg
-	}
-	for _, m := range root.Members {
-		if looksLikeAuthsMap(m.Value) {
-			return DockerConfig // auths is misspelled
-		}
+	case slices.ContainsFunc(root.Members, func(m jsonplace.Member) bool { return looksLikeAuthsMap(m.Value) }):
+		return DockerConfig // auths is misspelled
 	}
 	return ""
 }

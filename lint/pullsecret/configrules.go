@@ -18,10 +18,7 @@ import (
 func configRules() []rules.Rule[*dockerConfig] {
 	const invalid = "docker-config-invalid" // the kubelet finds no credential
 	return []rules.Rule[*dockerConfig]{
-		rules.ErrorRule(invalid, checkSyntax),
-		rules.ErrorRule(invalid, checkTypes),
-		rules.ErrorRule(invalid, checkEncoding),
-		rules.ErrorRule(invalid, checkAuth),
+		rules.ErrorRule(invalid, checkProblems),
 		rules.ErrorRule(invalid, checkFormat),
 		rules.ErrorRule(invalid, checkLevel),
 		rules.InfoRule("docker-config-nonstandard", checkUnknownField),
@@ -33,40 +30,18 @@ func configRules() []rules.Rule[*dockerConfig] {
 	}
 }
 
-// refusalEffect describes the effect of a problem.
 const refusalEffect = "; the kubelet ignores the whole file, and pulls that use it as a pull secret fail"
 
-func (d *dockerConfig) problemResults(kind dockerjson.Kind) (rs []rules.Result) {
+// checkProblems reports why the kubelet rejects the file.
+func checkProblems(d *dockerConfig) (rs []rules.Result) {
 	for _, p := range d.problems {
-		if p.Kind == kind {
-			rs = rules.AppendResults(rs, d.resultAtLine(p.Line, p.Column, p.Path, p.Fix, "%s%s", p.Msg, refusalEffect)...)
+		if p.Kind == dockerjson.KindType && len(checkFormat(d)) > 0 {
+			continue // a consequence of the wrong format
 		}
+		rs = append(rs, d.resultAtLine(p.Line, p.Column, p.Path, p.Fix, "%s%s", p.Msg, refusalEffect)...)
 	}
 	return rs
 }
-
-func checkSyntax(d *dockerConfig) []rules.Result {
-	if dockerjson.IsBase64JSON(d.data) {
-		return nil
-	}
-	return append(d.problemResults(dockerjson.KindSyntax), d.problemResults("")...)
-}
-
-func checkTypes(d *dockerConfig) []rules.Result {
-	if len(checkFormat(d)) > 0 {
-		return nil
-	}
-	return d.problemResults(dockerjson.KindType)
-}
-
-func checkEncoding(d *dockerConfig) []rules.Result {
-	if !dockerjson.IsBase64JSON(d.data) {
-		return nil
-	}
-	return d.problemResults(dockerjson.KindSyntax)
-}
-
-func checkAuth(d *dockerConfig) []rules.Result { return d.problemResults(dockerjson.KindAuth) }
 
 func checkFormat(d *dockerConfig) []rules.Result {
 	auths := d.topLevelMember("auths")
@@ -102,18 +77,18 @@ func checkLevel(d *dockerConfig) (rs []rules.Result) {
 		case strings.EqualFold(m.Key, "auths"):
 			for _, inner := range m.Members {
 				if strings.EqualFold(inner.Key, "auths") && looksLikeAuthsMap(inner.Value) {
-					rs = rules.AppendResults(rs, d.resultAtOffset(inner.Start, "auths.auths", "use only one auths", "auths is nested in auths: the kubelet treats the inner auths as a registry name and finds no credential")...)
+					rs = append(rs, d.resultAtOffset(inner.Start, "auths.auths", "use only one auths", "auths is nested in auths: the kubelet treats the inner auths as a registry name and finds no credential")...)
 				}
 			}
 			if looksLikeEntry(m.Value) {
-				rs = rules.AppendResults(rs, d.resultAtOffset(m.Start, "auths", `use {"auths": {"registry.example": {…}}}`, "auths contains a credential without a registry name, so the kubelet ignores it")...)
+				rs = append(rs, d.resultAtOffset(m.Start, "auths", `use {"auths": {"registry.example": {…}}}`, "auths contains a credential without a registry name, so the kubelet ignores it")...)
 			}
 		case looksLikeEntry(m.Value):
-			rs = rules.AppendResults(rs, d.resultAtOffset(m.Start, dockerjson.DisplayKey(m.Key), "move it into auths", "%s is a credential outside auths, so the kubelet ignores it", dockerjson.DisplayKey(m.Key))...)
+			rs = append(rs, d.resultAtOffset(m.Start, dockerjson.DisplayKey(m.Key), "move it into auths", "%s is a credential outside auths, so the kubelet ignores it", dockerjson.DisplayKey(m.Key))...)
 		case looksLikeAuthsMap(m.Value):
-			rs = rules.AppendResults(rs, d.resultAtOffset(m.Start, "", `rename it to "auths"`, "these credentials are under a name other than auths, so the kubelet ignores them")...)
+			rs = append(rs, d.resultAtOffset(m.Start, "", `rename it to "auths"`, "these credentials are under a name other than auths, so the kubelet ignores them")...)
 		case slices.ContainsFunc(m.Members, func(inner jsonplace.Member) bool { return strings.EqualFold(inner.Key, "auths") }):
-			rs = rules.AppendResults(rs, d.resultAtOffset(m.Start, "", "move auths to the top level", "auths is one level too deep: the kubelet reads it only at the top level")...)
+			rs = append(rs, d.resultAtOffset(m.Start, "", "move auths to the top level", "auths is one level too deep: the kubelet reads it only at the top level")...)
 		}
 	}
 	return rs
@@ -136,7 +111,7 @@ func checkUnknownField(d *dockerConfig) (rs []rules.Result) {
 		if known("auths") || slices.ContainsFunc(dockerFields, known) || looksLikeEntry(m.Value) || looksLikeAuthsMap(m.Value) {
 			continue
 		}
-		rs = rules.AppendResults(rs, d.resultAtOffset(m.Start, "", "", "unknown field, which kubelets and docker ignore")...)
+		rs = append(rs, d.resultAtOffset(m.Start, "", "", "unknown field, which kubelets and docker ignore")...)
 	}
 	return rs
 }
@@ -192,18 +167,18 @@ func missingCredentials(keys []string) string {
 
 func checkDuplicate(d *dockerConfig) (rs []rules.Result) {
 	for _, m := range d.nullAuths {
-		rs = rules.AppendResults(rs, d.resultAtOffset(m.Start, "auths", "remove it", "auths is also set above, and this null value discards all its credentials")...)
+		rs = append(rs, d.resultAtOffset(m.Start, "auths", "remove it", "auths is also set above, and this null value discards all its credentials")...)
 	}
 	for i := range d.entries {
 		e := &d.entries[i]
 		if e.replaced {
-			rs = rules.AppendResults(rs, d.resultAtOffset(e.Start, e.path(), "remove it", "%s is repeated below: the last entry wins, and this credential is lost", e.displayKey())...)
+			rs = append(rs, d.resultAtOffset(e.Start, e.path(), "remove it", "%s is repeated below: the last entry wins, and this credential is lost", e.displayKey())...)
 		}
 		seen := map[string]jsonplace.Member{}
 		for _, f := range e.Members {
 			name := fieldName(f.Key)
 			if first, again := seen[name]; again && looksLikeEntry(&jsonplace.Value{Members: []jsonplace.Member{f}}) {
-				rs = rules.AppendResults(rs, d.resultAtOffset(first.Start, e.path()+"."+name, "remove it", "%s is repeated below, and the last value wins", name)...)
+				rs = append(rs, d.resultAtOffset(first.Start, e.path()+"."+name, "remove it", "%s is repeated below, and the last value wins", name)...)
 			}
 			seen[name] = f
 		}
@@ -219,14 +194,12 @@ func checkSameKey(d *dockerConfig) (rs []rules.Result) {
 		if !e.isUsed() || !e.isValidKey {
 			continue
 		}
-		other := first[e.key.String()]
-		if other == nil {
+		switch other := first[e.key.String()]; {
+		case other == nil:
 			first[e.key.String()] = e
-			continue
-		}
-		if other.user != e.user || other.password != e.password {
+		case other.user != e.user || other.password != e.password:
 			line, _ := d.lines.LineColumn(other.Start)
-			rs = rules.AppendResults(rs, d.resultAtOffset(e.Start, e.path(), "remove one of them", "the kubelet treats %s as the same key as %s on line %d, but their credentials differ: it tries both in random order", e.displayKey(), other.displayKey(), line)...)
+			rs = append(rs, d.resultAtOffset(e.Start, e.path(), "remove one of them", "the kubelet treats %s as the same key as %s on line %d, but their credentials differ: it tries both in random order", e.displayKey(), other.displayKey(), line)...)
 		}
 	}
 	return rs

@@ -146,7 +146,6 @@ func fieldName(key string) string {
 	return strings.ToLower(key)
 }
 
-// stringField returns a string field's value, or "".
 func (e *entry) stringField(field string) string {
 	if v := e.fields[field]; v != nil {
 		return v.Text
@@ -173,7 +172,6 @@ func (e *entry) path() string {
 	return "auths[" + dockerjson.DisplayKey(e.Key) + "]"
 }
 
-// displayKey returns the key as shown in messages.
 func (e *entry) displayKey() string { return dockerjson.DisplayKey(e.Key) }
 
 // hasToken reports whether e has an identity or registry token, which docker uses but

@@ -4,11 +4,10 @@
 package pullsecret
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
-	"regexp"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 
@@ -20,6 +19,13 @@ import (
 // anonymousEffect describes the effect of a missing user name (containerd: ParseAuth in
 // internal/cri/server/images; CRI-O: PullImage).
 const anonymousEffect = "the runtime ignores a credential without a user name and pulls anonymously"
+
+// credentialPart is the user name or password of an entry.
+type credentialPart struct{ field, name, text string }
+
+func (e *entry) parts() []credentialPart {
+	return []credentialPart{{"username", "user name", e.user}, {"password", "password", e.password}}
+}
 
 func checkEmptyEntry(e *entry) []rules.Result {
 	if e.broken || e.user != "" || e.password != "" || e.hasToken() || e.usesHelper() || e.Kind != jsonplace.KindObject && e.Kind != jsonplace.KindNull {
@@ -53,32 +59,24 @@ func checkTokenOnly(e *entry) []rules.Result {
 }
 
 func checkNoUser(e *entry) []rules.Result {
-	if e.broken || e.user != "" || e.password == "" {
-		return nil
-	}
-	return e.fieldResult("password", "set the user name that the registry expects",
-		"%s has a password without a user name: %s", e.displayKey(), anonymousEffect)
+	return rules.ResultIf(!e.broken && e.user == "" && e.password != "",
+		e.fieldResult("password", "set the user name that the registry expects", "%s has a password without a user name: %s", e.displayKey(), anonymousEffect))
 }
 
 func checkNoPassword(e *entry) []rules.Result {
-	if e.broken || e.user == "" || e.password != "" || e.hasToken() {
-		return nil
-	}
-	return e.fieldResult("username", "set the password", "%s has a user name but no password, so an empty password is sent", e.displayKey())
+	return rules.ResultIf(!e.broken && e.user != "" && e.password == "" && !e.hasToken(),
+		e.fieldResult("username", "set the password", "%s has a user name but no password, so an empty password is sent", e.displayKey()))
 }
 
 // checkControlCharacter enforces RFC 7617, section 2: user names and passwords must not
 // contain control characters.
 func checkControlCharacter(e *entry) []rules.Result {
 	const fix = "encode it with printf %s instead of echo"
-	for _, part := range []struct{ field, name, text string }{{"username", "user name", e.user}, {"password", "password", e.password}} {
+	for _, part := range e.parts() {
 		text := part.text
-		if strings.HasPrefix(e.user, "_json_key") && part.field == "password" {
-			continue // line feeds in a JSON key are harmless
-		}
-		i := strings.IndexFunc(text, unicode.IsControl)
-		switch {
+		switch i := strings.IndexFunc(text, unicode.IsControl); {
 		case i < 0:
+		case strings.HasPrefix(e.user, "_json_key") && part.field == "password": // line feeds in a JSON key are harmless
 		case strings.TrimRightFunc(text, unicode.IsControl) == text[:i]:
 			return e.fieldResult(part.field, fix, "the %s for %s ends with %s, which is sent to the registry", part.name, e.displayKey(), controlCharacterName(text[i:]))
 		default:
@@ -89,23 +87,15 @@ func checkControlCharacter(e *entry) []rules.Result {
 }
 
 func controlCharacterName(s string) string {
-	switch {
-	case strings.HasPrefix(s, "\r\n"):
+	if strings.HasPrefix(s, "\r\n") {
 		return "a carriage return and a line feed"
-	case s[0] == '\n':
-		return "a line feed"
-	case s[0] == '\r':
-		return "a carriage return"
-	case s[0] == 0:
-		return "a NUL"
-	case s[0] == '\t':
-		return "a tab"
 	}
-	return "a control character"
+	names := map[byte]string{'\n': "a line feed", '\r': "a carriage return", 0: "a NUL", '\t': "a tab"}
+	return cmp.Or(names[s[0]], "a control character")
 }
 
 func checkOuterSpace(e *entry) []rules.Result {
-	for _, part := range []struct{ field, name, text string }{{"username", "user name", e.user}, {"password", "password", e.password}} {
+	for _, part := range e.parts() {
 		if text := strings.TrimFunc(part.text, unicode.IsControl); text == part.text && strings.TrimSpace(text) != text {
 			return e.fieldResult(part.field, "remove the space unless it is part of the value", "the %s for %s begins or ends with a space, which is sent to the registry", part.name, e.displayKey())
 		}
@@ -114,12 +104,10 @@ func checkOuterSpace(e *entry) []rules.Result {
 }
 
 // variablePattern matches a placeholder that a shell or CI job would replace.
-var variablePattern = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(\$\{?\w+\}?|\$\(.*\)|%\w+%)$`)
-})
+var variablePattern = rules.LazyRegexp(`^(\$\{?\w+\}?|\$\(.*\)|%\w+%)$`)
 
 func checkPlaceholder(e *entry) []rules.Result {
-	for _, part := range []struct{ field, name, text string }{{"username", "user name", e.user}, {"password", "password", e.password}} {
+	for _, part := range e.parts() {
 		if rules.IsPlaceholder(part.text) || variablePattern().MatchString(strings.TrimSpace(part.text)) {
 			return e.fieldResult(part.field, "replace the placeholder with its value", "the %s for %s looks like an unfilled placeholder", part.name, e.displayKey())
 		}
@@ -128,17 +116,15 @@ func checkPlaceholder(e *entry) []rules.Result {
 }
 
 func checkWrappedAuth(e *entry) []rules.Result {
-	if e.broken || !strings.ContainsAny(e.stringField("auth"), "\r\n") {
-		return nil
-	}
-	return e.fieldResult("auth", "encode it with base64 -w0", "the auth value for %s has line breaks, which kubelets and docker ignore but other clients might reject", e.displayKey())
+	return rules.ResultIf(!e.broken && strings.ContainsAny(e.stringField("auth"), "\r\n"),
+		e.fieldResult("auth", "encode it with base64 -w0", "the auth value for %s has line breaks, which kubelets and docker ignore but other clients might reject", e.displayKey()))
 }
 
 func checkAuthWins(e *entry) []rules.Result {
 	if e.broken || e.stringField("auth") == "" {
 		return nil
 	}
-	for _, part := range []struct{ field, text string }{{"username", e.user}, {"password", e.password}} {
+	for _, part := range e.parts() {
 		if value := e.stringField(part.field); value != "" && value != part.text {
 			v := e.fields[part.field]
 			return e.config.resultAtOffset(v.Start, e.path()+"."+part.field, "remove this field, or encode auth again", "the %s for %s differs from auth, which takes precedence", part.field, e.displayKey())
@@ -149,10 +135,8 @@ func checkAuthWins(e *entry) []rules.Result {
 
 func checkEncodedPassword(e *entry) []rules.Result {
 	decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(e.password))
-	if err != nil || e.user == "" || !strings.HasPrefix(string(decoded), e.user+":") {
-		return nil
-	}
-	return e.fieldResult("password", "set only the password, or move this value to auth", "the password for %s is a base64-encoded user:password pair, so the registry rejects it", e.displayKey())
+	return rules.ResultIf(err == nil && e.user != "" && strings.HasPrefix(string(decoded), e.user+":"),
+		e.fieldResult("password", "set only the password, or move this value to auth", "the password for %s is a base64-encoded user:password pair, so the registry rejects it", e.displayKey()))
 }
 
 // checkJSONKey checks keys of Google service accounts.
@@ -160,24 +144,16 @@ func checkJSONKey(e *entry) []rules.Result {
 	if e.password == "" || len(checkPlaceholder(e)) > 0 {
 		return nil
 	}
-	text := e.password
-	switch e.user {
-	case "_json_key":
-		if json.Valid([]byte(text)) && strings.HasPrefix(strings.TrimSpace(text), "{") {
-			return nil
-		}
-		if isJSONKeyBase64(text) {
-			return e.fieldResult("password", "set the user name to _json_key_base64", "the password for %s is a base64-encoded key, but the user name _json_key requires a plain key", e.displayKey())
-		}
-	case "_json_key_base64":
-		if isJSONKeyBase64(text) {
-			return nil
-		}
-		if json.Valid([]byte(text)) {
-			return e.fieldResult("password", "set the user name to _json_key", "the password for %s is a plain key, but the user name _json_key_base64 requires a base64-encoded key", e.displayKey())
-		}
-	default:
+	isPlain := json.Valid([]byte(e.password))
+	switch {
+	case e.user == "_json_key" && isPlain && strings.HasPrefix(strings.TrimSpace(e.password), "{"),
+		e.user == "_json_key_base64" && isJSONKeyBase64(e.password),
+		e.user != "_json_key" && e.user != "_json_key_base64":
 		return nil
+	case e.user == "_json_key" && isJSONKeyBase64(e.password):
+		return e.fieldResult("password", "set the user name to _json_key_base64", "the password for %s is a base64-encoded key, but the user name _json_key requires a plain key", e.displayKey())
+	case e.user == "_json_key_base64" && isPlain:
+		return e.fieldResult("password", "set the user name to _json_key", "the password for %s is a plain key, but the user name _json_key_base64 requires a base64-encoded key", e.displayKey())
 	}
 	return e.fieldResult("password", "use the whole key file, quoted with jq -Rs .", "the password for %s is not a service account key in JSON, so the registry rejects it", e.displayKey())
 }
@@ -229,10 +205,8 @@ func formatDate(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05
 
 func checkExpired(e *entry) []rules.Result {
 	l, ok := tokenLifetime(e.user, e.password)
-	if !ok || l.ends.IsZero() || l.ends.After(e.config.now) {
-		return nil
-	}
-	return e.fieldResult("password", renewAdvice, "the password for %s is %s that expired at %s", e.displayKey(), l.tokenKind, formatDate(l.ends))
+	return rules.ResultIf(ok && !l.ends.IsZero() && !l.ends.After(e.config.now),
+		e.fieldResult("password", renewAdvice, "the password for %s is %s that expired at %s", e.displayKey(), l.tokenKind, formatDate(l.ends)))
 }
 
 func checkExpires(e *entry) []rules.Result {

@@ -9,12 +9,10 @@ import (
 
 	"github.com/regcred/regcred/internal/dockerjson"
 	"github.com/regcred/regcred/internal/location"
+	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/lint/internal/imagename"
 	"github.com/regcred/regcred/lint/internal/rules"
 )
-
-// dockerHubKey is the key for Docker Hub that both docker and the kubelet use.
-const dockerHubKey = "https://index.docker.io/v1/"
 
 // splitScheme splits a key into its scheme and the rest.
 func splitScheme(key string) (rest, scheme string) {
@@ -37,7 +35,7 @@ func repairKey(key string) string {
 	repaired := at.String()
 	switch {
 	case at.Host == "docker.io" && at.Port == "" && at.Path == "":
-		repaired = dockerHubKey
+		repaired = registry.DockerHubConfigKey
 	case !imagename.IsMatchable(at):
 		return ""
 	}
@@ -115,11 +113,9 @@ func checkMisleadingKey(e *entry) []rules.Result {
 		without.Port = ""
 		fix = without.String()
 		return result("this key matches only images with an explicit port, because the kubelet compares ports as text")
-	case strings.HasPrefix(path, "v1/") || strings.HasPrefix(path, "v2/"):
-		if len(path) > 3 {
-			fix = at.String()
-			return result("the kubelet removes /%s, so the key matches images under %s", path[:3], at.String())
-		}
+	case len(path) > len("v1/") && (strings.HasPrefix(path, "v1/") || strings.HasPrefix(path, "v2/")):
+		fix = at.String()
+		return result("the kubelet removes /%s, so the key matches images under %s", path[:3], at.String())
 	}
 	return nil
 }

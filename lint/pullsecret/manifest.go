@@ -8,9 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	yaml3 "go.yaml.in/yaml/v3"
@@ -46,7 +44,7 @@ func manifestRules() []rules.Rule[*manifest] {
 	}
 }
 
-var documentMarker = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^---([ \t\r].*)?$`) })
+var documentMarker = rules.LazyRegexp(`(?m)^---([ \t\r].*)?$`)
 
 // splitDocuments splits a file into its YAML documents, and a stream of JSON objects into
 // its objects.
@@ -105,75 +103,41 @@ func (m *manifest) addDocument(document []byte, before int) {
 		return
 	}
 	top, err := textedit.ParseYAML(document)
-	if err != nil || top == nil {
-		top = &yaml3.Node{} // no positions
-		if bytes.ContainsRune(document, '&') {
-			m.addUnreadableDocument(document, before)
-			return
-		}
+	unparsed := err != nil || top == nil // so there are no positions, and the size of aliases is unknown
+	if unparsed {
+		top = &yaml3.Node{}
 	}
 	var o object
-	if expandedSize(top, map[*yaml3.Node]int{}) > maxManifestSize || yaml.Unmarshal(document, &o) != nil { // do not use the error, because it would quote the document
-		m.addUnreadableDocument(document, before)
+	if unparsed && bytes.ContainsRune(document, '&') || textedit.ExpandedSize(top, 1, maxManifestSize) > maxManifestSize ||
+		yaml.Unmarshal(document, &o) != nil { // do not use the error, because it would quote the document
+		line, reason := explainUnreadable(document)
+		m.addUnreadable(before+line, reason)
 		return
 	}
 	p := &yamlDocument{name: m.name, lines: bytes.Split(document, []byte("\n")), before: before}
 	m.addSecret(p, o, top)
 }
 
-// addUnreadableDocument records that a document cannot be read.
-func (m *manifest) addUnreadableDocument(document []byte, before int) {
-	line, why := findTemplateLine(document)
-	if line == 0 {
-		line, why = findSyntaxErrorLine(document)
-	}
-	m.addUnreadable(before+line, why)
-}
-
 func (m *manifest) addUnreadable(line int, reason string) {
 	at := config.Position{File: m.name, Line: line}
-	m.unreadable = rules.AppendResults(m.unreadable, rules.NewPositionResult(at, "", "cannot read this Secret: %s", reason)...)
+	m.unreadable = append(m.unreadable, rules.NewPositionResult(at, "", "cannot read this Secret: %s", reason)...)
 }
 
-// findTemplateLine returns the line of the first template action, such as Helm's, and the
-// reason to report. line is 0 if the document contains no action.
-func findTemplateLine(document []byte) (line int, why string) {
-	before, _, found := bytes.Cut(document, []byte("{{"))
-	if !found || bytes.HasPrefix(bytes.TrimSpace(document), []byte("{{\"")) {
-		return 0, ""
+// explainUnreadable returns the line of the first template action, such as Helm's, or of
+// a YAML syntax error, and the reason to report. The parser's line number can be one too
+// low.
+func explainUnreadable(document []byte) (line int, reason string) {
+	before, _, isTemplate := bytes.Cut(document, []byte("{{"))
+	if isTemplate && !bytes.HasPrefix(bytes.TrimSpace(document), []byte("{{\"")) {
+		return 1 + bytes.Count(before, []byte("\n")), "this is an unrendered template ({{ … }}); check the output of helm template"
 	}
-	return 1 + bytes.Count(before, []byte("\n")), "this is an unrendered template ({{ … }}); check the output of helm template"
-}
-
-// expandedSize returns the size of a document after aliases are expanded. It returns a
-// value above maxManifestSize if an alias contains itself.
-func expandedSize(n *yaml3.Node, known map[*yaml3.Node]int) int {
-	if size, ok := known[n]; ok {
-		return size
-	}
-	known[n] = 2 * maxManifestSize // too large if an alias contains itself
-	size := len(n.Value) + 1
-	if n.Kind == yaml3.AliasNode {
-		size += expandedSize(n.Alias, known)
-	}
-	for _, c := range n.Content {
-		size = min(size+expandedSize(c, known), 2*maxManifestSize)
-	}
-	known[n] = size
-	return size
-}
-
-// findSyntaxErrorLine returns the line of a YAML syntax error, and the reason to report. The
-// parser's line number can be one too low.
-func findSyntaxErrorLine(document []byte) (line int, why string) {
 	_, err := textedit.ParseYAML(document)
 	if err == nil {
 		return 1, "a field has the wrong type, or its YAML aliases expand to too much data"
 	}
-	line = 1
 	_, _ = fmt.Sscanf(err.Error(), "yaml: line %d:", &line)
-	lines := bytes.Split(document, []byte("\n"))
 	line = max(line, 1)
+	lines := bytes.Split(document, []byte("\n"))
 	for n := line; n <= min(line+1, len(lines)); n++ {
 		text := lines[n-1]
 		if bytes.ContainsRune(text[:len(text)-len(bytes.TrimLeft(text, " \t"))], '\t') {
@@ -199,17 +163,16 @@ func (m *manifest) addSecret(p *yamlDocument, o object, n *yaml3.Node) {
 		s.typePosition = p.position(t, "type")
 	}
 	for key, value := range o.Data {
-		s.values[key] = p.decodeDataValue(key, value, textedit.MappingValue(textedit.MappingValue(n, "data"), key))
+		s.values[key] = p.readValue("data", key, value, n)
 	}
 	for key, value := range o.StringData {
 		_, inData := s.values[key]
-		s.values[key] = p.stringDataValue(key, value, textedit.MappingValue(textedit.MappingValue(n, "stringData"), key))
+		s.values[key] = p.readValue("stringData", key, value, n)
 		s.values[key].overridesData = inData
 	}
 	m.secrets = append(m.secrets, s)
 }
 
-// yamlDocument is a YAML document of a file.
 type yamlDocument struct {
 	name   string
 	lines  [][]byte
@@ -226,42 +189,36 @@ func (p *yamlDocument) position(n *yaml3.Node, path string) config.Position {
 // unrenderedTemplate is the problem reported for a value that contains a template action.
 const unrenderedTemplate = "this is an unrendered template"
 
-// decodeDataValue parses a value from data.
-func (p *yamlDocument) decodeDataValue(key string, value any, n *yaml3.Node) *secretValue {
-	path := "data[" + excerpt.QuoteSecretKey(key) + "]"
+// readValue reads a value from data or stringData.
+func (p *yamlDocument) readValue(field, key string, value any, object *yaml3.Node) *secretValue {
+	n := textedit.MappingValue(textedit.MappingValue(object, field), key)
+	path := field + "[" + excerpt.QuoteSecretKey(key) + "]"
 	v := &secretValue{position: p.position(n, path)}
-	text, ok := value.(string)
-	if !ok && value != nil {
-		v.problem = "the value is not a string"
-		return v
-	}
-	decoded, err := base64.StdEncoding.DecodeString(text)
-	switch {
-	case err == nil:
-		v.data = decoded
-	case strings.HasPrefix(strings.TrimSpace(text), "{{"):
-		v.problem = unrenderedTemplate
-	case strings.HasPrefix(strings.TrimSpace(text), "{"):
-		v.problem = "the value is JSON, but data requires base64"
-	default:
-		v.problem = "it is not base64"
-	}
 	v.locate = valueLocator(v.position, path)
+	text, ok := value.(string)
+	switch {
+	case !ok && value != nil:
+		v.problem = "the value is not a string"
+	case field == "stringData":
+		v.data = []byte(text)
+		v.locate = p.textLocator(v.position, path, v.data, n)
+	default:
+		v.data, v.problem = decodeData(text)
+	}
 	return v
 }
 
-// stringDataValue parses a value from stringData.
-func (p *yamlDocument) stringDataValue(key string, value any, n *yaml3.Node) *secretValue {
-	path := "stringData[" + excerpt.QuoteSecretKey(key) + "]"
-	v := &secretValue{position: p.position(n, path)}
-	text, ok := value.(string)
-	if !ok && value != nil {
-		v.problem = "the value is not a string"
-		return v
+func decodeData(text string) (decoded []byte, problem string) {
+	decoded, err := base64.StdEncoding.DecodeString(text)
+	switch {
+	case err == nil:
+		return decoded, ""
+	case strings.HasPrefix(strings.TrimSpace(text), "{{"):
+		return nil, unrenderedTemplate
+	case strings.HasPrefix(strings.TrimSpace(text), "{"):
+		return nil, "the value is JSON, but data requires base64"
 	}
-	v.data = []byte(text)
-	v.locate = p.textLocator(v.position, path, v.data, n)
-	return v
+	return nil, "it is not base64"
 }
 
 // valueLocator returns a locator for a decoded value. It returns the value's position

@@ -29,6 +29,8 @@ const (
 	keyDockercfg         = ".dockercfg"
 )
 
+var dockerConfigKeys = map[string]string{typeDockerConfigJSON: keyDockerConfigJSON, typeDockercfg: keyDockercfg}
+
 // CheckSecret checks a Secret that is listed in a pod's imagePullSecrets. Lines and
 // columns of findings refer to the decoded value.
 func CheckSecret(s Secret, now time.Time) *Result {
@@ -96,19 +98,14 @@ func checkSecrets(list []*secret) *Result {
 }
 
 // dockerConfigKey returns the key that the kubelet reads, or "".
-func (s *secret) dockerConfigKey() string {
-	return map[string]string{typeDockerConfigJSON: keyDockerConfigJSON, typeDockercfg: keyDockercfg}[s.kind]
-}
+func (s *secret) dockerConfigKey() string { return dockerConfigKeys[s.kind] }
 
 // misplacedKey returns a key that contains a docker config but is not read by the
 // kubelet, or "".
 func (s *secret) misplacedKey() string {
 	for _, key := range slices.Sorted(maps.Keys(s.values)) {
-		v := s.values[key]
-		if key == s.dockerConfigKey() {
-			continue
-		}
-		if key == keyDockerConfigJSON || key == keyDockercfg || v.problem == "" && guessKind(v.data) != "" {
+		v, isDocker := s.values[key], key == keyDockerConfigJSON || key == keyDockercfg
+		if key != s.dockerConfigKey() && (isDocker || v.problem == "" && guessKind(v.data) != "") {
 			return key
 		}
 	}
@@ -124,7 +121,7 @@ func checkSecretType(s *secret) []rules.Result {
 		if misplaced == keyDockercfg {
 			kind = typeDockercfg
 		}
-		return rules.NewPositionResult(s.typePosition, fmt.Sprintf("recreate the Secret with type %s and key %s, because its type is immutable", kind, map[string]string{typeDockerConfigJSON: keyDockerConfigJSON, typeDockercfg: keyDockercfg}[kind]),
+		return rules.NewPositionResult(s.typePosition, fmt.Sprintf("recreate the Secret with type %s and key %s, because its type is immutable", kind, dockerConfigKeys[kind]),
 			"the Secret has a docker config under %s but has %s, so kubelets silently ignore it", excerpt.QuoteSecretKey(misplaced), excerpt.DescribeSecretType(s.kind))
 	case key == "" && s.referenced:
 		return rules.NewPositionResult(s.typePosition, "create one with kubectl create secret docker-registry", "the Secret has %s, so kubelets silently ignore it as a pull secret", excerpt.DescribeSecretType(s.kind))
@@ -143,7 +140,7 @@ func checkBase64(s *secret) (rs []rules.Result) {
 			if v.problem == unrenderedTemplate {
 				fix = "check the output of helm template"
 			}
-			rs = rules.AppendResults(rs, rules.NewPositionResult(v.position, fix, "%s, so the API server rejects the Secret", v.problem)...)
+			rs = append(rs, rules.NewPositionResult(v.position, fix, "%s, so the API server rejects the Secret", v.problem)...)
 		}
 	}
 	return rs
@@ -152,15 +149,13 @@ func checkBase64(s *secret) (rs []rules.Result) {
 func checkDuplicateValue(s *secret) (rs []rules.Result) {
 	for _, key := range slices.Sorted(maps.Keys(s.values)) {
 		if v := s.values[key]; v.overridesData && (key == keyDockerConfigJSON || key == keyDockercfg) {
-			rs = rules.AppendResults(rs, rules.NewPositionResult(v.position, "remove one of them", "the key is set in both data and stringData, and stringData takes precedence")...)
+			rs = append(rs, rules.NewPositionResult(v.position, "remove one of them", "the key is set in both data and stringData, and stringData takes precedence")...)
 		}
 	}
 	return rs
 }
 
 func checkNotPullSecret(s *secret) []rules.Result {
-	if s.dockerConfigKey() != "" || s.misplacedKey() != "" || s.referenced {
-		return nil
-	}
-	return rules.NewPositionResult(s.typePosition, "", "the Secret has %s and no docker config, so it is not a pull secret", excerpt.DescribeSecretType(s.kind))
+	return rules.ResultIf(s.dockerConfigKey() == "" && s.misplacedKey() == "" && !s.referenced,
+		rules.NewPositionResult(s.typePosition, "", "the Secret has %s and no docker config, so it is not a pull secret", excerpt.DescribeSecretType(s.kind)))
 }

@@ -7,10 +7,12 @@
 package imagename
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 
+	"github.com/regcred/regcred/internal/diagnose"
 	"github.com/regcred/regcred/internal/location"
 	"github.com/regcred/regcred/match"
 )
@@ -122,10 +124,5 @@ func IsAPIPath(path string) bool {
 // IsHubAlias reports whether host is a Docker Hub host other than docker.io, which is
 // the host in image names.
 func IsHubAlias(host string) bool {
-	switch host {
-	case "index.docker.io", "registry-1.docker.io", "registry.docker.io", "hub.docker.io", "www.docker.io", "*.docker.io",
-		"docker.com", "hub.docker.com", "registry.hub.docker.com", "registry.docker.com", "index.docker.com", "www.docker.com", "*.docker.com":
-		return true
-	}
-	return false
+	return host == "*.docker.io" || host == "*.docker.com" || slices.Contains(diagnose.HubAliases, host)
 }

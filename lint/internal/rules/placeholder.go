@@ -9,9 +9,12 @@ import (
 	"sync"
 )
 
-var placeholderPattern = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\{\{.*\}\}|^<[^<>]+>$|(?i)^(?:change[-_]?me|replace[-_]?me|todo|redacted|your[-_ ].*|x{3,}|\*{3,}|\.{3})$`)
-})
+// LazyRegexp returns a function that compiles a regular expression on its first call.
+func LazyRegexp(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
+
+var placeholderPattern = LazyRegexp(`\{\{.*\}\}|^<[^<>]+>$|(?i)^(?:change[-_]?me|replace[-_]?me|todo|redacted|your[-_ ].*|x{3,}|\*{3,}|\.{3})$`)
 
 // IsPlaceholder reports whether a value looks like an unfilled placeholder.
 func IsPlaceholder(value string) bool {

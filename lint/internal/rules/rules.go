@@ -56,7 +56,6 @@ type Result struct {
 	Message, Fix string
 	Field        string          // field of the rule's subject
 	Position     config.Position // position in a file, for rules whose subject has none
-	omitted      int             // number of omitted results
 }
 
 // NewResult returns one result about the subject as a whole.
@@ -64,12 +63,12 @@ func NewResult(fix, format string, args ...any) []Result {
 	return []Result{{Message: fmt.Sprintf(format, args...), Fix: fix}}
 }
 
-// ResultIf returns one result if the subject has the problem.
-func ResultIf(found bool, fix, format string, args ...any) []Result {
+// ResultIf returns result if the subject has the problem, and nil otherwise.
+func ResultIf(found bool, result []Result) []Result {
 	if !found {
 		return nil
 	}
-	return NewResult(fix, format, args...)
+	return result
 }
 
 // NewFieldResult returns one result about a field of the subject.
@@ -86,53 +85,26 @@ func NewPositionResult(place config.Position, fix, format string, args ...any) [
 	return list
 }
 
-// AppendResults appends results to list. Results above the limit are only counted.
-func AppendResults(list []Result, more ...Result) []Result {
-	for _, r := range more {
-		if len(list) == MaxResults {
-			list[MaxResults-1].omitted++
-			continue
-		}
-		list = append(list, r)
-	}
-	return list
-}
-
 // Collector collects findings. The zero value is ready to use.
 type Collector struct {
 	findings []finding.Finding
-	counts   map[string]*ruleCount // by rule
-}
-
-// ruleCount holds the numbers of listed and omitted findings of a rule.
-type ruleCount struct{ listed, more int }
-
-func (c *Collector) countFor(rule string) *ruleCount {
-	if c.counts[rule] == nil {
-		if c.counts == nil {
-			c.counts = map[string]*ruleCount{}
-		}
-		c.counts[rule] = &ruleCount{}
-	}
-	return c.counts[rule]
+	counts   map[string]int // results by rule, including those that are not listed
 }
 
 // Apply runs the rules on a subject. It calls locate, if not nil, to find the position
 // of a result's field. Otherwise the results contain positions.
 func Apply[T any](c *Collector, list []Rule[T], subject T, locate func(string) finding.Finding) {
+	if c.counts == nil {
+		c.counts = map[string]int{}
+	}
 	for _, r := range list {
 		for _, result := range r.Check(subject) {
-			n := c.countFor(r.Name)
-			if n.more += result.omitted; n.listed == MaxResults {
-				n.more++
+			if c.counts[r.Name]++; c.counts[r.Name] > MaxResults {
 				continue
 			}
-			n.listed++
-			var f finding.Finding
+			f := FindingAt(result.Place)
 			if locate != nil {
 				f = locate(result.Field)
-			} else {
-				f = FindingAt(result.Position)
 			}
 			f.Rule, f.Severity, f.Message, f.Fix = r.Name, r.Severity, result.Message, result.Fix
 			c.findings = append(c.findings, f)
@@ -156,13 +128,14 @@ func (c *Collector) SortedFindings(files ...string) []finding.Finding {
 		return cmp.Or(cmp.Compare(order[a.File], order[b.File]), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	var findings []finding.Finding
+	listed := map[string]int{}
 	for _, f := range c.findings {
 		findings = append(findings, f)
-		n := c.countFor(f.Rule)
-		if n.listed--; n.listed == 0 && n.more > 0 {
+		listed[f.Rule]++
+		if more := c.counts[f.Rule] - MaxResults; more > 0 && listed[f.Rule] == MaxResults {
 			findings = append(findings, finding.Finding{
 				Rule: f.Rule, Severity: f.Severity, File: f.File,
-				Message: fmt.Sprintf("%d more findings for this rule; fix the ones above first", n.more),
+				Message: fmt.Sprintf("%d more findings for this rule; fix the ones above first", more),
 			})
 		}
 	}
