@@ -94,7 +94,7 @@ func (v *validator) checkRelease() {
 		case f.OutOfTree() && v.versionGiven && !v.list.isFull():
 			v.list.add(f.Position("kind").newFieldError(f.Kind, "kubelets do not support this kind; run regcred convert"))
 		case !f.OutOfTree() && k.minor < since:
-			v.list.add(f.Position("apiVersion").newFieldError(f.APIVersion, k.unsupportedFeature("this version of the file", since)+k.supportedVersion(configGroup)))
+			v.list.add(f.Position("apiVersion").newFieldError(f.APIVersion, k.unsupportedFeature("this version of the file", since)+k.supportedVersion(configFileGroup)))
 		}
 	}
 }

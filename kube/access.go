@@ -30,7 +30,10 @@ func (c *Client) Allowed(ctx context.Context, a Access) (allowed bool, reason st
 			Verb: a.Verb, Resource: a.Resource, Subresource: a.Subresource, Namespace: a.Namespace, Name: a.Name,
 		}},
 	}
-	q := newReviewCall("authorization.k8s.io", Resource: "selfsubjectaccessreviews", review.Kind, &review)
+	q := &apiCall{
+		Call: apiserver.Call{Verb: "create", Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews", Body: &review},
+		kind: review.Kind,
+	}
 	var response authorizationv1.SelfSubjectAccessReview
 	if err := c.send(ctx, q, &response); err != nil {
 		return false, "", err
@@ -49,7 +52,10 @@ func (c *Client) WhoAmI(ctx context.Context) (User, error) {
 	review := authenticationv1.SelfSubjectReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"},
 	}
-	q := newReviewCall("authentication.k8s.io", selfSubjectReviews, review.Kind, &review)
+	q := &apiCall{
+		Call: apiserver.Call{Verb: "create", Group: "authentication.k8s.io", Resource: selfSubjectReviews, Body: &review},
+		kind: review.Kind,
+	}
 	var response authenticationv1.SelfSubjectReview
 	if err := c.send(ctx, q, &response); err != nil {
 		return User{}, err

@@ -16,8 +16,3 @@ type apiCall struct {
 func newGetCall(kind, resource, namespace, name string) *apiCall {
 	return &apiCall{Call: apiserver.Call{Verb: "get", Resource: resource, Namespace: namespace, Name: name}, kind: kind}
 }
-
-// newReviewCall returns the call that creates a review, which is not stored.
-func newReviewCall(group, resource, kind string, body any) *apiCall {
-	return &apiCall{verb: "create", resource: resource, kind: kind, path: []string{"apis", group, "v1", resource}, body: body}
-}

@@ -68,9 +68,10 @@ func (e *Error) IsUnavailable() bool {
 	return e.Err != nil || e.Code == http.StatusTooManyRequests || e.Code == http.StatusRequestTimeout || e.Code >= 500
 }
 
+// isUnavailable reports whether err is an [*Error] for which IsUnavailable returns true.
 func isUnavailable(err error) bool {
-	e, ok := errors.AsType[*Error](err)
-	return ok && e.IsUnavailable()
+	var e *Error
+	return errors.As(err, &e) && e.IsUnavailable()
 }
 
 // selfSubjectReviews is the API used by [Client.WhoAmI].
@@ -83,11 +84,12 @@ func (q *apiCall) responseHint(e *Error, who string) string {
 		return "the API server rejects the client's credentials (" + who + ")"
 	case http.StatusForbidden:
 		return q.forbiddenHint(e.Message)
+	case http.StatusNotFound:
+		if q.Resource == selfSubjectReviews {
+			return "the API server is older than Kubernetes 1.28"
+		}
 	}
-	switch {
-	case e.Code == http.StatusNotFound && q.Resource == selfSubjectReviews:
-		return "the API server is older than Kubernetes 1.28"
-	case e.Code >= 300 && e.Code < 400:
+	if e.Code >= 300 && e.Code < 400 {
 		return "the server sent a redirect, which an API server never does: check its address"
 	}
 	return ""
@@ -117,6 +119,7 @@ func (q *apiCall) forbiddenHint(message string) string {
 // the pod's volumes uses. The resource is the audience (KEP-4412).
 const audienceVerb = "request-serviceaccounts-token-audience"
 
+// missingPermission describes a missing permission.
 func missingPermission(verb, resource, namespace string) string {
 	where := "in all namespaces"
 	if namespace != "" {

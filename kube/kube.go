@@ -52,6 +52,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+// withDefaults replaces zero values with the defaults.
 func (o Options) withDefaults() Options {
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout

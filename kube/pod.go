@@ -43,17 +43,19 @@ func (c *Client) Pod(ctx context.Context, namespace, name string) (*Pod, error) 
 }
 
 func podImages(spec *corev1.PodSpec) []string {
-	containers := slices.Concat(spec.InitContainers, spec.Containers)
-	for _, c := range spec.EphemeralContainers {
-		containers = append(containers, corev1.Container(c.EphemeralContainerCommon))
-	}
-	var images []string
-	for _, c := range containers {
-		if c.Image != "" && !slices.Contains(images, c.Image) {
-			images = append(images, c.Image)
+	var all []string
+	add := func(image string) {
+		if image != "" && !slices.Contains(all, image) {
+			all = append(all, image)
 		}
 	}
-	return images
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		add(c.Image)
+	}
+	for _, c := range spec.EphemeralContainers {
+		add(c.Image)
+	}
+	return all
 }
 
 // PullSecrets reads secrets of any type and returns them in the order of names. If some

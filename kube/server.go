@@ -18,12 +18,7 @@ type server struct {
 // send sends a request.
 func (s *server) send(ctx context.Context, q *apiCall, into any) error {
 	if failure := s.GetObject(ctx, &q.Call, q.kind, into); failure != nil {
-		return s.noResponseError(q, fmt.Errorf("the response is not a %s: check that this is the address of an API server", q.kind))
-	}
-	return nil
-}
-
-func (q, failure)
+		return s.requestError(q, failure)
 	}
 	return nil
 }
@@ -33,6 +28,7 @@ func (s *server) noResponseError(q *apiCall, why error) *Error {
 	return s.requestError(q, &apiserver.Failure{Err: why})
 }
 
+// requestError returns the error of a failed request.
 func (s *server) requestError(q *apiCall, f *apiserver.Failure) *Error {
 	e := &Error{
 		Verb: q.Verb, Resource: q.Resource, Namespace: q.Namespace, Name: q.Name, Host: s.URL(),

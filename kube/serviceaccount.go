@@ -15,6 +15,7 @@ import (
 
 type accountKey struct{ namespace, name string }
 
+// account is a cached service account.
 type account struct {
 	regcred.ServiceAccount
 	pullSecrets []string
@@ -69,15 +70,15 @@ func (c *Client) AccountPullSecrets(ctx context.Context, namespace, name string)
 
 func (c *Client) getAccount(ctx context.Context, key accountKey) (*account, error) {
 	now := time.Now()
-	a, ok := c.accounts.get(key, now)
+	a, read := c.cachedAccount(key, now)
 	switch {
-	case !ok:
-	case now.Sub(a.read) < c.opts.MaxAccountAge:
+	case a == nil:
+	case now.Sub(read) < c.opts.MaxAccountAge:
 		return a, nil
 	case now.Sub(a.failed) < c.opts.MaxAccountAge:
 		// The last request failed a moment ago. Do not make every lookup wait for
 		// another one.
-		c.logStale(key, now.Sub(a.read))
+		c.logStale(key, now.Sub(read))
 		return a, nil
 	}
 	q := newGetCall("ServiceAccount", "serviceaccounts", key.namespace, key.name)
@@ -86,12 +87,21 @@ func (c *Client) getAccount(ctx context.Context, key accountKey) (*account, erro
 	})
 }
 
+// cachedAccount returns the cached service account and when it was read. It returns nil if
+// that was more than Options.MaxStale ago.
+func (c *Client) cachedAccount(key accountKey, now time.Time) (a *account, read time.Time) {
+	if a, ok := c.accounts.get(key, now); ok {
+		return a, a.read
+	}
+	return nil, time.Time{}
+}
+
 // readAccount reads the service account from the API server. It falls back to the cache
 // only if there is no response.
 func (c *Client) readAccount(ctx context.Context, q *apiCall, key accountKey) (*account, error) {
 	start := time.Now()
-	old, ok := c.accounts.get(key, start)
-	if ok && start.Sub(old.read) < c.opts.MaxAccountAge {
+	old, read := c.cachedAccount(key, start)
+	if old != nil && start.Sub(read) < c.opts.MaxAccountAge {
 		return old, nil // another call read it in the meantime
 	}
 	var sa corev1.ServiceAccount
@@ -105,14 +115,14 @@ func (c *Client) readAccount(ctx context.Context, q *apiCall, key accountKey) (*
 	case !isUnavailable(err):
 		c.accounts.drop(key)
 		return nil, err
-	case !ok:
+	case old == nil:
 		return nil, err
 	}
 	stale := *old
-	stale.failed = now
-	c.accounts.put(key, &stale, old.read.Add(c.opts.MaxStale), now)
+	stale.read, stale.failed = read, now
+	c.accounts.put(key, &stale, read.Add(c.opts.MaxStale), now)
 	c.opts.Logger.Debug("the API server does not respond", "err", err)
-	c.logStale(key, now.Sub(old.read))
+	c.logStale(key, now.Sub(read))
 	return &stale, nil
 }
 

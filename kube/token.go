@@ -35,6 +35,7 @@ const (
 
 const maxTokenResponse = 1 << 20 // bytes
 
+// token is a cached token.
 type token struct {
 	secret  plugin.Secret
 	expires time.Time

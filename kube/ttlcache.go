@@ -4,7 +4,6 @@
 package kube
 
 import (
-	"maps"
 	"sync"
 	"time"
 )
@@ -63,7 +62,11 @@ func (k *ttlCache[K, V]) drop(key K) {
 
 func (k *ttlCache[K, V]) sweep(now time.Time) {
 	k.swept = now
-	maps.DeleteFunc(k.entries, func(_ K, e expiringEntry[V]) bool { return !now.Before(e.until) })
+	for key, e := range k.entries {
+		if !now.Before(e.until) {
+			delete(k.entries, key)
+		}
+	}
 }
 
 func (k *ttlCache[K, V]) evict() {

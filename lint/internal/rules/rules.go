@@ -102,7 +102,7 @@ func Apply[T any](c *Collector, list []Rule[T], subject T, locate func(string) f
 			if c.counts[r.Name]++; c.counts[r.Name] > MaxResults {
 				continue
 			}
-			f := FindingAt(result.Place)
+			f := FindingAt(result.Position)
 			if locate != nil {
 				f = locate(result.Field)
 			}
