@@ -123,3 +123,8 @@ func variablePathElement(s string) any {
 	}
 	return s
 }
+
+const (
+	asciiLetters      = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	variableNameChars = asciiLetters + "0123456789_-."
+)

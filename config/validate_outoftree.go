@@ -69,7 +69,3 @@ func variableProblem(name string) string {
 	return ""
 }
 
-const (
-	asciiLetters      = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-	variableNameChars = asciiLetters + "0123456789_-."
-)

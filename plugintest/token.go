@@ -115,7 +115,7 @@ func (s *suite) echoesToken(resp *plugin.Response) bool {
 // runUnsupportedVersion sends the service-account fields in a version that does not define them.
 func (s *suite) runUnsupportedVersion(version string) *run {
 	did := fmt.Sprintf("sent a %s request with a token and annotations", versionName(version))
-	return s.sendRaw(did, version, s.rawRequest(protocol.KindRequest, version, s.tokenFieldsJSON()))
+	return s.sendRaw(did, version, s.rawRequest(protocol.KindRequest, version, s.tokenFields()))
 }
 
 func checkTokenOldVersion(s *suite) []Finding {
