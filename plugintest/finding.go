@@ -20,7 +20,6 @@ type Finding struct {
 	Kubelet string // how the kubelet treats a plugin with this finding
 }
 
-// jsonFinding holds the fields of a Finding in JSON.
 type jsonFinding struct {
 	Check    string           `json:"check"`
 	Severity finding.Severity `json:"severity"`
@@ -59,7 +58,7 @@ func (f Finding) String() string {
 	return b.String()
 }
 
-// newFinding returns a finding without its rule, which [check.examine] sets.
+// newFinding returns a finding without its rule, which [check.execute] sets.
 func newFinding(severity finding.Severity, did, got, kubelet, fix string) []Finding {
 	return []Finding{{finding.Finding{Severity: severity, Message: got, Fix: fix}, did, kubelet}}
 }

@@ -240,21 +240,13 @@ func findDockerConfigs(ctx context.Context, homes, known []string) (list []strin
 	return list
 }
 
-// Types of pull secrets, and the keys of their data.
-const (
-	secretTypeDockerConfigJSON = "kubernetes.io/dockerconfigjson"
-	secretKeyDockerConfigJSON  = ".dockerconfigjson"
-	secretTypeDockercfg        = "kubernetes.io/dockercfg"
-	secretKeyDockercfg         = ".dockercfg"
-)
-
 // IgnoredReason returns why the kubelet silently ignores a secret, or "" if it is a pull
 // secret.
 func IgnoredReason(s *regcred.PullSecret) string {
-	key, ok := map[string]string{secretTypeDockerConfigJSON: secretKeyDockerConfigJSON, secretTypeDockercfg: secretKeyDockercfg}[s.Type]
+	key, ok := map[string]string{dockerjson.SecretTypeConfigJSON: dockerjson.SecretKeyConfigJSON, dockerjson.SecretTypeDockercfg: dockerjson.SecretKeyDockercfg}[s.Type]
 	switch {
 	case !ok:
-		return fmt.Sprintf("of %s, which the kubelet does not accept as a pull secret (use %s)", excerpt.DescribeSecretType(s.Type), secretTypeDockerConfigJSON)
+		return fmt.Sprintf("of %s, which the kubelet does not accept as a pull secret (use %s)", excerpt.DescribeSecretType(s.Type), dockerjson.SecretTypeConfigJSON)
 	case len(s.Data[key]) == 0:
 		names := slices.Sorted(maps.Keys(s.Data))
 		for i, name := range names {
@@ -268,10 +260,10 @@ func IgnoredReason(s *regcred.PullSecret) string {
 
 // parseSecret returns why the kubelet cannot decode a pull secret.
 func parseSecret(s *regcred.PullSecret) (err error) {
-	if s.Type == secretTypeDockercfg {
-		_, err = dockerconfig.Parse(s.Data[secretKeyDockercfg], dockerconfig.DockerCfg)
+	if s.Type == dockerjson.SecretTypeDockercfg {
+		_, err = dockerconfig.Parse(s.Data[dockerjson.SecretKeyDockercfg], dockerconfig.DockerCfg)
 	} else {
-		_, err = dockerconfig.Parse(s.Data[secretKeyDockerConfigJSON], dockerconfig.ConfigJSON)
+		_, err = dockerconfig.Parse(s.Data[dockerjson.SecretKeyConfigJSON], dockerconfig.ConfigJSON)
 	}
 	return err
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/regcred/regcred/lint/internal/rules"
 )
 
-// configRules returns the rules for a docker config as a whole.
 func configRules() []rules.Rule[*dockerConfig] {
 	const invalid = "docker-config-invalid" // the kubelet finds no credential
 	return []rules.Rule[*dockerConfig]{
