@@ -42,7 +42,6 @@ const (
 	versionOutOfTree      = plugin.OutOfTree
 )
 
-// isOutOfTree reports whether the kind belongs to the out-of-tree proposal.
 func (m typeMeta) isOutOfTree() bool {
 	return m.Kind == kindOutOfTree || m.Kind == kindOutOfTreeExample
 }

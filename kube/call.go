@@ -19,7 +19,6 @@ type apiCall struct {
 	maxSize int64 // maximum response size in bytes; 0 means the limit for an object
 }
 
-// newGetCall returns the call that reads an object of the core group.
 func newGetCall(kind, resource, namespace, name string) *apiCall {
 	return &apiCall{
 		verb: "get", resource: resource, namespace: namespace, name: name,

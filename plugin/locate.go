@@ -225,7 +225,7 @@ const (
 
 // redactFieldName returns name if it looks like an identifier.
 func redactFieldName(name string) string {
-	if len(name) == 0 || len(name) > maxShownName || !consistsOf(name, lowerCaseLetters+strings.ToUpper(lowerCaseLetters)) {
+	if len(name) == 0 || len(name) > maxShownName || !consistsOf(name, letters) {
 		return hiddenName
 	}
 	return name
@@ -245,6 +245,7 @@ func redactKey(name string) string {
 
 const (
 	lowerCaseLetters = "abcdefghijklmnopqrstuvwxyz"
+	letters          = lowerCaseLetters + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	digits           = "0123456789"
 )
 

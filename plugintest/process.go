@@ -129,7 +129,6 @@ func checkConcurrent(s *suite, base *plugin.Response) []Finding {
 	return passFinding(did, "every run returned the same response")
 }
 
-// runConcurrently sends the base request n times in parallel.
 func (s *suite) runConcurrently(n int) []*run {
 	cmd := s.cmd
 	cmd.APIVersion = s.baseVersion()

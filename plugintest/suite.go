@@ -208,7 +208,6 @@ func (s *suite) baseVersion() string { return s.baseRun().version }
 // isOutOfTree reports whether the out-of-tree protocol is being checked.
 func (s *suite) isOutOfTree() bool { return s.cmd.APIVersion == plugin.OutOfTree }
 
-// newRequestFor returns the base request for another image.
 func (s *suite) newRequestFor(image string) request {
 	q := s.newRequest(s.baseVersion())
 	q.image = image
