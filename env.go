@@ -73,7 +73,6 @@ func (e *keyringEnv) emitAttempts(ctx context.Context, attempts []Attempt, image
 	}
 }
 
-// eventKind returns the kind of event for the outcome of a, or "" if none exists.
 func eventKind(a *Attempt) EventKind {
 	if a.Err != nil {
 		return EventFailure

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/dockerconfig"
+	"github.com/regcred/regcred/internal/dockerjson"
 	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/plugin"
 )
@@ -45,14 +46,6 @@ type PullSecret struct {
 	Data                 map[string][]byte
 }
 
-// Types of pull secrets, and the keys of Data that hold the file.
-const (
-	secretTypeDockerConfigJSON = "kubernetes.io/dockerconfigjson"
-	secretKeyDockerConfigJSON  = ".dockerconfigjson"
-	secretTypeDockercfg        = "kubernetes.io/dockercfg"
-	secretKeyDockercfg         = ".dockercfg"
-)
-
 // fullName returns namespace and name. A secret from a file may have no namespace.
 func (s *PullSecret) fullName() string {
 	if s.Namespace == "" {
@@ -64,10 +57,10 @@ func (s *PullSecret) fullName() string {
 // parse parses the secret. ok is false if, based on its type or data, it contains no
 // docker config.
 func (s *PullSecret) parse() (a Attempt, resp *response, ok bool) {
-	format, data := dockerconfig.ConfigJSON, s.Data[secretKeyDockerConfigJSON]
-	if s.Type == secretTypeDockercfg {
-		format, data = dockerconfig.DockerCfg, s.Data[secretKeyDockercfg]
-	} else if s.Type != secretTypeDockerConfigJSON {
+	format, data := dockerconfig.ConfigJSON, s.Data[dockerjson.SecretKeyConfigJSON]
+	if s.Type == dockerjson.SecretTypeDockercfg {
+		format, data = dockerconfig.DockerCfg, s.Data[dockerjson.SecretKeyDockercfg]
+	} else if s.Type != dockerjson.SecretTypeConfigJSON {
 		return a, nil, false
 	}
 	if len(data) == 0 {

@@ -102,7 +102,6 @@ func (c *Config) finishLoad(errs []error) (*Config, error) {
 	return c, nil
 }
 
-// addFile decodes one file and appends its providers.
 func (c *Config) addFile(left *readLimits, name string, data []byte) error {
 	if err := left.subtract(name, data); err != nil {
 		return err

@@ -118,7 +118,6 @@ func (m typeMeta) fileFormat() fileFormat {
 	return wireConfig[v1Provider]{}
 }
 
-// decode decodes a document into an empty w.
 func (w wireConfig[P]) decode(doc []byte) (d decodedFile, err error) {
 	if err := unmarshalStrict(doc, &w); err != nil {
 		return d, err

@@ -39,10 +39,8 @@ func (e *FieldError) Error() string {
 	return finding.Finding{File: e.File, Line: e.Line, Column: e.Column, Path: e.Path, Message: msg}.String()
 }
 
-// maxFieldErrors is the maximum number of reported problems.
 const maxFieldErrors = 100
 
-// fieldErrors collects errors up to maxFieldErrors.
 type fieldErrors struct{ errs []*FieldError }
 
 func (l *fieldErrors) isFull() bool { return len(l.errs) > maxFieldErrors }

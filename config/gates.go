@@ -83,21 +83,13 @@ func (k kubelet) defaultGate(g gateHistory) string {
 // flags and configuration, not in the providers' configuration file.
 const removeGateFix = ": remove it from the kubelet's --feature-gates and featureGates"
 
-// gateIgnoringCase returns the gate whose name differs from name only in case, or "".
-func gateIgnoringCase(name string) string {
-	for _, gate := range FeatureGates() {
-		if gate != name && strings.EqualFold(gate, name) {
-			return gate
-		}
-	}
-	return ""
-}
-
 // gateErrors returns errors for gate settings with which the kubelet does not start.
 func (k kubelet) gateErrors() (list []string) {
+	known := FeatureGates()
 	for _, name := range slices.Sorted(maps.Keys(k.gates)) {
-		if gate := gateIgnoringCase(name); gate != "" {
-			list = append(list, fmt.Sprintf("the kubelet does not recognize the feature gate %s and does not start: spell it %s in the kubelet's --feature-gates or featureGates", name, gate))
+		i := slices.IndexFunc(known, func(gate string) bool { return gate != name && strings.EqualFold(gate, name) })
+		if i >= 0 {
+			list = append(list, fmt.Sprintf("the kubelet does not recognize the feature gate %s and does not start: spell it %s in the kubelet's --feature-gates or featureGates", name, known[i]))
 		}
 	}
 	for _, name := range sortedGateNames() {

@@ -4,6 +4,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/regcred/regcred/internal/diagnose"
@@ -41,7 +42,6 @@ const (
 	versionOutOfTree      = plugin.OutOfTree
 )
 
-// isOutOfTree reports whether the kind belongs to the out-of-tree proposal.
 func (m typeMeta) isOutOfTree() bool {
 	return m.Kind == kindOutOfTree || m.Kind == kindOutOfTreeExample
 }
@@ -80,14 +80,9 @@ func (m typeMeta) firstError() *typeError {
 // allErrors returns all errors in the kind and version. Without a kind, the version is
 // checked as for [Kind].
 func (m typeMeta) allErrors() []*typeError {
-	first := m.firstError()
-	if first == nil {
-		return nil
-	}
+	errs := []*typeError{m.firstError()}
 	if m.Kind == "" {
-		if second := (typeMeta{m.APIVersion, Kind}).firstError(); second != nil {
-			return []*typeError{first, second}
-		}
+		errs = append(errs, typeMeta{m.APIVersion, Kind}.firstError())
 	}
-	return []*typeError{first}
+	return slices.DeleteFunc(errs, func(e *typeError) bool { return e == nil })
 }

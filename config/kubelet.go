@@ -33,7 +33,6 @@ type Target struct {
 	FeatureGates   map[string]bool // gates that are set
 }
 
-// kubelet is a resolved Target.
 type kubelet struct {
 	minor int
 	gates map[string]bool

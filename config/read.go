@@ -104,7 +104,6 @@ type readLimits struct{ bytes, entries int }
 
 func newReadLimits() *readLimits { return &readLimits{maxConfigSize, maxConfigEntries} }
 
-// read reads a regular file within the limits.
 func (r *readLimits) read(name string) ([]byte, error) {
 	data, err := regularfile.Read(context.Background(), name, int64(r.bytes))
 	refused, irregular := errors.AsType[*regularfile.NotRegularError](err)
@@ -149,7 +148,6 @@ func fileError(name, msg string, err error) error {
 	return &FieldError{File: name, Msg: fmt.Sprintf("%s: %v", msg, err), err: err}
 }
 
-// fileCountError rejects a directory with no files or too many.
 func fileCountError(dir string, n int) *FieldError {
 	switch {
 	case n == 0:

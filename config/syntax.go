@@ -109,7 +109,6 @@ func (s *sourceFile) jsonError(offset int64, cause error) error {
 	return &FieldError{File: s.name, Line: line, Column: column, Msg: msg}
 }
 
-// lineColumn converts an offset to line and column.
 func (s *sourceFile) lineColumn(offset int64) (line, column int) {
 	at := int(min(max(offset-1, 0), int64(len(s.text()))))
 	starts := s.lines()

@@ -67,7 +67,6 @@ type validator struct {
 	list         fieldErrors
 }
 
-// addError adds an error about a field of provider i.
 func (v *validator) addError(i int, value, msg string, path ...any) {
 	if !v.list.isFull() {
 		v.list.add(v.c.newFieldError(i, value, msg, path...))
@@ -178,7 +177,6 @@ func CheckName(name string) error {
 	return nil
 }
 
-// patternProblem returns why a pattern is invalid.
 func patternProblem(pattern string, err error) string {
 	if strings.Contains(pattern, "{{") {
 		return diagnose.TemplateProblem
@@ -239,7 +237,6 @@ func (v *validator) checkCacheType(i int, t TokenCacheType) {
 	}
 }
 
-// checkAnnotationKeys checks one list of annotation keys.
 func (v *validator) checkAnnotationKeys(i int, keys []string, at ...any) {
 	seen := make(map[string]bool, len(keys))
 	for j, key := range keys {

@@ -9,7 +9,6 @@ import (
 	"unicode"
 )
 
-// checkExtraArgs checks the environment variables of an out-of-tree provider.
 func (v *validator) checkExtraArgs(i int, p *Provider) {
 	if f, index := v.c.fileOfProvider(i); f != nil && slices.Equal(f.argKeys[index], []string{"name", "value"}) {
 		v.addError(i, "", "looks like a list item: put a dash before the first field", "env")

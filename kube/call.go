@@ -12,7 +12,6 @@ type apiCall struct {
 	audience string // audience of the requested token
 }
 
-// newGetCall returns the call that reads an object of the core group.
 func newGetCall(kind, resource, namespace, name string) *apiCall {
 	return &apiCall{Call: apiserver.Call{Verb: "get", Resource: resource, Namespace: namespace, Name: name}, kind: kind}
 }

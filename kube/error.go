@@ -74,7 +74,6 @@ func isUnavailable(err error) bool {
 	return errors.As(err, &e) && e.IsUnavailable()
 }
 
-// selfSubjectReviews is the API used by [Client.WhoAmI].
 const selfSubjectReviews = "selfsubjectreviews"
 
 // responseHint explains a response whose message does not state the cause.

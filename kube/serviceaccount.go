@@ -23,16 +23,6 @@ type account struct {
 	failed      time.Time // when the API server last did not respond
 }
 
-func newAccount(sa *corev1.ServiceAccount, read time.Time) *account {
-	return &account{
-		ServiceAccount: regcred.ServiceAccount{
-			Namespace: sa.Namespace, Name: sa.Name, UID: string(sa.UID), Annotations: sa.Annotations,
-		},
-		pullSecrets: secretNames(sa.ImagePullSecrets),
-		read:        read,
-	}
-}
-
 // secretNames omits empty names, which the API allows and the kubelet ignores
 // (getPullSecretsForPod in pkg/kubelet/kubelet_pods.go).
 func secretNames(refs []corev1.LocalObjectReference) []string {
@@ -109,7 +99,10 @@ func (c *Client) readAccount(ctx context.Context, q *apiCall, key accountKey) (*
 	now := time.Now()
 	switch {
 	case err == nil:
-		a := newAccount(&sa, start)
+		a := &account{
+			ServiceAccount: regcred.ServiceAccount{Namespace: sa.Namespace, Name: sa.Name, UID: string(sa.UID), Annotations: sa.Annotations},
+			pullSecrets:    secretNames(sa.ImagePullSecrets), read: start,
+		}
 		c.accounts.put(key, a, start.Add(c.opts.MaxStale), now)
 		return a, nil
 	case !isUnavailable(err):

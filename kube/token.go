@@ -113,7 +113,6 @@ func newTokenCall(req regcred.TokenRequest) *apiCall {
 	}
 }
 
-// fetchToken requests a token from the API server.
 func (c *Client) fetchToken(ctx context.Context, q *apiCall, req regcred.TokenRequest) (*token, error) {
 	// kubelet: it sets no expirationSeconds, so the API's default applies.
 	request := authenticationv1.TokenRequest{

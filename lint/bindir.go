@@ -36,7 +36,6 @@ func binDirRules() []rules.Rule[*binDirectory] {
 	}
 }
 
-// maxBinDirEntries limits how many entries of a directory are read.
 const maxBinDirEntries = 4096
 
 func newBinDirectory(c *config.Config, path string) *binDirectory {
@@ -76,7 +75,7 @@ const (
 
 func checkMissingBinDir(d *binDirectory) []rules.Result {
 	return rules.ResultIf(d.err != nil,
-		rules.NewPositionResult(config.Position{File: d.path}, "", "the plugin directory cannot be used (%v), so %s", regularfile.BareError(d.err), hostForProviders(d.config).failsPhrase()))
+		rules.NewPositionResult(config.Position{File: d.path}, "", "the plugin directory cannot be used (%v), so %s", regularfile.BareError(d.err), hostForProviders(d.config).fails))
 }
 
 func checkWritableBinDir(d *binDirectory) []rules.Result {
@@ -85,7 +84,7 @@ func checkWritableBinDir(d *binDirectory) []rules.Result {
 	}
 	who := cmp.Or(describeWhoCanChange(d.path, trustedOwner), describeWhoCanWrite(d.path, false))
 	return rules.ResultIf(who != "",
-		rules.NewPositionResult(config.Position{File: d.path}, "make the directory and its parents writable only by root", "%s, so other users can change what %s", who, hostForProviders(d.config).runsPhrase()))
+		rules.NewPositionResult(config.Position{File: d.path}, "make the directory and its parents writable only by root", "%s, so other users can change what %s", who, hostForProviders(d.config).runs))
 }
 
 func checkNoexecMount(d *binDirectory) []rules.Result {
@@ -144,12 +143,12 @@ func checkMissingBinary(b *program) []rules.Result {
 		return nil
 	}
 	if target, missing := executable.FollowDanglingLink(b.path); missing != "" {
-		return rules.NewResult("install the target, or recreate the link", "%s is a dangling symlink to %s: %s does not exist, so %s", b.path, excerpt.TruncateValue(target), missing, b.host.failsPhrase())
+		return rules.NewResult("install the target, or recreate the link", "%s is a dangling symlink to %s: %s does not exist, so %s", b.path, excerpt.TruncateValue(target), missing, b.host.fails)
 	}
 	if near, fix := b.similar(); near != "" {
-		return rules.NewResult(fix, "%s does not exist (but %s exists), so %s", b.path, filepath.Join(filepath.Dir(b.path), near), b.host.failsPhrase())
+		return rules.NewResult(fix, "%s does not exist (but %s exists), so %s", b.path, filepath.Join(filepath.Dir(b.path), near), b.host.fails)
 	}
-	return rules.NewResult("install the plugin there, or set --bin-dir", "%s does not exist, so %s", b.path, b.host.failsPhrase())
+	return rules.NewResult("install the plugin there, or set --bin-dir", "%s does not exist, so %s", b.path, b.host.fails)
 }
 
 func checkUnreadableBinary(b *program) []rules.Result {
@@ -162,7 +161,7 @@ func checkNotAFile(b *program) []rules.Result {
 	case b.info == nil || b.info.Mode().IsRegular():
 		return nil
 	case b.info.IsDir():
-		return rules.NewResult("", "%s is a directory, so %s", b.path, b.host.failsPhrase())
+		return rules.NewResult("", "%s is a directory, so %s", b.path, b.host.fails)
 	}
 	return rules.NewResult("", "%s is not a regular file", b.path)
 }
@@ -171,7 +170,7 @@ func checkNoExecuteBit(b *program) []rules.Result {
 	if b.info == nil || !b.info.Mode().IsRegular() || !lacksExecBit(b.info) {
 		return nil
 	}
-	return rules.NewResult("chmod 0755", "%s has no execute permission (mode %04o), so %s", b.path, b.info.Mode().Perm(), b.host.failsPhrase())
+	return rules.NewResult("chmod 0755", "%s has no execute permission (mode %04o), so %s", b.path, b.info.Mode().Perm(), b.host.fails)
 }
 
 func checkWritableBinary(b *program) []rules.Result {
@@ -186,10 +185,9 @@ func checkWritableBinary(b *program) []rules.Result {
 	}
 	who = cmp.Or(who, describeForeignOwner(b.path))
 	return rules.ResultIf(who != "",
-		rules.NewResult("change the owner to root, and make it writable only by root", "%s, so other users can change what %s", who, b.host.runsPhrase()))
+		rules.NewResult("change the owner to root, and make it writable only by root", "%s, so other users can change what %s", who, b.host.runs))
 }
 
-// isReadable reports whether b is a file that could be read.
 func (b *program) isReadable() bool { return b.err == nil && b.info.Mode().IsRegular() }
 
 func checkNotAProgram(b *program) []rules.Result {

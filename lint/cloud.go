@@ -55,7 +55,6 @@ func checkNoSuchRegistry(p *pattern) []rules.Result {
 	return rules.NewResult(instead.String(), "%q does not match any %s host: the most similar host form is %s, but %s", p.redacted, near.Owner, near.Form, near.Reason)
 }
 
-// mirrorArgs returns the mirrors in the arguments of a cloud provider's plugin.
 func mirrorArgs(p *config.Provider) []registry.MirrorArg {
 	if cloud := registry.CloudOfPlugin(p.Name); cloud != nil {
 		return cloud.MirrorArgs(p.Arguments())

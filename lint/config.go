@@ -12,7 +12,6 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// configRules returns the rules that check a configuration as a whole.
 func configRules() []rules.Rule[*config.Config] {
 	return []rules.Rule[*config.Config]{
 		rules.ErrorRule("second-document", checkSecondDocument),
@@ -26,7 +25,7 @@ func checkSecondDocument(c *config.Config) (rs []rules.Result) {
 	for _, f := range c.Files() {
 		if _, line := textedit.KubeletDocument(f.Data()); line > 0 {
 			rs = append(rs, rules.NewPositionResult(config.Position{File: f.Name, Line: line}, "merge the providers into one list, or split them into files in a directory",
-				"a second YAML document begins here, and %s silently ignores it", hostForConfig(f.OutOfTree()))...)
+				"a second YAML document begins here, and %s silently ignores it", hostForConfig(f.OutOfTree()).name)...)
 		}
 	}
 	return rs
@@ -55,7 +54,7 @@ func checkConfigVersion(c *config.Config) (rs []rules.Result) {
 func checkWritableConfig(c *config.Config) (rs []rules.Result) {
 	if path, dir := c.Path(); dir {
 		if who := describeWhoCanWrite(path, false); who != "" {
-			return rules.NewPositionResult(config.Position{File: path}, "make the directory writable only by its owner", "%s, so other users can change what %s", who, hostForProviders(c).runsPhrase())
+			return rules.NewPositionResult(config.Position{File: path}, "make the directory writable only by its owner", "%s, so other users can change what %s", who, hostForProviders(c).runs)
 		}
 	}
 	reported := map[string]bool{} // a directory can contain several files
@@ -63,45 +62,28 @@ func checkWritableConfig(c *config.Config) (rs []rules.Result) {
 		name := f.Name
 		if who := describeWhoCanChange(name, anyOwner); who != "" && !reported[who] {
 			reported[who] = true
-			rs = append(rs, rules.NewPositionResult(config.Position{File: name}, "make the file and its parent directories writable only by their owner", "%s, so other users can change what %s", who, hostForConfig(f.OutOfTree()).runsPhrase())...)
+			rs = append(rs, rules.NewPositionResult(config.Position{File: name}, "make the file and its parent directories writable only by their owner", "%s, so other users can change what %s", who, hostForConfig(f.OutOfTree()).runs)...)
 		}
 	}
 	return rs
 }
 
 // pluginHost is the program that reads a configuration file and runs its plugins.
-type pluginHost string
-
-const (
-	hostKubelet pluginHost = "the kubelet"
-	hostRegcred pluginHost = "regcred" // for RegistryCredentialConfig files
-)
+type pluginHost struct {
+	name  string
+	runs  string // the end of the sentence "other users can change what …"
+	fails string // the end of the sentence "the executable is missing, so …"
+}
 
 func hostForConfig(predecessor bool) pluginHost {
 	if predecessor {
-		return hostRegcred
+		return pluginHost{"regcred", "regcred runs", "regcred cannot run the plugin"}
 	}
-	return hostKubelet
+	return pluginHost{"the kubelet", "the kubelet runs as root", "the kubelet exits"}
 }
 
 // hostForProviders returns hostKubelet if the kubelet reads any of c's providers.
 func hostForProviders(c *config.Config) pluginHost {
 	forKubelet := slices.ContainsFunc(c.Providers, func(p config.Provider) bool { return p.APIVersion != plugin.OutOfTree })
 	return hostForConfig(!forKubelet && len(c.Providers) > 0)
-}
-
-// runsPhrase returns the end of the sentence "other users can change what …".
-func (h pluginHost) runsPhrase() string {
-	if h == hostKubelet {
-		return "the kubelet runs as root"
-	}
-	return "regcred runs"
-}
-
-// failsPhrase returns the end of the sentence "the executable is missing, so …".
-func (h pluginHost) failsPhrase() string {
-	if h == hostKubelet {
-		return "the kubelet exits"
-	}
-	return "regcred cannot run the plugin"
 }

@@ -59,7 +59,7 @@ func BinDir(c *config.Config, binDir string) []finding.Finding {
 // findings is path.
 func Binary(path string) []finding.Finding {
 	var found rules.Collector
-	b := newProgram(filepath.Dir(path), filepath.Base(path), hostKubelet, nil)
+	b := newProgram(filepath.Dir(path), filepath.Base(path), hostForConfig(false), nil)
 	rules.Apply(&found, binaryRules(), b, func(string) finding.Finding { return finding.Finding{File: path} })
 	return found.SortedFindings()
 }

@@ -70,7 +70,7 @@ func findOverlaps(c *config.Config) (found []overlap) {
 	for second := range lists {
 		before := len(found)
 		for first := range second {
-			if budget--; budget < 0 || len(found)-before == maxOverlaps {
+			if budget < 0 || len(found)-before == maxOverlaps {
 				break
 			}
 			if pa, pb, image := firstOverlap(lists[first], lists[second], &budget); image != "" {

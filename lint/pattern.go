@@ -217,7 +217,6 @@ func (p *pattern) resultWithFix(found bool, format string, args ...any) []rules.
 	return rules.NewResult(p.suggestedFix(), format, append([]any{p.redacted}, args...)...)
 }
 
-// hasSibling reports whether the provider also has the pattern s.
 func (p *pattern) hasSibling(s string) bool { return p.siblings.index[s] > 0 }
 
 // patternList indexes a provider's matchImages.

@@ -49,7 +49,6 @@ func checkSplitFlag(p *config.Provider) (rs []rules.Result) {
 	return rs
 }
 
-// isBareFlag reports whether an argument is a flag without a value.
 func isBareFlag(arg string) bool {
 	name := strings.TrimLeft(arg, "-")
 	return len(name) < len(arg) && name != "" && !strings.ContainsAny(arg, "= \t")

@@ -21,9 +21,10 @@ func TestPortsAndHosts(t *testing.T) {
 		}
 	}
 	for r := range rune(256) {
-		want := !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_", r)
-		if got := isNotHostRune(r); got != want {
-			t.Errorf("notInName(%q) = %v, want %v", r, got, want)
+		image := "r" + string(r) + "x/app"
+		want := strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_", r)
+		if got := (&Request{Image: image}).Registry() == "r"+string(r)+"x"; got != want {
+			t.Errorf("Registry of %q: %v, want %v", image, got, want)
 		}
 	}
 }

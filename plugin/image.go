@@ -32,7 +32,7 @@ func (r *Request) Registry() string {
 		}
 		return host
 	}
-	if name == "" || strings.ContainsFunc(name, isNotHostRune) {
+	if name == "" || !consistsOf(name, letters+digits+".-_") {
 		return ""
 	}
 	return host
@@ -49,13 +49,4 @@ func trimTag(image string) string {
 
 func isPort(s string) bool {
 	return s != "" && len(s) <= 5 && strings.Trim(s, "0123456789") == ""
-}
-
-// isNotHostRune reports whether r is not allowed in a host name.
-func isNotHostRune(r rune) bool {
-	switch {
-	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
-		return false
-	}
-	return !strings.ContainsRune(".-_", r)
 }

@@ -76,7 +76,6 @@ type schemaWalker struct {
 	kind, apiVersion string
 }
 
-// checkObject reads an object with the fields of kind.
 func (w *schemaWalker) checkObject(path, kind string) *decodeError {
 	fields := protocol.Fields(kind, w.apiVersion)
 	return w.eachMember(path, func(name string, at int64) *decodeError {
@@ -158,7 +157,6 @@ func (w *schemaWalker) eachMember(path string, f func(name string, at int64) *de
 	return nil
 }
 
-// nextOffset returns the offset of the next token.
 func (w *schemaWalker) nextOffset() int64 { return skipSeparators(w.data, w.dec.InputOffset()) }
 
 func (w *schemaWalker) errorAt(path string, at int64, msg string) *decodeError {
@@ -172,7 +170,6 @@ func skipSeparators(data []byte, at int64) int64 {
 	return int64(len(data) - len(rest))
 }
 
-// fieldIndex returns the index of a field, or -1.
 func fieldIndex(fields []protocol.Field, name string) int {
 	return slices.IndexFunc(fields, func(f protocol.Field) bool { return f.Name == name })
 }
@@ -228,7 +225,7 @@ const (
 
 // redactFieldName returns name if it looks like an identifier.
 func redactFieldName(name string) string {
-	if len(name) == 0 || len(name) > maxShownName || !consistsOf(name, lowerCaseLetters+strings.ToUpper(lowerCaseLetters)) {
+	if len(name) == 0 || len(name) > maxShownName || !consistsOf(name, letters) {
 		return hiddenName
 	}
 	return name
@@ -248,6 +245,7 @@ func redactKey(name string) string {
 
 const (
 	lowerCaseLetters = "abcdefghijklmnopqrstuvwxyz"
+	letters          = lowerCaseLetters + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	digits           = "0123456789"
 )
 

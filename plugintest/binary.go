@@ -16,7 +16,6 @@ import (
 
 // Executable checks, which use the rules of [lint.Binary].
 
-// isBroken reports whether the plugin cannot run on this machine.
 func (s *suite) isBroken() bool {
 	return slices.ContainsFunc(checkExecutable(s), func(f Finding) bool { return f.Severity == finding.SeverityError })
 }

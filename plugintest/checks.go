@@ -19,7 +19,6 @@ type Check struct {
 	Source   string           `json:"source"`   // issue or specification
 }
 
-// check is a Check with its implementation.
 type check struct {
 	Check
 	run func(*suite) []Finding

@@ -20,7 +20,6 @@ type Finding struct {
 	Kubelet string // how the kubelet treats a plugin with this finding
 }
 
-// jsonFinding holds the fields of a Finding in JSON.
 type jsonFinding struct {
 	Check    string           `json:"check"`
 	Severity finding.Severity `json:"severity"`

@@ -161,18 +161,15 @@ func redactKey(key string) string {
 }
 
 // trimKey returns an auth key without a scheme or registry API path. It is used only in
-// messages; selected determines which keys match.
+// messages; selectKeys determines which keys match.
 func trimKey(key string) string {
 	rest, ok := strings.CutPrefix(key, "https://")
 	if !ok {
 		rest = strings.TrimPrefix(key, "http://")
 	}
 	host, path, _ := strings.Cut(rest, "/")
-	for _, api := range []string{"v1/", "v2/"} {
-		if p, ok := strings.CutPrefix(path, api); ok {
-			path = p
-			break
-		}
+	if strings.HasPrefix(path, "v1/") || strings.HasPrefix(path, "v2/") {
+		path = path[len("v1/"):]
 	}
 	if path == "" {
 		return host

@@ -30,13 +30,8 @@ func (s *suite) commandForVersion(version string) plugin.Command {
 // runUnexpected runs the plugin in a way that it does not have to support. Checks that
 // apply to every run ignore this run.
 func (s *suite) runUnexpected(cmd plugin.Command, did, stdin string) *run {
-	if s.tooManyHung() {
-		return newSkippedRun(did, plugin.StageCanceled, s.ctx.Err())
-	}
-	r := s.runPlugin(cmd, did, []byte(stdin))
-	if s.recordRun(r); !r.hasResponse() {
-		s.runs = s.runs[:len(s.runs)-1]
-	}
+	r := s.runAndRecord(cmd, did, []byte(stdin))
+	s.runs = slices.DeleteFunc(s.runs, func(recorded *run) bool { return recorded == r && !r.hasResponse() })
 	return r
 }
 

@@ -64,16 +64,16 @@ func checkSIGTERM(s *suite) []Finding {
 		return skipFinding("Windows has no SIGTERM")
 	}
 	if s.baseRun(); s.tooManyHung() {
-		return nil // reported by examine
+		return nil // reported by execute
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	done := make(chan struct{})
 	defer close(done)
-	asked := make(chan time.Time, 1)
+	readAll := make(chan time.Time, 1)
 	stdin := &blockingStdin{
 		head:    strings.NewReader(`{"kind":"` + protocol.KindRequest + `","padding":"` + strings.Repeat("x", abovePipeCapacity)),
-		reading: func() { asked <- time.Now(); cancel() },
+		reading: func() { readAll <- time.Now(); cancel() },
 		done:    done,
 	}
 	cmd := s.cmd
@@ -85,7 +85,7 @@ func checkSIGTERM(s *suite) []Finding {
 	}
 	did := "sent a partial request, kept standard input open, and sent SIGTERM"
 	select {
-	case sent := <-asked:
+	case sent := <-readAll:
 		if took := ended.Sub(sent); took < s.termTimeout {
 			return passFinding(did, "exited after %v", took.Round(time.Millisecond))
 		}
@@ -109,7 +109,7 @@ func checkConcurrent(s *suite, base *plugin.Response) []Finding {
 	s.rotatesPasswords() // this runs the plugin, so do not call it concurrently
 	runs := s.runConcurrently(n)
 	if s.skipRest {
-		return nil // reported by examine
+		return nil // reported by execute
 	}
 	did := fmt.Sprintf("%s, %d times concurrently", runs[0].did, n)
 	var failures []string
@@ -129,7 +129,6 @@ func checkConcurrent(s *suite, base *plugin.Response) []Finding {
 	return passFinding(did, "every run returned the same response")
 }
 
-// runConcurrently sends the base request n times in parallel.
 func (s *suite) runConcurrently(n int) []*run {
 	cmd := s.cmd
 	cmd.APIVersion = s.baseVersion()

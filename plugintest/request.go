@@ -115,7 +115,6 @@ var ambiguousInputs = []malformedInput{
 
 func (m malformedInput) send(s *suite) *run { return s.sendRaw(m.did, s.baseVersion(), m.stdin(s)) }
 
-// checkRejects checks that the plugin rejects a malformed request.
 func checkRejects(m malformedInput) func(*suite) []Finding {
 	return func(s *suite) []Finding {
 		r := m.send(s)
@@ -215,7 +214,6 @@ func normalizeImage(image string) string {
 	return image
 }
 
-// registryOf returns the host and port of an image.
 func registryOf(image string) string {
 	host, _, _ := strings.Cut(image, "/")
 	return host

@@ -157,7 +157,7 @@ func (s *suite) describeDifference(a, b *plugin.Response) string {
 	return ""
 }
 
-// describeShapeDifference is like difference but ignores passwords.
+// describeShapeDifference is like describeDifference but ignores passwords.
 func describeShapeDifference(a, b *plugin.Response) string {
 	if a.CacheKeyType != b.CacheKeyType {
 		return fmt.Sprintf("cacheKeyType is %s, not %s", b.CacheKeyType, a.CacheKeyType)

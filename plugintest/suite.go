@@ -29,9 +29,9 @@ type suite struct {
 	requestRuns map[request]*run
 	rawRuns     map[string]*run
 	runs        []*run // all runs
-	first       *run   // result of base
+	first       *run   // result of baseRun
 	hungRuns    int    // number of runs that hung or took longer than hungRunDuration
-	skipRest    bool   // a run was not made because of long
+	skipRest    bool   // a run was not made because of hungRuns
 
 	slow        time.Duration // duration at which a warning is reported
 	tooSlow     time.Duration // duration at which the kubelet kills the plugin
@@ -83,8 +83,8 @@ type request struct {
 
 // newRequest returns the request that a kubelet would send in a version.
 func (s *suite) newRequest(version string) request {
-	openStdin := s.opts.ServiceAccount != nil && version == plugin.V1
-	return request{version: version, image: s.image, token: openStdin, annotations: openStdin}
+	inServiceAccountMode := s.opts.ServiceAccount != nil && version == plugin.V1
+	return request{version: version, image: s.image, token: inServiceAccountMode, annotations: inServiceAccountMode}
 }
 
 // sendRequest sends a request once and reuses the run.
@@ -208,7 +208,6 @@ func (s *suite) baseVersion() string { return s.baseRun().version }
 // isOutOfTree reports whether the out-of-tree protocol is being checked.
 func (s *suite) isOutOfTree() bool { return s.cmd.APIVersion == plugin.OutOfTree }
 
-// newRequestFor returns the base request for another image.
 func (s *suite) newRequestFor(image string) request {
 	q := s.newRequest(s.baseVersion())
 	q.image = image

@@ -182,11 +182,6 @@ func newToken(audience string, now time.Time) plugin.Secret {
 	signature := make([]byte, 256) // RS256
 	rand.Read(signature)           // never fails
 	object := func(name string) map[string]any { return map[string]any{"name": name, "uid": rand.Text()} }
-	pod := map[string]any{
-		"namespace":      "conformance",
-		"pod":            object("app"),
-		"serviceaccount": object("app"),
-	}
 	return plugin.NewSecret(strings.Join([]string{
 		encodeJWTSegment(map[string]any{"alg": "RS256", "kid": rand.Text()}),
 		encodeJWTSegment(map[string]any{
@@ -196,7 +191,7 @@ func newToken(audience string, now time.Time) plugin.Secret {
 			"nbf":           now.Unix(),
 			"iss":           "https://kubernetes.default.svc.cluster.local",
 			"jti":           rand.Text(),
-			"kubernetes.io": pod,
+			"kubernetes.io": map[string]any{"namespace": "conformance", "pod": object("app"), "serviceaccount": object("app")},
 			"sub":           "system:serviceaccount:conformance:app",
 		}),
 		base64.RawURLEncoding.EncodeToString(signature),

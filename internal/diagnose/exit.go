@@ -90,7 +90,6 @@ func (e FailedExit) explainFlag() string {
 	return "the plugin rejected a flag in args; compare args with the installed version's --help output"
 }
 
-// findRejectedFlag returns the flag named in a flag parser's error, or "".
 func findRejectedFlag(stderr string) string {
 	for line := range strings.Lines(stderr) {
 		lower := strings.ToLower(line)

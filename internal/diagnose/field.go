@@ -6,7 +6,6 @@ package diagnose
 import (
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/regcred/regcred/internal/spelling"
 )
@@ -92,10 +91,5 @@ func ClosestField(name string, known []string) string {
 }
 
 func normalizeFieldName(s string) string {
-	return strings.Map(func(r rune) rune {
-		if strings.ContainsRune("-_ ", r) {
-			return -1
-		}
-		return unicode.ToLower(r)
-	}, s)
+	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(s))
 }

@@ -142,7 +142,6 @@ func isLogLine(line string) bool {
 		slices.Contains([]string{"TRACE", "DEBUG", "INFO", "WARN", "WARNING", "ERROR", "FATAL"}, strings.Trim(level, "[]:|-"))
 }
 
-// isLogRecord reports whether an object is a JSON log line.
 func isLogRecord(value map[string]json.RawMessage) bool {
 	return hasAnyFieldList(value, "level", "severity", "lvl", "v") && hasAnyFieldList(value, "msg", "message")
 }

@@ -132,6 +132,14 @@ func isUserPassword(s string, encoding *base64.Encoding) bool {
 	return err == nil && strings.Contains(string(decoded), ":")
 }
 
+// Types of pull secrets, and the keys of their data that hold the file.
+const (
+	SecretTypeConfigJSON = "kubernetes.io/dockerconfigjson"
+	SecretKeyConfigJSON  = ".dockerconfigjson"
+	SecretTypeDockercfg  = "kubernetes.io/dockercfg"
+	SecretKeyDockercfg   = ".dockercfg"
+)
+
 var errInvalidAuth = errors.New("an auth field is not base64-encoded user:password")
 
 // DecodeAuth decodes an auth field as the kubelet does. Its error does not quote the

@@ -233,21 +233,13 @@ func findDockerConfigs(ctx context.Context, homes, known []string) (list []strin
 	return list
 }
 
-// Types of pull secrets, and the keys of their data.
-const (
-	secretTypeDockerConfigJSON = "kubernetes.io/dockerconfigjson"
-	secretKeyDockerConfigJSON  = ".dockerconfigjson"
-	secretTypeDockercfg        = "kubernetes.io/dockercfg"
-	secretKeyDockercfg         = ".dockercfg"
-)
-
 // IgnoredReason returns why the kubelet silently ignores a secret, or "" if it is a pull
 // secret.
 func IgnoredReason(s *regcred.PullSecret) string {
-	key, ok := map[string]string{secretTypeDockerConfigJSON: secretKeyDockerConfigJSON, secretTypeDockercfg: secretKeyDockercfg}[s.Type]
+	key, ok := map[string]string{dockerjson.SecretTypeConfigJSON: dockerjson.SecretKeyConfigJSON, dockerjson.SecretTypeDockercfg: dockerjson.SecretKeyDockercfg}[s.Type]
 	switch {
 	case !ok:
-		return fmt.Sprintf("of %s, which the kubelet does not accept as a pull secret (use %s)", excerpt.DescribeSecretType(s.Type), secretTypeDockerConfigJSON)
+		return fmt.Sprintf("of %s, which the kubelet does not accept as a pull secret (use %s)", excerpt.DescribeSecretType(s.Type), dockerjson.SecretTypeConfigJSON)
 	case len(s.Data[key]) == 0:
 		names := slices.Sorted(maps.Keys(s.Data))
 		for i, name := range names {
@@ -261,9 +253,9 @@ func IgnoredReason(s *regcred.PullSecret) string {
 
 // parseSecret returns why the kubelet cannot decode a pull secret.
 func parseSecret(s *regcred.PullSecret) error {
-	key, format := secretKeyDockerConfigJSON, dockerconfig.ConfigJSON
-	if s.Type == secretTypeDockercfg {
-		key, format = secretKeyDockercfg, dockerconfig.DockerCfg
+	key, format := dockerjson.SecretKeyConfigJSON, dockerconfig.ConfigJSON
+	if s.Type == dockerjson.SecretTypeDockercfg {
+		key, format = dockerjson.SecretKeyDockercfg, dockerconfig.DockerCfg
 	}
 	_, err := dockerconfig.Parse(s.Data[key], format)
 	return err

@@ -2,7 +2,7 @@
 // Copyright The regcred Authors
 
 // Package orasclient lets programs based on oras-go pull as a kubelet does, with
-// the credentials of a [regcred.Keyring].
+// the credentials of a regcred.Keyring.
 //
 //	repo, err := remote.NewRepository(host + "/team/app")
 //	if err != nil {
@@ -19,7 +19,7 @@
 // [keychain.Transport] does.
 //
 // It is not a credential store and does not use one: the Keyring reads docker
-// config files ([regcred.NodeDockerConfig]).
+// config files (regcred.NodeDockerConfig).
 package orasclient
 
 import (

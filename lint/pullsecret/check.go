@@ -69,7 +69,6 @@ func Rules() []string {
 	return slices.Compact(names)
 }
 
-// check runs the rules for a docker config.
 func (c *dockerConfig) check(found *rules.Collector) {
 	c.parse()
 	rules.Apply(found, configRules(), c, nil)
@@ -84,7 +83,6 @@ func (c *dockerConfig) check(found *rules.Collector) {
 	}
 }
 
-// entryRules returns the rules for an entry of a docker config.
 func entryRules() []rules.Rule[*entry] {
 	const (
 		incomplete = "docker-no-password"

@@ -15,6 +15,7 @@ import (
 
 	"github.com/regcred/regcred/dockerconfig"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/dockerjson"
 	"github.com/regcred/regcred/internal/must"
 )
 
@@ -240,7 +241,7 @@ func TestSecretManifest(t *testing.T) {
 
 func TestPullSecretObject(t *testing.T) {
 	data := []byte("{\"auths\":{\n\"r.example\":{\"auth\":\"" + b64("AWS:"+ecr(testNow.Add(-time.Hour))) + "\"}}}")
-	c := CheckSecret(Secret{Namespace: "team", Name: "pull", Type: typeDockerConfigJSON, Data: map[string][]byte{keyDockerConfigJSON: data}}, testNow)
+	c := CheckSecret(Secret{Namespace: "team", Name: "pull", Type: dockerjson.SecretTypeConfigJSON, Data: map[string][]byte{dockerjson.SecretKeyConfigJSON: data}}, testNow)
 	const want = `Secret team/pull, .dockerconfigjson:2:21: auths["r.example"].auth: the password for "r.example" is an Amazon ECR token that expired at 2026-05-01 11:00:00 UTC [docker-password-ended]`
 	if len(c.Findings) != 1 || c.Findings[0].String() != want {
 		t.Errorf("got %v, want %s", c.Findings, want)
@@ -254,7 +255,7 @@ func TestPullSecretObject(t *testing.T) {
 	}
 	// An expiring credential may be renewed automatically.
 	ends := []byte(`{"auths":{"r.example":{"auth":"` + b64("AWS:"+ecr(testNow.Add(time.Hour))) + `"}}}`)
-	if c := CheckSecret(Secret{Name: "x", Type: typeDockerConfigJSON, Data: map[string][]byte{keyDockerConfigJSON: ends}}, testNow); len(c.Findings) != 0 {
+	if c := CheckSecret(Secret{Name: "x", Type: dockerjson.SecretTypeConfigJSON, Data: map[string][]byte{dockerjson.SecretKeyConfigJSON: ends}}, testNow); len(c.Findings) != 0 {
 		t.Errorf("got %v", c.Findings)
 	}
 }
@@ -339,7 +340,7 @@ func FuzzCredentials(f *testing.F) {
 		if c3 := Check("f", data, testNow); c3 != nil {
 			all = append(all, c3.Findings...)
 		}
-		all = append(all, CheckSecret(Secret{Name: "x", Type: typeDockerConfigJSON, Data: map[string][]byte{keyDockerConfigJSON: data}}, testNow).Findings...)
+		all = append(all, CheckSecret(Secret{Name: "x", Type: dockerjson.SecretTypeConfigJSON, Data: map[string][]byte{dockerjson.SecretKeyConfigJSON: data}}, testNow).Findings...)
 		for _, f := range all {
 			canary.AssertAbsent(t, caseName(f), f.String()+f.Fix)
 		}

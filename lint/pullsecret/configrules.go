@@ -14,7 +14,6 @@ import (
 	"github.com/regcred/regcred/lint/internal/rules"
 )
 
-// configRules returns the rules for a docker config as a whole.
 func configRules() []rules.Rule[*dockerConfig] {
 	const invalid = "docker-config-invalid" // the kubelet finds no credential
 	return []rules.Rule[*dockerConfig]{
@@ -34,8 +33,9 @@ const refusalEffect = "; the kubelet ignores the whole file, and pulls that use 
 
 // checkProblems reports why the kubelet rejects the file.
 func checkProblems(d *dockerConfig) (rs []rules.Result) {
+	wrongFormat := len(checkFormat(d)) > 0
 	for _, p := range d.problems {
-		if p.Kind == dockerjson.KindType && len(checkFormat(d)) > 0 {
+		if p.Kind == dockerjson.KindType && wrongFormat {
 			continue // a consequence of the wrong format
 		}
 		rs = append(rs, d.resultAtLine(p.Line, p.Column, p.Path, p.Fix, "%s%s", p.Msg, refusalEffect)...)

@@ -164,7 +164,6 @@ func (e *entry) fieldPosition(field string) (offset int, path string) {
 	return e.Start, e.path()
 }
 
-// path returns the entry's path in the file.
 func (e *entry) path() string {
 	if e.config.legacy {
 		return "[" + dockerjson.DisplayKey(e.Key) + "]"
@@ -232,7 +231,6 @@ func looksLikeEntry(v *jsonplace.Value) bool {
 	})
 }
 
-// looksLikeAuthsMap reports whether a value looks like auths.
 func looksLikeAuthsMap(v *jsonplace.Value) bool {
 	return slices.ContainsFunc(v.Members, func(m jsonplace.Member) bool { return looksLikeEntry(m.Value) })
 }
@@ -250,7 +248,6 @@ func (d *dockerConfig) topLevelMember(name string) *jsonplace.Member {
 	return nil
 }
 
-// fieldResult returns one result about a field of the entry.
 func (e *entry) fieldResult(field, fix, format string, args ...any) []rules.Result {
 	offset, path := e.fieldPosition(field)
 	return e.config.resultAtOffset(offset, path, fix, format, args...)

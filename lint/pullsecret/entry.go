@@ -20,7 +20,6 @@ import (
 // internal/cri/server/images; CRI-O: PullImage).
 const anonymousEffect = "the runtime ignores a credential without a user name and pulls anonymously"
 
-// credentialPart is the user name or password of an entry.
 type credentialPart struct{ field, name, text string }
 
 func (e *entry) parts() []credentialPart {
@@ -200,7 +199,6 @@ func tokenLifetime(user, password string) (l lifetime, ok bool) {
 	return lifetime{}, false
 }
 
-// formatDate formats a time in UTC, to the second.
 func formatDate(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 func checkExpired(e *entry) []rules.Result {

@@ -14,7 +14,6 @@ import (
 	"github.com/regcred/regcred/lint/internal/rules"
 )
 
-// splitScheme splits a key into its scheme and the rest.
 func splitScheme(key string) (rest, scheme string) {
 	scheme, rest, ok := strings.Cut(key, "://")
 	if !ok || strings.ContainsAny(scheme, "/?#@") {

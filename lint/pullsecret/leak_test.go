@@ -12,6 +12,7 @@ import (
 
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/dockerjson"
 	"github.com/regcred/regcred/internal/must"
 )
 
@@ -82,7 +83,7 @@ func TestNoPanicOrSecret(t *testing.T) {
 		}
 		for what, c := range map[string]*Result{
 			"file": Check("f", data, testNow), "config": CheckAs(DockerConfig, "f", data, testNow), "dockercfg": CheckAs(Dockercfg, "f", data, testNow), "manifest": CheckAs(Manifest, "f", data, testNow),
-			"secret": CheckSecret(secret(keyDockerConfigJSON, typeDockerConfigJSON), testNow), "other": CheckSecret(secret("x", canary.PasswordSecret), testNow),
+			"secret": CheckSecret(secret(dockerjson.SecretKeyConfigJSON, dockerjson.SecretTypeConfigJSON), testNow), "other": CheckSecret(secret("x", canary.PasswordSecret), testNow),
 		} {
 			if c == nil {
 				continue

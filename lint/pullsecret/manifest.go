@@ -189,7 +189,6 @@ func (p *yamlDocument) position(n *yaml3.Node, path string) config.Position {
 // unrenderedTemplate is the problem reported for a value that contains a template action.
 const unrenderedTemplate = "this is an unrendered template"
 
-// readValue reads a value from data or stringData.
 func (p *yamlDocument) readValue(field, key string, value any, object *yaml3.Node) *secretValue {
 	n := textedit.MappingValue(textedit.MappingValue(object, field), key)
 	path := field + "[" + excerpt.QuoteSecretKey(key) + "]"

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/dockerjson"
 	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/lint/internal/rules"
 )
@@ -21,15 +22,7 @@ type Secret struct {
 	Data                  map[string][]byte
 }
 
-// The types of pull secrets and the keys of their docker configs.
-const (
-	typeDockerConfigJSON = "kubernetes.io/dockerconfigjson"
-	keyDockerConfigJSON  = ".dockerconfigjson"
-	typeDockercfg        = "kubernetes.io/dockercfg"
-	keyDockercfg         = ".dockercfg"
-)
-
-var dockerConfigKeys = map[string]string{typeDockerConfigJSON: keyDockerConfigJSON, typeDockercfg: keyDockercfg}
+var dockerConfigKeys = map[string]string{dockerjson.SecretTypeConfigJSON: dockerjson.SecretKeyConfigJSON, dockerjson.SecretTypeDockercfg: dockerjson.SecretKeyDockercfg}
 
 // CheckSecret checks a Secret that is listed in a pod's imagePullSecrets. Lines and
 // columns of findings refer to the decoded value.
@@ -43,7 +36,6 @@ func CheckSecret(s Secret, now time.Time) *Result {
 	return checkSecrets([]*secret{w})
 }
 
-// secret is a Secret read from a manifest or an API server.
 type secret struct {
 	kind          string // the Secret's type; "" means Opaque
 	now           time.Time
@@ -54,7 +46,6 @@ type secret struct {
 	typePosition  config.Position
 }
 
-// secretValue is a value of data or stringData.
 type secretValue struct {
 	data          []byte // decoded
 	locate        positionMapper
@@ -82,10 +73,10 @@ func checkSecrets(list []*secret) *Result {
 				r.Rejected = r.Rejected || key == s.dockerConfigKey()
 				continue
 			}
-			if key != keyDockerConfigJSON && key != keyDockercfg || len(v.data) == 0 {
+			if key != dockerjson.SecretKeyConfigJSON && key != dockerjson.SecretKeyDockercfg || len(v.data) == 0 {
 				continue // kubelet: it ignores an empty value
 			}
-			c := &dockerConfig{data: v.data, legacy: key == keyDockercfg, now: s.now, fromAPIServer: s.fromAPIServer, locate: v.locate}
+			c := &dockerConfig{data: v.data, legacy: key == dockerjson.SecretKeyDockercfg, now: s.now, fromAPIServer: s.fromAPIServer, locate: v.locate}
 			c.check(&found)
 			if key == s.dockerConfigKey() {
 				r.Credentials += c.countCredentials()
@@ -104,7 +95,7 @@ func (s *secret) dockerConfigKey() string { return dockerConfigKeys[s.kind] }
 // kubelet, or "".
 func (s *secret) misplacedKey() string {
 	for _, key := range slices.Sorted(maps.Keys(s.values)) {
-		v, isDocker := s.values[key], key == keyDockerConfigJSON || key == keyDockercfg
+		v, isDocker := s.values[key], key == dockerjson.SecretKeyConfigJSON || key == dockerjson.SecretKeyDockercfg
 		if key != s.dockerConfigKey() && (isDocker || v.problem == "" && guessKind(v.data) != "") {
 			return key
 		}
@@ -117,9 +108,9 @@ func checkSecretType(s *secret) []rules.Result {
 	v := s.values[key]
 	switch {
 	case key == "" && misplaced != "":
-		kind := typeDockerConfigJSON
-		if misplaced == keyDockercfg {
-			kind = typeDockercfg
+		kind := dockerjson.SecretTypeConfigJSON
+		if misplaced == dockerjson.SecretKeyDockercfg {
+			kind = dockerjson.SecretTypeDockercfg
 		}
 		return rules.NewPositionResult(s.typePosition, fmt.Sprintf("recreate the Secret with type %s and key %s, because its type is immutable", kind, dockerConfigKeys[kind]),
 			"the Secret has a docker config under %s but has %s, so kubelets silently ignore it", excerpt.QuoteSecretKey(misplaced), excerpt.DescribeSecretType(s.kind))
@@ -148,7 +139,7 @@ func checkBase64(s *secret) (rs []rules.Result) {
 
 func checkDuplicateValue(s *secret) (rs []rules.Result) {
 	for _, key := range slices.Sorted(maps.Keys(s.values)) {
-		if v := s.values[key]; v.overridesData && (key == keyDockerConfigJSON || key == keyDockercfg) {
+		if v := s.values[key]; v.overridesData && (key == dockerjson.SecretKeyConfigJSON || key == dockerjson.SecretKeyDockercfg) {
 			rs = append(rs, rules.NewPositionResult(v.position, "remove one of them", "the key is set in both data and stringData, and stringData takes precedence")...)
 		}
 	}
