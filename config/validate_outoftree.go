@@ -67,4 +67,3 @@ func variableProblem(name string) string {
 	}
 	return ""
 }
-
