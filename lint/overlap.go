@@ -61,10 +61,13 @@ type overlap struct {
 }
 
 func findOverlaps(c *config.Config) (found []overlap) {
-	var lists [][]candidate // by provider
+	var lists [][]candidate // of the providers that have any
+	var indexes []int
 	for i, room := 0, maxPatterns; i < len(c.Providers) && room > 0; i++ {
-		lists = append(lists, candidates(&c.Providers[i], room))
-		room -= len(lists[i])
+		if list := candidates(&c.Providers[i], room); len(list) > 0 {
+			lists, indexes = append(lists, list), append(indexes, i)
+			room -= len(list)
+		}
 	}
 	budget := maxComparisons
 	for second := range lists {
@@ -74,7 +77,7 @@ func findOverlaps(c *config.Config) (found []overlap) {
 				break
 			}
 			if pa, pb, image := firstOverlap(lists[first], lists[second], &budget); image != "" {
-				found = append(found, overlap{first, second, pa, pb, image})
+				found = append(found, overlap{indexes[first], indexes[second], pa, pb, image})
 			}
 		}
 	}

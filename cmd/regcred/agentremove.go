@@ -48,12 +48,15 @@ The exit code is 0 if regcred is removed from every node, and 1 otherwise. With
 		Example: `  regcred agent remove --namespace kube-system --state-configmap regcred-state
   regcred agent remove -n kube-system --state-configmap regcred-state --timeout 10m`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			for flag, value := range map[string]string{"namespace": r.opts.Namespace, "state-configmap": r.opts.ConfigMap} {
-				if value == "" {
-					return usageError(helpHint(cmd), "%s: --%s is missing", cmd.CommandPath(), flag)
-				}
+			missing := func(flag string) error {
+				return usageError(helpHint(cmd), "%s: --%s is missing", cmd.CommandPath(), flag)
 			}
-			if r.opts.Timeout <= 0 {
+			switch {
+			case r.opts.Namespace == "":
+				return missing("namespace")
+			case r.opts.ConfigMap == "":
+				return missing("state-configmap")
+			case r.opts.Timeout <= 0:
 				return usageError("", "--timeout is %v; it must be greater than 0", r.opts.Timeout)
 			}
 			return optionalArgs()(cmd, args)

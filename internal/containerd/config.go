@@ -133,13 +133,17 @@ func (r *Runtime) resolveImports(path string, imports []string) (found []string,
 			found = append(found, filepath.Clean(pattern))
 			continue
 		}
-		root := filepath.Clean(cmp.Or(r.Root, "/"))
+		root := cmp.Or(r.Root, "/")
 		matches, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			return nil, fmt.Errorf("%s imports %q: %w", path, pattern, err)
 		}
 		for _, m := range matches {
-			found = append(found, filepath.Join("/", strings.TrimPrefix(m, root)))
+			rel, err := filepath.Rel(root, m)
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, filepath.Join("/", rel))
 		}
 	}
 	return found, nil

@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // writableByOthers returns which users other than root and euid can change a file, and
@@ -43,10 +41,4 @@ func writableByOthers(path string, info fs.FileInfo, euid int, strict bool) (who
 		return fmt.Sprintf("owned by user %d", stat.Uid), "chown root"
 	}
 	return "", ""
-}
-
-// hasACL reports whether a file has an access control list (acl(5)).
-func hasACL(path string) bool {
-	size, err := unix.Getxattr(path, "system.posix_acl_access", nil)
-	return err == nil && size > 0
 }

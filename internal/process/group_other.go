@@ -13,7 +13,7 @@ import (
 // These are Windows, and systems such as js/wasm that cannot run programs, where the package
 // only has to compile.
 
-func newProcessGroup() *syscall.SysProcAttr { return nil }
+func NewGroup() *syscall.SysProcAttr { return nil }
 
 // killGroup kills only the program, because Windows has no process groups.
 func killGroup(p *os.Process) { p.Kill() }

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// newProcessGroup starts the program in its own process group, so that it can be killed
+// NewGroup starts the program in its own process group, so that it can be killed
 // together with its child processes.
-func newProcessGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+func NewGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // killGroup kills the program and its process group. The program may have exited
 // already: the kernel does not reuse the group's ID while a process remains in the

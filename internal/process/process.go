@@ -129,7 +129,7 @@ func canceledError(ctx context.Context) *Error {
 // KillGroupOnCancel makes the context of cmd kill its process group instead of only the
 // program.
 func KillGroupOnCancel(cmd *exec.Cmd) {
-	cmd.SysProcAttr = newProcessGroup()
+	cmd.SysProcAttr = NewGroup()
 	cmd.Cancel = func() error {
 		killGroup(cmd.Process)
 		return nil

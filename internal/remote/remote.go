@@ -93,7 +93,7 @@ func (c Client) Do(ctx context.Context, call Call) (*Response, error) {
 		}
 		failed.Attempts = attempt
 		again := failed.temporary() || failed.Err == nil && slices.Contains(call.Retry, failed.Status)
-		attempts, backoff := maxAttempts, cmp.Or(c.Backoff, 250*time.Millisecond)
+		attempts, backoff := maxAttempts, cmp.Or(max(c.Backoff, 0), 250*time.Millisecond)
 		if call.Persistent && failed.Err == nil {
 			attempts, backoff = 2*maxAttempts, 4*backoff
 		}
@@ -105,7 +105,7 @@ func (c Client) Do(ctx context.Context, call Call) (*Response, error) {
 
 // try makes one attempt.
 func (c Client) try(ctx context.Context, client *http.Client, call Call) (*Response, *Error) {
-	timeout := cmp.Or(c.Timeout, 14*time.Second)
+	timeout := cmp.Or(max(c.Timeout, 0), 14*time.Second)
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no response within %v", timeout))
 	defer cancel()
 	failed := &Error{Step: call.Step, Method: call.httpMethod(), Endpoint: RedactEndpoint(call.URL)}

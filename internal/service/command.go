@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/regcred/regcred/internal/process"
 	"github.com/regcred/regcred/internal/shown"
 )
 
@@ -45,7 +46,7 @@ func runDetached(ctx context.Context, name string, args ...string) error {
 		return err
 	}
 	cmd := exec.Command(name, args...)
-	cmd.Env, cmd.SysProcAttr = plainEnvironment(), newProcessGroupAttr()
+	cmd.Env, cmd.SysProcAttr = plainEnvironment(), process.NewGroup()
 	cmd.Stdout, cmd.Stderr = printed, printed
 	if err := cmd.Start(); err != nil {
 		return err

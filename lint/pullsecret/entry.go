@@ -58,13 +58,17 @@ func checkTokenOnly(e *entry) []rules.Result {
 }
 
 func checkNoUser(e *entry) []rules.Result {
-	return rules.ResultIf(!e.broken && e.user == "" && e.password != "",
-		e.fieldResult("password", "set the user name that the registry expects", "%s has a password without a user name: %s", e.displayKey(), anonymousEffect))
+	if e.broken || e.user != "" || e.password == "" {
+		return nil
+	}
+	return e.fieldResult("password", "set the user name that the registry expects", "%s has a password without a user name: %s", e.displayKey(), anonymousEffect)
 }
 
 func checkNoPassword(e *entry) []rules.Result {
-	return rules.ResultIf(!e.broken && e.user != "" && e.password == "" && !e.hasToken(),
-		e.fieldResult("username", "set the password", "%s has a user name but no password, so an empty password is sent", e.displayKey()))
+	if e.broken || e.user == "" || e.password != "" || e.hasToken() {
+		return nil
+	}
+	return e.fieldResult("username", "set the password", "%s has a user name but no password, so an empty password is sent", e.displayKey())
 }
 
 // checkControlCharacter enforces RFC 7617, section 2: user names and passwords must not
@@ -115,8 +119,10 @@ func checkPlaceholder(e *entry) []rules.Result {
 }
 
 func checkWrappedAuth(e *entry) []rules.Result {
-	return rules.ResultIf(!e.broken && strings.ContainsAny(e.stringField("auth"), "\r\n"),
-		e.fieldResult("auth", "encode it with base64 -w0", "the auth value for %s has line breaks, which kubelets and docker ignore but other clients might reject", e.displayKey()))
+	if e.broken || !strings.ContainsAny(e.stringField("auth"), "\r\n") {
+		return nil
+	}
+	return e.fieldResult("auth", "encode it with base64 -w0", "the auth value for %s has line breaks, which kubelets and docker ignore but other clients might reject", e.displayKey())
 }
 
 func checkAuthWins(e *entry) []rules.Result {
@@ -134,8 +140,10 @@ func checkAuthWins(e *entry) []rules.Result {
 
 func checkEncodedPassword(e *entry) []rules.Result {
 	decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(e.password))
-	return rules.ResultIf(err == nil && e.user != "" && strings.HasPrefix(string(decoded), e.user+":"),
-		e.fieldResult("password", "set only the password, or move this value to auth", "the password for %s is a base64-encoded user:password pair, so the registry rejects it", e.displayKey()))
+	if err != nil || e.user == "" || !strings.HasPrefix(string(decoded), e.user+":") {
+		return nil
+	}
+	return e.fieldResult("password", "set only the password, or move this value to auth", "the password for %s is a base64-encoded user:password pair, so the registry rejects it", e.displayKey())
 }
 
 // checkJSONKey checks keys of Google service accounts.
@@ -203,8 +211,10 @@ func formatDate(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05
 
 func checkExpired(e *entry) []rules.Result {
 	l, ok := tokenLifetime(e.user, e.password)
-	return rules.ResultIf(ok && !l.ends.IsZero() && !l.ends.After(e.config.now),
-		e.fieldResult("password", renewAdvice, "the password for %s is %s that expired at %s", e.displayKey(), l.tokenKind, formatDate(l.ends)))
+	if !ok || l.ends.IsZero() || l.ends.After(e.config.now) {
+		return nil
+	}
+	return e.fieldResult("password", renewAdvice, "the password for %s is %s that expired at %s", e.displayKey(), l.tokenKind, formatDate(l.ends))
 }
 
 func checkExpires(e *entry) []rules.Result {

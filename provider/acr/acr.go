@@ -65,7 +65,7 @@ func New(opts Options) (*Provider, error) {
 		opts.Getenv = os.Getenv
 	}
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
-	opts.Budget = cmp.Or(opts.Budget, remote.RequestTimeout)
+	opts.Budget = cmp.Or(max(opts.Budget, 0), remote.RequestTimeout)
 	if opts.now == nil {
 		opts.now = time.Now
 	}

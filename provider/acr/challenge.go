@@ -14,7 +14,14 @@ type challenge struct {
 // parseChallenges parses the WWW-Authenticate headers and skips invalid parts.
 func parseChallenges(lines []string) []challenge {
 	var list []challenge
-	line := strings.Join(lines, ", ") // as in RFC 9110, section 5.3
+	for _, line := range lines {
+		list = append(list, parseChallengeLine(line)...)
+	}
+	return list
+}
+
+func parseChallengeLine(line string) []challenge {
+	var list []challenge
 	for {
 		line = strings.TrimLeft(line, " \t,")
 		if line == "" {

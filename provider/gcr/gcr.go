@@ -150,7 +150,7 @@ func New(opts Options) (*Provider, error) {
 	}
 	opts.MetadataHost = metadataHosts[0]
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
-	opts.Budget = cmp.Or(opts.Budget, remote.RequestTimeout)
+	opts.Budget = cmp.Or(max(opts.Budget, 0), remote.RequestTimeout)
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
