@@ -10,9 +10,8 @@ import (
 	"syscall"
 )
 
-// These are Windows, and systems such as js/wasm that cannot run programs, where the package
-// only has to compile.
-
+// NewGroup returns nil, because Windows has no process groups. On systems that cannot
+// run programs, such as js/wasm, the package only has to compile.
 func NewGroup() *syscall.SysProcAttr { return nil }
 
 // killGroup kills only the program, because Windows has no process groups.

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// NewGroup starts the program in its own process group, so that it can be killed
-// together with its child processes.
+// NewGroup returns the attributes that start a program in its own process group, so
+// that it can be killed together with its child processes.
 func NewGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // killGroup kills the program and its process group. The program may have exited

@@ -63,7 +63,8 @@ func NewResult(fix, format string, args ...any) []Result {
 	return []Result{{Message: fmt.Sprintf(format, args...), Fix: fix}}
 }
 
-// ResultIf returns result if the subject has the problem, and nil otherwise.
+// ResultIf returns result if the subject has the problem, and nil otherwise. Use it only
+// if result is cheap, because it is built in both cases.
 func ResultIf(found bool, result []Result) []Result {
 	if !found {
 		return nil
