@@ -49,8 +49,8 @@ type Server struct {
 	cancel  context.CancelFunc
 	serving sync.Mutex // held by Start, Stop and Close
 
-	// Guarded by serving.
-	http    *httptest.Server // with TLS
+	// guarded by serving
+	http    *httptest.Server // nil with Options.Pipe
 	plain   *http.Server     // with Pipe
 	pipe    *bufconn.Listener
 	stopped bool
@@ -98,7 +98,7 @@ func (s *Server) newHTTPServer() *http.Server {
 	}
 }
 
-// Stop closes all connections and the port, so that clients get "connection refused".
+// Stop closes the port and all connections. Clients then get "connection refused".
 func (s *Server) Stop() {
 	s.serving.Lock()
 	defer s.serving.Unlock()
@@ -160,8 +160,8 @@ func (s *Server) Token(user string) string {
 	return s.opts.Secret + "." + url.QueryEscape(user)
 }
 
-// Kubeconfig writes a kubeconfig file with mode 0600 for a user: Admin,
-// "system:node:NAME", or a user whose permissions come from [Server.Grant].
+// Kubeconfig writes a kubeconfig file for a user, with mode 0600. The user is [Admin],
+// "system:node:NAME", or a user to whom [Server.Grant] gave permissions.
 func (s *Server) Kubeconfig(path, user string) error {
 	named := func(kind string, value map[string]any) []any {
 		return []any{map[string]any{"name": "testkube", kind: value}}
