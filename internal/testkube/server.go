@@ -15,11 +15,9 @@ import (
 	"net/url"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/regcred/regcred/internal/testfault"
-	"google.golang.org/grpc/test/bufconn"
 )
 
 // Admin is the user with all permissions.
@@ -52,7 +50,7 @@ type Server struct {
 	// guarded by serving
 	http    *httptest.Server // nil with Options.Pipe
 	plain   *http.Server     // with Pipe
-	pipe    *bufconn.Listener
+	pipe    *pipeListener
 	stopped bool
 
 	*store
@@ -75,7 +73,7 @@ func (s *Server) Start() error {
 		return nil
 	}
 	if s.opts.Pipe {
-		s.pipe, s.plain, s.stopped = bufconn.Listen(64<<10), s.newHTTPServer(), false
+		s.pipe, s.plain, s.stopped = newPipeListener(), s.newHTTPServer(), false
 		go s.plain.Serve(s.pipe) // returns when the pipe is closed
 		return nil
 	}
@@ -148,11 +146,7 @@ func (s *Server) Dial(ctx context.Context, network, _ string) (net.Conn, error) 
 	s.serving.Lock()
 	pipe := s.pipe
 	s.serving.Unlock()
-	conn, err := pipe.DialContext(ctx)
-	if err != nil && ctx.Err() == nil {
-		err = &net.OpError{Op: "dial", Net: network, Addr: pipe.Addr(), Err: syscall.ECONNREFUSED}
-	}
-	return conn, err
+	return pipe.dial(ctx, network)
 }
 
 // Token returns a user's bearer token.
