@@ -169,7 +169,10 @@ func (t *Transport) lookUp(ctx context.Context) (*credentialSet, error) {
 }
 
 func (t *Transport) newCredentialSet(res *regcred.Result, before *credentialSet) *credentialSet {
-	registry := &login.Registry{Target: t.target, Secrets: &login.Secrets{}, Transport: t.opts.Transport}
+	registry := &login.Registry{
+		Target: t.target, Secrets: &login.Secrets{}, Transport: t.opts.Transport,
+		ResponseTimeout: t.opts.ResponseTimeout, IdleTimeout: t.opts.IdleTimeout,
+	}
 	return newCredentialSet(t.keyring, registry, res.Credentials, before)
 }
 
