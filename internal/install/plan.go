@@ -57,6 +57,9 @@ func (in *Installer) Plan(ctx context.Context, d Desired) (*Plan, error) {
 	if p.Warnings, err = in.checkFiles(ctx, d, cfg, files, from); err != nil {
 		return nil, err
 	}
+	if len(cfg.Providers) == 0 {
+		p.Warnings = append(p.Warnings, "the configuration has no provider, so the kubelet gets no credentials from regcred")
+	}
 	if p.want, err = in.wantedEntries(ctx, p, cfg); err != nil {
 		return nil, err
 	}
@@ -157,7 +160,8 @@ func (in *Installer) wantedEntries(ctx context.Context, p *Plan, cfg *config.Con
 // restarted.
 func (in *Installer) planHost(ctx context.Context, p *Plan) (err error) {
 	p.To.Entries = p.want
-	if p.hasSamePatterns() && len(entries.FindGaps(p.From.Entries, p.want)) == 0 {
+	// The kubelet would not start without an entry.
+	if p.hasSamePatterns() && len(entries.FindGaps(p.From.Entries, p.want)) == 0 || len(p.want) == 0 {
 		p.To.Entries = p.From.Entries
 	}
 	if p.From != nil {
