@@ -177,7 +177,10 @@ func TestRevokedPassword(t *testing.T) {
 		{"404", func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(404); return true }},
 		{"forbidden to all", func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(403); return true }},
 		{"rate limit", func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(429); return true }},
-		{"redirect", func(w http.ResponseWriter, r *http.Request) bool { http.Redirect(w, r, "/login", http.StatusFound); return true }},
+		{"redirect", func(w http.ResponseWriter, r *http.Request) bool {
+			http.Redirect(w, r, "/login", http.StatusFound)
+			return true
+		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var revoked atomic.Bool
