@@ -26,10 +26,14 @@ type candidate struct {
 	cred      atomic.Pointer[regcred.Credential] // nil: anonymous
 	loginCall sharedCall
 
-	mu        sync.Mutex // guards the fields below
-	session   *login.Session
-	refusal   refusal   // the last 401
-	refusedAt time.Time // when the credential was rejected
+	checkCall sharedCall
+
+	mu         sync.Mutex // guards the fields below
+	session    *login.Session
+	refusal    refusal   // the last 401 that was about the password
+	refusedAt  time.Time // when the credential was rejected
+	readsOnly  bool      // only reads were rejected: the credential may still be for writes
+	acceptedAt time.Time // when the last accepted request was sent; zero: never, or rejected since
 }
 
 func newCandidate(k *regcred.Keyring, cred *regcred.Credential) *candidate {
@@ -43,7 +47,7 @@ func newCandidate(k *regcred.Keyring, cred *regcred.Credential) *candidate {
 func (c *candidate) copyRefusal(from *candidate) {
 	from.mu.Lock()
 	defer from.mu.Unlock()
-	c.refusal, c.refusedAt = from.refusal, from.refusedAt
+	c.refusal, c.refusedAt, c.readsOnly, c.acceptedAt = from.refusal, from.refusedAt, from.readsOnly, from.acceptedAt
 }
 
 // refusedError is returned if the registry or its token server rejects a request. Another
@@ -57,15 +61,15 @@ func (e *refusedError) Error() string { return e.message() }
 
 // login returns the session, and logs in if there is none. Concurrent requests share one
 // login.
-func (c *candidate) login(ctx context.Context, registry *login.Registry) (*login.Session, error) {
+func (c *candidate) login(ctx context.Context, registry *login.Registry, read bool) (*login.Session, error) {
 	for {
-		if s, err := c.cachedSession(); s != nil || err != nil {
+		if s, err := c.cachedSession(read); s != nil || err != nil {
 			return s, err
 		}
 		_, err := c.loginCall.do(ctx, func() error {
 			s, err := registry.Login(ctx, c.cred.Load())
 			if err != nil {
-				return c.recordRefusal(c.asRefusedError(err, nil, registry), true, true)
+				return c.refuseIf401(c.asRefusedError(err, nil, registry), false)
 			}
 			c.mu.Lock()
 			defer c.mu.Unlock()
@@ -80,20 +84,25 @@ func (c *candidate) login(ctx context.Context, registry *login.Registry) (*login
 
 // cachedSession returns the session, or nil if there is none. If the password was rejected
 // less than refusalTTL ago, it returns that rejection as an error.
-func (c *candidate) cachedSession() (*login.Session, error) {
+func (c *candidate) cachedSession(read bool) (*login.Session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.refusal.Err != nil && time.Since(c.refusedAt) < refusalTTL {
+	if c.isRefused() && (read || !c.readsOnly) {
 		return nil, &refusedError{refusal: c.refusal}
 	}
 	return c.session, nil
 }
 
-// storeRefusal records that the password was rejected with 401.
-func (c *candidate) storeRefusal(r refusal) {
+// isRefused reports whether there is a recent refusal. It is called with the lock held.
+func (c *candidate) isRefused() bool {
+	return c.refusal.Err != nil && time.Since(c.refusedAt) < refusalTTL
+}
+
+// refusedReads reports whether there is a recent refusal of reads only.
+func (c *candidate) refusedReads() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.refusal, c.refusedAt, c.session = r, time.Now(), nil
+	return c.isRefused() && c.readsOnly
 }
 
 // asRefusedError returns a [*refusedError] if the registry or its token server sent an
@@ -112,27 +121,10 @@ func (c *candidate) asRefusedError(err error, header http.Header, registry *logi
 	return &refusedError{refusal: r}
 }
 
-// recordRefusal invalidates the credential in the Keyring after a 401, and returns err. It
-// ignores a 401 to a write, because some credentials may only pull. If password is false,
-// the registry rejected a token, so the password itself is not marked as rejected.
-func (c *candidate) recordRefusal(err error, read, password bool) error {
-	r, ok := errors.AsType[*refusedError](err)
-	if !ok || r.Status != http.StatusUnauthorized || !read {
-		return err
-	}
-	if password {
-		c.storeRefusal(r.refusal)
-	}
-	if cred := c.cred.Load(); cred != nil {
-		c.keyring.Invalidate(*cred)
-	}
-	return err
-}
-
-// send sends a request with the credential. It returns a [*refusedError] if the registry or
+// send sends a request with the credential. It returns a [*refusedError] if
 // its token server rejects the request.
-func (c *candidate) send(req *http.Request, out *outcome, registry *login.Registry, accepted bool) (*http.Response, error) {
-	s, err := c.login(req.Context(), registry)
+func (c *candidate) send(req *http.Request, out *outcome, r *credentialSet, accepted bool) (*http.Response, error) {
+	s, err := c.login(req.Context(), r.registry, isReadRequest(req))
 	if err != nil {
 		return nil, err
 	}
@@ -140,16 +132,26 @@ func (c *candidate) send(req *http.Request, out *outcome, registry *login.Regist
 	if err != nil {
 		return nil, err
 	}
+	sent := time.Now()
 	resp, err := s.RoundTrip(next)
 	switch {
 	case err != nil: // a status in err is from the token server
-		return nil, c.recordRefusal(c.asRefusedError(err, nil, registry), isReadRequest(req), true)
+		return nil, c.recordTokenError(c.asRefusedError(err, nil, r.registry), req, r)
 	case resp.StatusCode < http.StatusBadRequest:
+		c.recordAccepted(sent)
 		return resp, nil
 	}
-	err = c.recordRefusal(c.asRefusedError(statusError(resp), resp.Header, registry), isReadRequest(req), !registry.UsesTokens())
-	if r, ok := errors.AsType[*refusedError](err); ok {
-		r.final = !isRefusal(req, resp.StatusCode, accepted)
+	err = c.asRefusedError(statusError(resp), resp.Header, r.registry)
+	refused, ok := errors.AsType[*refusedError](err)
+	if !ok {
+		return nil, err
+	}
+	refused.final = !isRefusal(req, resp.StatusCode, accepted)
+	switch resp.StatusCode {
+	case http.StatusForbidden, http.StatusNotFound:
+		c.recordNotRejected(sent)
+	case http.StatusUnauthorized:
+		c.recordUnauthorized(refused, req, sent, s, r)
 	}
 	return nil, err
 }

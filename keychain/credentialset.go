@@ -24,6 +24,9 @@ type credentialSet struct {
 	probed         atomic.Bool               // every candidate was tried, or one was accepted
 	probe          sharedCall                // the first request, for which the others wait
 
+	hides     atomic.Bool // the registry returned 401 for a path although the password is right
+	protected atomic.Bool // /v2/ returns 401 without a credential
+
 	renewing sharedCall
 	renewed  atomic.Pointer[time.Time] // time of the last lookup after a refusal; nil means never
 }
@@ -108,7 +111,7 @@ func (r *credentialSet) acceptedCredential() *regcred.Credential {
 func (r *credentialSet) sendWithoutCredential(req *http.Request) (*http.Response, error) {
 	var rt http.RoundTripper = r.registry
 	if c := r.firstCandidate(isReadRequest(req)); c != nil {
-		if s, _ := c.cachedSession(); s != nil {
+		if s, _ := c.cachedSession(isReadRequest(req)); s != nil {
 			rt = s
 		}
 	}
@@ -151,6 +154,9 @@ func (r *credentialSet) probeWith(req *http.Request, out *outcome) error {
 func (r *credentialSet) tryAll(req *http.Request, out *outcome) {
 	first := r.firstCandidate(isReadRequest(req))
 	order := r.orderedCandidates(first)
+	if !isReadRequest(req) {
+		order = refusedReadsLast(order)
+	}
 	noWait := req
 	if len(order) > 1 {
 		noWait = req.WithContext(login.WithoutRateLimitWait(req.Context()))
@@ -168,7 +174,7 @@ func (r *credentialSet) tryAll(req *http.Request, out *outcome) {
 // tryCandidate sends the request with one candidate. It reports whether to try another one.
 func (r *credentialSet) tryCandidate(c *candidate, req *http.Request, out *outcome, accepted bool) bool {
 	var err error
-	if out.resp, err = c.send(req, out, r.registry, accepted); err != nil {
+	if out.resp, err = c.send(req, out, r, accepted); err != nil {
 		return out.recordError(err) && out.canRepeat(req)
 	}
 	r.markAccepted(c, isReadRequest(req))
@@ -182,4 +188,18 @@ func (r *credentialSet) orderedCandidates(first *candidate) []*candidate {
 	}
 	others := slices.DeleteFunc(slices.Clone(r.candidates), func(c *candidate) bool { return c == first })
 	return slices.Insert(others, 0, first)
+}
+
+// refusedReadsLast moves the candidates with rejected reads to the end, because their
+// password is probably wrong.
+func refusedReadsLast(order []*candidate) []*candidate {
+	var good, refused []*candidate
+	for _, c := range order {
+		if c.refusedReads() {
+			refused = append(refused, c)
+		} else {
+			good = append(good, c)
+		}
+	}
+	return append(good, refused...)
 }

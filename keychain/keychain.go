@@ -54,6 +54,16 @@ type Options struct {
 	// Insecure allows a [Transport] to use plain HTTP for its registry only. It is
 	// always allowed for loopback registries.
 	Insecure bool
+
+	// ResponseTimeout ends a request of a [Transport] if the server neither accepts a byte of it
+	// nor responds for this long; 0 means five minutes. Waiting for a free connection does
+	// not count, nor does waiting for the caller's request body.
+	ResponseTimeout time.Duration
+
+	// IdleTimeout ends a response of a [Transport] if no byte arrives for this long; 0 means 30
+	// seconds. A response also ends if fewer than 32 KiB arrive during a minute of waiting. It
+	// also replaces ResponseTimeout for the login (/v2/ and the token server).
+	IdleTimeout time.Duration
 }
 
 // Keychain implements [authn.Keychain] and [authn.ContextKeychain]. It is safe for

@@ -35,10 +35,13 @@ const minRenewInterval = time.Minute
 // does so only after 401 and 403, and only if the body can be sent again. It never does
 // so after a network error.
 //
-// Rejected credentials: after a 401 to a read, the Transport calls
-// [regcred.Keyring.Invalidate]. To avoid account lockouts, it does not send a rejected
-// password again for a minute. If all credentials are rejected, it repeats the lookup
-// at most once a minute and tries new credentials.
+// Rejected credentials: after a 401, the Transport calls [regcred.Keyring.Invalidate]. To
+// avoid account lockouts, it does not send a rejected password again for a minute. Some
+// registries also return 401 for missing content. The Transport therefore first sends one
+// request for /v2/ if the registry accepted the credential before, or for a write. If
+// the registry accepts that request, the 401 applies only to its path. If all credentials
+// are rejected, the Transport repeats the lookup at most once a minute and tries new
+// credentials.
 //
 // Failures: if all credentials fail, the response has the most significant status (401,
 // 403, 404, 429, 5xx, in ascending order) and a message for each credential. Responses
@@ -169,7 +172,10 @@ func (t *Transport) lookUp(ctx context.Context) (*credentialSet, error) {
 }
 
 func (t *Transport) newCredentialSet(res *regcred.Result, before *credentialSet) *credentialSet {
-	registry := &login.Registry{Target: t.target, Secrets: &login.Secrets{}, Transport: t.opts.Transport}
+	registry := &login.Registry{
+		Target: t.target, Secrets: &login.Secrets{}, Transport: t.opts.Transport,
+		ResponseTimeout: t.opts.ResponseTimeout, IdleTimeout: t.opts.IdleTimeout,
+	}
 	return newCredentialSet(t.keyring, registry, res.Credentials, before)
 }
 

@@ -132,7 +132,7 @@ func allChecks() []check {
 			"Set cacheKeyType to the narrowest of Image, Registry and Global that applies."))},
 		{Check{"cache-scope", "The response is the same for every image that cacheKeyType covers", finding.SeverityError,
 			"the kubelet reuses the response for other images, which then get no credential or the wrong credential",
-			githubURL + "kubernetes/kubernetes/pull/92818"}, requireInTree("cacheKeyType", requireResponse(checkScope))},
+			githubURL + "kubernetes/kubernetes/pull/92818"}, requireInTree("cacheKeyType", requireCredential(checkScope))},
 		{Check{"cache-duration", "cacheDuration is between one second and one day", finding.SeverityError,
 			"with the wrong unit, the plugin runs for every pull, or the cached response outlives the credential",
 			githubURL + "kubernetes/cloud-provider-aws/issues/348"}, requireResponse(checkDuration)},

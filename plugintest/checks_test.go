@@ -243,6 +243,8 @@ func answerRows() []row {
 		{check: "cache-scope", plugin: "image-empty", want: finding.SeverityError, got: "unlike the plugin's response for that image"},
 		{check: "cache-scope", plugin: "global-one-key", want: finding.SeverityError, got: "has no key for"},
 		{check: "cache-scope", plugin: "global-one-key", want: finding.SeverityError, got: "other.example/team/app", opts: images(DefaultImage, "other.example/team/app")},
+		{check: "cache-scope", plugin: "empty", want: finding.SeveritySkipped, got: "has no credential"},
+		{check: "cache-scope", plugin: "no-cloud", want: finding.SeveritySkipped, got: "no response"},
 		{check: "cache-scope", plugin: "one-image", want: finding.SeveritySkipped, got: "nothing to compare; specify more images"},
 
 		{check: "cache-duration", plugin: "good", want: finding.SeverityOK},

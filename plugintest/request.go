@@ -25,7 +25,7 @@ func checkBase(s *suite) []Finding {
 	case r.exitedWithError() && r.describeCrash() == "":
 		return newFinding(finding.SeverityWarning, r.did, r.describeOutcome(),
 			"The kubelet gets no credential from this plugin, pulls anonymously, and calls the plugin again on the next pull.",
-			"Specify an image that the plugin serves, and pass the arguments and environment that the plugin needs. Without access to the cloud, this failure is expected, and checks that need a response are skipped.")
+			"Specify an image that the plugin serves, and pass the arguments and environment that the plugin needs. Without access to the cloud, run only checks that need no response.")
 	}
 	return newFinding(finding.SeverityError, r.did, r.describeOutcome(),
 		"The kubelet discards the response, logs the error, and pulls anonymously.",

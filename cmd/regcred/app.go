@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/terminal"
 )
@@ -27,7 +28,8 @@ type app struct {
 	root    string // root of the node's paths: "/", except in tests
 
 	config, binDir aliasedFlag
-	forHelper      bool // find the configuration that the credential helper will use
+	target         *config.Target // kubelet to validate the configuration for; nil if no flag selects one
+	forHelper      bool           // find the configuration that the credential helper will use
 	timeout        time.Duration
 	asKubelet      string // autoKubelet or a process ID; "" if the flag is not set
 	rootDir        string

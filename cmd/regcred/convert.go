@@ -5,6 +5,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,6 +30,7 @@ type convertFlags struct {
 	format        *enumFlag
 	pluginVersion *enumFlag
 	target        config.Target
+	targetGiven   bool // a flag selects the target
 }
 
 func (a *app) convertCmd() *cobra.Command {
@@ -75,7 +77,8 @@ is written.`,
 	addTargetFlags(cmd, &f.target, "that the result is for")
 	f.pluginVersion = addEnumFlag(cmd, "plugin-api-version", "", "exec protocol `version` for every provider: v1 | v1beta1 | v1alpha1", "", shortVersions()...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.convert(f, args[0])
+		f.targetGiven = fl.Changed("kubelet-version") || fl.Changed("feature-gates")
+		return a.convert(cmd.Context(), f, args[0])
 	}
 	return cmd
 }
@@ -97,7 +100,7 @@ func (a *app) checkConvertFlags(f *convertFlags) error {
 func checkKubeletVersion(kubelet string) error {
 	err := (&config.Config{}).ValidateFor(config.Target{KubeletVersion: kubelet})
 	if _, ok := errors.AsType[*config.FieldError](err); err != nil && !ok {
-		return usageError("", "--kubelet-version: %w", err)
+		return usageError(fmt.Sprintf("pass a version from 1.20 to %s, as printed by \"kubelet --version\"", config.NewestKubelet), "--kubelet-version: %w", err)
 	}
 	return nil
 }
@@ -111,7 +114,7 @@ func (f *convertFlags) targetIsDir() bool {
 	return err == nil && info.IsDir()
 }
 
-func (a *app) convert(f *convertFlags, path string) error {
+func (a *app) convert(ctx context.Context, f *convertFlags, path string) error {
 	o := convert.Options{Format: convert.Format(f.format.value)}
 	if v := f.pluginVersion.value; v != "" {
 		o.PluginAPIVersion = protocol.Group + "/" + v
@@ -128,12 +131,13 @@ func (a *app) convert(f *convertFlags, path string) error {
 	}
 	a.printTargetNotes(f.target)
 	a.printConversionNotes(res)
-	if !f.write && f.to == "" {
-		return errors.Join(a.WriteRaw(res.Files[0].Data), f.invalidResultError(res, "<stdout>", ""))
-	}
-	at := f.to
+	at := cmp.Or(f.to, "<stdout>")
 	if f.write {
 		at = path
+	}
+	a.useNodeTarget(f, res, at, func() config.Target { return a.localNode().NewReader().InstalledKubelet(ctx).Target })
+	if !f.write && f.to == "" {
+		return errors.Join(a.WriteRaw(res.Files[0].Data), f.invalidResultError(res, at, ""))
 	}
 	if err := f.invalidResultError(res, at, "; nothing was written"); err != nil {
 		return err
@@ -142,6 +146,20 @@ func (a *app) convert(f *convertFlags, path string) error {
 		return a.replaceFiles(res.Files, "converted")
 	}
 	return a.createFiles(f, res)
+}
+
+// useNodeTarget changes the target to this node's kubelet if no flag selects one and only that
+// kubelet accepts the result.
+func (a *app) useNodeTarget(f *convertFlags, res *convert.Result, at string, installed func() config.Target) {
+	if f.targetGiven || res.Validate(f.target, at) == nil {
+		return
+	}
+	own := installed()
+	if own.KubeletVersion == "" || res.Validate(own, at) != nil {
+		return
+	}
+	a.Note("this node's kubelet %s accepts the result, but kubelet %s would not", own.KubeletVersion, f.target.KubeletVersion)
+	f.target = own
 }
 
 // invalidResultError returns an error for a result that the kubelet would reject.

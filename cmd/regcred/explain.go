@@ -50,6 +50,7 @@ The exit code is 0 if credentials are found, 3 if a pull would be anonymous, and
 	e := &explainFlags{output: addOutputFlag(cmd, "text", "json")}
 	cmd.Flags().BoolVar(&e.dryRun, "dry-run", false, "only match patterns: do not run plugins or read docker config files")
 	e.lookupFlags = addLookupFlags(cmd)
+	a.addKubeletFlags(cmd)
 	addTargetArgs(cmd, func(ctx context.Context, tgt regcred.Request) error { return a.explain(ctx, e, tgt) })
 	return cmd
 }

@@ -96,6 +96,23 @@ func addTargetFlags(cmd *cobra.Command, t *config.Target, something string) {
 		func(v string) error { return node.ParseFeatureGates(t.FeatureGates, v) })
 }
 
+// addKubeletFlags adds the flags that select the kubelet for which the command validates the
+// configuration. Without them, it uses the node's kubelet if the newest one rejects the configuration.
+func (a *app) addKubeletFlags(cmd *cobra.Command) {
+	t := &config.Target{}
+	addTargetFlags(cmd, t, "to check the configuration for")
+	f := cmd.Flags()
+	f.Lookup("kubelet-version").DefValue = "" // the help text would not mention the node's
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if !f.Changed("kubelet-version") && !f.Changed("feature-gates") {
+			return nil
+		}
+		a.target = t
+		a.printTargetNotes(*t)
+		return checkKubeletVersion(t.KubeletVersion)
+	}
+}
+
 func registerFlagCompletion(cmd *cobra.Command, name string, values []string) {
 	// The call fails only if the flag does not exist.
 	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))

@@ -244,6 +244,9 @@ func newChangeReport(p *install.Plan, dryRun bool, err error) *report.Change {
 	if p.Reactivate {
 		r.Previous = p.From.Number
 	}
+	for _, c := range p.Caches {
+		r.Caches = append(r.Caches, report.CacheLimit{Provider: c.Provider, Configured: c.Configured.Seconds(), Limit: c.Limit.Seconds()})
+	}
 	for _, d := range p.Diffs {
 		r.Changes = append(r.Changes, report.FileChange{Name: d.Name, Diff: d.Text})
 	}
@@ -292,6 +295,10 @@ func renderInstall(t *terminal.Text, r *report.Change, p *install.Plan) {
 		}
 		if len(r.Restart) == 0 {
 			t.MarkedLine(terminal.MarkInfo, "no kubelet restart is needed")
+		}
+		for _, c := range p.Caches {
+			t.MarkedLine(terminal.MarkInfo, fmt.Sprintf("%s: the kubelet caches a response for at most %s instead of %s, so the plugin runs up to %d times as often; --max-stale changes this",
+				c.Provider, terminal.FormatDuration(c.Limit), terminal.FormatDuration(c.Configured), c.MoreRuns()))
 		}
 		if p.Reactivate {
 			t.MarkedLine(terminal.MarkInfo, fmt.Sprintf("generation %d is already up to date; no new generation would be created", p.To.Number))

@@ -72,6 +72,7 @@ func (a *app) findOrigin(ctx context.Context, n *node.Reader, w node.FindOptions
 		}
 	}
 	o.From = a.appendVariableNames(o.From, path)
+	o.Target = a.target
 	return o, nil
 }
 

@@ -61,6 +61,7 @@ none, and 1 if the run failed or the kubelet would reject the response.`,
 	}
 	f := &pluginRunFlags{output: addOutputFlag(cmd, "text", "json")}
 	f.identityFlags.register(cmd)
+	a.addKubeletFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.pluginRun(cmd.Context(), f, args[0], args[1])
 	}

@@ -37,8 +37,9 @@ checks clear the environment or HOME, so set the plugin's variables with --env,
 which applies to every run. In particular, set the variables that point to a
 test server; otherwise the plugin might call the real cloud.
 
-The exit code is 1 if a check finds an error or, with --strict, a warning, and 0
-otherwise.`,
+The exit code is 1 if a check finds an error or, with --strict, a warning, or if
+the plugin never responds. Otherwise, it is 0. Without access to the cloud, use
+--check to run only checks that need no response.`,
 		Example: `  regcred plugin test ./my-plugin --image registry.example/team/app
   regcred plugin test ./my-plugin --args get-credentials --env PASSWORD_FILE=/run/password
   regcred plugin test ./my-plugin --api-version v1alpha1
@@ -104,6 +105,7 @@ func (a *app) pluginTest(ctx context.Context, f *pluginTestFlags, path string) e
 	}
 	begin := a.Now()
 	findings := plugintest.Run(ctx, s.command, s.options)
+	findings = append(findings, findNoResponse(ctx, s, findings)...)
 	bars.Close()
 	if ctx.Err() != nil { // the result of a canceled check is meaningless
 		findings = findings[:max(0, slices.IndexFunc(findings, func(f plugintest.Finding) bool { return running == "" || f.Rule == running }))]
@@ -117,6 +119,22 @@ func (a *app) pluginTest(ctx context.Context, f *pluginTestFlags, path string) e
 		return err
 	}
 	return cmp.Or(ctx.Err(), exitWithCode(exitFailed))
+}
+
+const baseCheck = "base-answer"
+
+// findNoResponse returns the finding of base-answer if the selected checks do not include it, some of
+// them were skipped, and the plugin does not respond at all.
+func findNoResponse(ctx context.Context, s *testSubject, findings []plugintest.Finding) []plugintest.Finding {
+	skipped := slices.ContainsFunc(findings, func(f plugintest.Finding) bool { return f.Severity == finding.SeveritySkipped })
+	if len(s.options.Only) == 0 || slices.Contains(s.options.Only, baseCheck) || !skipped || ctx.Err() != nil {
+		return nil
+	}
+	base := s.options
+	base.Only, base.Progress = []string{baseCheck}, nil
+	return slices.DeleteFunc(plugintest.Run(ctx, s.command, base), func(f plugintest.Finding) bool {
+		return f.Rule != baseCheck || f.Severity.Compare(finding.SeverityWarning) < 0
+	})
 }
 
 // pluginTestReport is the result of "regcred plugin test -o json". Findings contain no
@@ -157,7 +175,11 @@ func newPluginTestReport(s *testSubject, findings []plugintest.Finding, strict b
 		r.Counts[severity] = 0
 	}
 	highest := map[string]finding.Severity{}
-	for _, f := range findings {
+	for i, f := range findings {
+		if f.Rule == baseCheck && f.Severity == finding.SeverityWarning {
+			f.Severity = finding.SeverityError // most checks were skipped, so the plugin did not pass
+			findings[i] = f
+		}
 		if f.Severity.Compare(highest[f.Rule]) > 0 {
 			highest[f.Rule] = f.Severity
 		}

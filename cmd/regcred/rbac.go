@@ -61,6 +61,7 @@ The exit code is 0, or 3 if no permission is needed.`,
 	flags.StringArrayVar(&f.namespaces, "namespace", nil, "`namespace` of the pods; a role in this namespace is printed instead of a cluster role; may be repeated")
 	flags.BoolVar(&f.pullSecrets, "pull-secrets", false, "also allow reading secrets, for the pods' image pull secrets")
 	flags.StringVar(&f.name, "name", "", "`name` of the roles and bindings (default regcred-kubelet for kubelets, otherwise regcred)")
+	a.addKubeletFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.rbac(cmd.Context(), f, strings.Join(args, ""))
 	}

@@ -70,6 +70,9 @@ with --strict, if a finding is a warning. Otherwise, it is 0.`,
 	addRuleFlags(cmd, &v.rules)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		named := f.Changed("kubelet-version") || f.Changed("feature-gates")
+		if err := checkKubeletVersion(target.KubeletVersion); err != nil {
+			return err
+		}
 		v.kubelet = report.Kubelet{Version: target.KubeletVersion, FeatureGates: target.FeatureGates, Explicit: named}
 		return a.validate(cmd.Context(), v, args)
 	}

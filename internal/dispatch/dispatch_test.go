@@ -257,3 +257,13 @@ func TestEntryForRequest(t *testing.T) {
 		}
 	}
 }
+
+// TestNoProvider verifies that an entry whose last provider was removed gets an empty response, which the kubelet does
+// not cache, so that a new provider is used at once.
+func TestNoProvider(t *testing.T) {
+	p := provider(nil, "r.example")
+	resp := must.Get(p.GetCredentials(t.Context(), request("r.example/app")))(t)
+	if len(resp.Auth) != 0 || resp.CacheKeyType != plugin.CacheImage || resp.CacheDuration == nil || *resp.CacheDuration != 0 {
+		t.Errorf("got %+v", resp)
+	}
+}

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/convert"
@@ -59,7 +61,7 @@ func (in *Installer) gatherFiles(ctx context.Context, d Desired, from *generatio
 	if cfg, err = config.Load(d.Config); err != nil {
 		return nil, nil, err
 	}
-	if err := validateFiles(cfg, in.Setup.Target()); err != nil {
+	if err := validateFiles(cfg, in.Setup.Target()); err != nil && !(hasEntries(from) && isEmptyList(cfg, err)) {
 		return nil, nil, in.withKubeletVersion(err)
 	}
 	for _, f := range cfg.Files() {
@@ -113,6 +115,29 @@ func validateFiles(cfg *config.Config, t config.Target) error {
 		bad = append(bad, err)
 	}
 	return errors.Join(bad...)
+}
+
+// hasEntries reports whether the kubelet has entries that it keeps while there is no provider.
+func hasEntries(from *generation.Manifest) bool { return from != nil && len(from.Entries) > 0 }
+
+// isEmptyList reports whether err is only that the configuration has no provider, and it says so
+// explicitly, with "providers: []". The dispatcher then responds without credentials.
+func isEmptyList(cfg *config.Config, err error) bool {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok || len(cfg.Providers) > 0 || len(cfg.Files()) == 0 {
+		return false
+	}
+	for _, err := range joined.Unwrap() {
+		if e, ok := errors.AsType[*config.FieldError](err); !ok || e.Path != "providers" {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(cfg.Files(), func(f *config.File) bool {
+		var doc struct {
+			Providers []any `json:"providers"`
+		}
+		return yaml.Unmarshal(f.Data(), &doc) != nil || doc.Providers == nil
+	})
 }
 
 // hostPath converts a path on the node to a path on this machine. It resolves symlinks within

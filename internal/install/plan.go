@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"time"
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/entries"
@@ -26,12 +27,34 @@ type Plan struct {
 
 	Restart  []string // reasons why the kubelet must be restarted; nil if no restart is needed
 	Warnings []string
-	Diffs    []FileDiff // diffs of files on the host, then of files in the generation
-	UpToDate bool       // the node already has the desired state
+	Caches   []CacheLimit // providers whose responses the kubelet caches for a shorter time than configured
+	Diffs    []FileDiff   // diffs of files on the host, then of files in the generation
+	UpToDate bool         // the node already has the desired state
 
 	want   []entries.Entry // entries that the kubelet needs for the providers
 	files  []generation.NewFile
 	number int // the number that To will have
+}
+
+// CacheLimit describes how long the kubelet caches the responses of a provider.
+type CacheLimit struct {
+	Provider   string
+	Configured time.Duration // the provider's defaultCacheDuration
+	Limit      time.Duration // Desired.MaxStale
+}
+
+// MoreRuns returns how many times as often the provider's plugin may run because of the limit.
+func (c CacheLimit) MoreRuns() int { return int((c.Configured + c.Limit - 1) / c.Limit) }
+
+// cacheLimits returns the providers whose defaultCacheDuration is longer than limit.
+func cacheLimits(cfg *config.Config, limit time.Duration) (list []CacheLimit) {
+	for i := range cfg.Providers {
+		p := &cfg.Providers[i]
+		if d := p.DefaultCacheDuration; d != nil && limit > 0 && *d > limit {
+			list = append(list, CacheLimit{p.Name, *d, limit})
+		}
+	}
+	return list
 }
 
 // FileDiff describes a file before and after a change.
@@ -57,6 +80,10 @@ func (in *Installer) Plan(ctx context.Context, d Desired) (*Plan, error) {
 	if p.Warnings, err = in.checkFiles(ctx, d, cfg, files, from); err != nil {
 		return nil, err
 	}
+	if len(cfg.Providers) == 0 {
+		p.Warnings = append(p.Warnings, "the configuration has no provider, so the kubelet gets no credentials from regcred")
+	}
+	p.Caches = cacheLimits(cfg, time.Duration(p.To.MaxStale))
 	if p.want, err = in.wantedEntries(ctx, p, cfg); err != nil {
 		return nil, err
 	}
@@ -157,7 +184,8 @@ func (in *Installer) wantedEntries(ctx context.Context, p *Plan, cfg *config.Con
 // restarted.
 func (in *Installer) planHost(ctx context.Context, p *Plan) (err error) {
 	p.To.Entries = p.want
-	if p.hasSamePatterns() && len(entries.FindGaps(p.From.Entries, p.want)) == 0 {
+	// The kubelet would not start without an entry.
+	if p.hasSamePatterns() && len(entries.FindGaps(p.From.Entries, p.want)) == 0 || len(p.want) == 0 {
 		p.To.Entries = p.From.Entries
 	}
 	if p.From != nil {

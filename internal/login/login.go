@@ -38,9 +38,14 @@ type Registry struct {
 	Target      Target
 	Secrets     *Secrets          // collects what must be redacted
 	Transport   http.RoundTripper // sends the requests; nil means [http.DefaultTransport]
-	IdleTimeout time.Duration     // timeout for a request on which no byte arrives; 0 means 30 seconds
+	IdleTimeout time.Duration     // timeout for a response, ping or token request on which no byte arrives; 0 means 30 seconds
 	Budget      *RetryBudget      // shared by all requests; nil means one per request, based on Retry
 	Retry       RetryOptions
+
+	// ResponseTimeout ends a request for content, or an upload, if the server neither accepts a
+	// byte nor responds for this long; 0 means five minutes, as containerd's
+	// image_pull_progress_timeout.
+	ResponseTimeout time.Duration
 
 	pings pingCache
 }
@@ -78,7 +83,7 @@ func (r *Registry) Login(ctx context.Context, cred *regcred.Credential) (*Sessio
 func (r *Registry) baseTransport() http.RoundTripper {
 	return &retrier{budget: r.Budget, retry: r.Retry, inner: &wireTransport{
 		inner: cmp.Or(r.Transport, http.DefaultTransport), target: r.Target,
-		idle: cmp.Or(r.IdleTimeout, 30*time.Second), secrets: r.Secrets,
+		idle: cmp.Or(r.IdleTimeout, 30*time.Second), response: cmp.Or(r.ResponseTimeout, 5*time.Minute), secrets: r.Secrets,
 	}}
 }
 

@@ -221,7 +221,7 @@ func TestIdleServer(t *testing.T) {
 				return true
 			})
 			t.Cleanup(func() { close(done) })
-			r.IdleTimeout = 20 * time.Millisecond
+			r.IdleTimeout, r.ResponseTimeout = 20*time.Millisecond, 20*time.Millisecond
 			s, err := r.Login(t.Context(), nil)
 			if err == nil {
 				req, _ := http.NewRequestWithContext(t.Context(), "GET", f.URL+"/v2/team/app/manifests/v1", nil)

@@ -5,7 +5,6 @@ package login
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -32,10 +31,11 @@ const (
 // that are not allowed, cancels stalled and slow responses, limits their size, and
 // collects secrets.
 type wireTransport struct {
-	inner   http.RoundTripper
-	target  Target
-	idle    time.Duration
-	secrets *Secrets
+	inner    http.RoundTripper
+	target   Target
+	idle     time.Duration
+	response time.Duration // replaces idle until a content request is responded to
+	secrets  *Secrets
 }
 
 func (w *wireTransport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -48,19 +48,21 @@ func (w *wireTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	ctx, cancel := context.WithCancelCause(req.Context())
-	timeout := fmt.Errorf("received no data from %q for %s: %w", req.URL.Host, w.idle, errIdleTimeout)
-	timer := time.AfterFunc(w.idle, func() { cancel(timeout) })
+	limit := w.idle
+	if content {
+		limit = w.response
+	}
+	ctx, progress := newProgressTimer(req.Context(), req.URL.Host, limit)
 	req = req.WithContext(ctx)
 	req.Body = body
+	progress.trackUpload(req)
 	resp, err := w.inner.RoundTrip(req)
-	timer.Stop()
 	if err != nil {
-		err = timeoutOr(ctx, timeout, err)
-		cancel(nil)
-		return nil, err
+		defer progress.end()
+		return nil, progress.timeoutOr(err)
 	}
-	b := &responseBody{ReadCloser: resp.Body, ctx: ctx, cancel: cancel, timer: timer, idle: w.idle, timeout: timeout, left: -1, host: req.URL.Host}
+	progress.setLimit(0)
+	b := &responseBody{ReadCloser: resp.Body, progress: progress, idle: w.idle, left: -1, host: req.URL.Host}
 	resp.Body = b
 	if !content {
 		b.left = maxLoginBodySize
@@ -86,25 +88,14 @@ func (w *wireTransport) checkRequest(req *http.Request) (io.ReadCloser, error) {
 	return req.Body, nil
 }
 
-// timeoutOr returns timeout if the timeout caused err, and err otherwise.
-func timeoutOr(ctx context.Context, timeout, err error) error {
-	if context.Cause(ctx) == timeout {
-		return timeout
-	}
-	return err
-}
-
 // responseBody is a response body with an idle timeout and a minimum rate. Time between reads is
 // not counted.
 type responseBody struct {
 	io.ReadCloser
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
-	timer   *time.Timer
-	idle    time.Duration
-	timeout error
-	left    int64 // remaining bytes until the body is cut off; negative means no limit
-	host    string
+	progress *progressTimer
+	idle     time.Duration
+	left     int64 // remaining bytes until the body is cut off; negative means no limit
+	host     string
 
 	waited  time.Duration // waiting time in the current period
 	arrived int           // bytes received in the current period
@@ -117,10 +108,10 @@ func (b *responseBody) Read(p []byte) (int, error) {
 	if b.left > 0 {
 		p = p[:min(int64(len(p)), b.left)]
 	}
-	b.timer.Reset(b.idle)
+	b.progress.setLimit(b.idle)
 	began := time.Now()
 	n, err := b.ReadCloser.Read(p)
-	b.timer.Stop()
+	b.progress.setLimit(0)
 	if b.left > 0 {
 		b.left -= int64(n)
 	}
@@ -128,7 +119,7 @@ func (b *responseBody) Read(p []byte) (int, error) {
 	case err == nil:
 		err = b.checkRate(n, time.Since(began))
 	case err != io.EOF:
-		err = timeoutOr(b.ctx, b.timeout, err)
+		err = b.progress.timeoutOr(err)
 	}
 	return n, err
 }
@@ -150,8 +141,7 @@ func (b *responseBody) checkRate(n int, took time.Duration) error {
 }
 
 func (b *responseBody) Close() error {
-	b.timer.Stop()
-	defer b.cancel(nil)
+	defer b.progress.end()
 	return b.ReadCloser.Close()
 }
 

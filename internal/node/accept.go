@@ -92,14 +92,17 @@ func (n Node) CheckDiscovered(o *Origin, cfg *config.Config) error {
 	return n.CheckTrust(o, names)
 }
 
-// ValidateConfig validates a configuration for the newest supported kubelet version. If the
-// configuration is invalid for that version and the version of the origin's kubelet is known,
-// ValidateConfig validates it for the origin's kubelet. It returns the kubelet for which the
-// configuration was validated.
+// ValidateConfig validates a configuration for o.Target, or else for the newest supported kubelet
+// version. If the configuration is invalid for that version and the version of the origin's kubelet
+// is known, ValidateConfig validates it for the origin's kubelet. It returns the kubelet for which
+// the configuration was validated.
 //
-// If only the origin's kubelet accepts the configuration, ValidateConfig converts it to an
+// If only an older kubelet accepts the configuration, ValidateConfig converts it to an
 // equivalent one for newer kubelets ([entries.SetDefaultCacheType]).
 func (r *Reader) ValidateConfig(ctx context.Context, o *Origin, cfg *config.Config) (TargetKubelet, error) {
+	if o.Target != nil {
+		return TargetKubelet{Target: *o.Target}, validateFor(cfg, *o.Target)
+	}
 	newest := TargetKubelet{Target: config.Target{KubeletVersion: config.NewestKubelet}}
 	err := cfg.Validate()
 	if err == nil || slices.ContainsFunc(cfg.Files(), (*config.File).OutOfTree) {
@@ -110,24 +113,37 @@ func (r *Reader) ValidateConfig(ctx context.Context, o *Origin, cfg *config.Conf
 		newest.caveat = own.caveat
 		return newest, err
 	}
-	if err := cfg.ValidateFor(own.Target); err != nil {
-		return own, err
+	return own, validateFor(cfg, own.Target)
+}
+
+// validateFor validates a configuration, and converts it to an equivalent one for newer
+// kubelets.
+func validateFor(cfg *config.Config, t config.Target) error {
+	if err := cfg.ValidateFor(t); err != nil {
+		return err
 	}
 	entries.SetDefaultCacheType(cfg.Providers)
-	return own, nil
+	return nil
 }
 
 // targetKubelet returns the origin's kubelet: the running kubelet or, if none is running, the
-// kubelet of the node's service. Its version may be unknown.
+// kubelet of the node's service, if there is one. Its version may be unknown.
 func (r *Reader) targetKubelet(ctx context.Context, o *Origin) TargetKubelet {
 	if o.Kubelet != 0 {
 		if s := r.runningSetup(ctx, o.Kubelet); s != nil {
 			return s.TargetKubelet()
 		}
 	}
-	if !o.IsKubelet() && !o.Discovered {
-		return TargetKubelet{} // no kubelet is involved
+	own := r.InstalledKubelet(ctx)
+	if own.KubeletVersion == "" && !o.IsKubelet() && !o.Discovered {
+		own.caveat = "" // the configuration may be for another machine
 	}
+	return own
+}
+
+// InstalledKubelet returns the kubelet of the node's service. Its version is "" if it is unknown or
+// there is no kubelet.
+func (r *Reader) InstalledKubelet(ctx context.Context) TargetKubelet {
 	s, err := r.Setup(ctx)
 	if err != nil {
 		return TargetKubelet{}

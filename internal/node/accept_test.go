@@ -82,8 +82,17 @@ func TestAcceptInstalled(t *testing.T) {
 			if got := accepted(t, n, &Origin{Discovered: true}); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
-			if got := accepted(t, n, &Origin{}); !strings.HasPrefix(got, byNewest) {
-				t.Errorf("what was given: got %q", got)
+			if got := accepted(t, n, &Origin{}); got != tt.want { // such as a file that a message of doctor names
+				t.Errorf("what was given: got %q, want %q", got, tt.want)
+			}
+			for version, want := range map[string]string{"1.37": byNewest, "1.33": "1.33"} {
+				o := &Origin{Target: &config.Target{KubeletVersion: version, FeatureGates: map[string]bool{tokenGate: true}}}
+				if got := accepted(t, n, o); !strings.HasPrefix(got, want) {
+					t.Errorf("--kubelet-version %s: got %q, want %q", version, got, want)
+				}
+			}
+			if got := accepted(t, Node{Foreign: true, Root: t.TempDir()}, &Origin{}); !strings.HasPrefix(got, byNewest) {
+				t.Errorf("without a kubelet: got %q", got)
 			}
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/shown"
 )
 
@@ -55,6 +56,8 @@ type Origin struct {
 	DiscoveredFlags []string // flags with which the user can set the discovered paths
 	SourceFiles     []string // files that set the discovered paths
 	UnreadablePaths []string // paths that this user has no permission to read, and that may set a configuration
+
+	Target *config.Target // kubelet to validate the configuration for; nil means as in [Reader.ValidateConfig]
 
 	reading *Reader
 }

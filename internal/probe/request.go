@@ -47,8 +47,8 @@ func (a *session) newHTTPClients() error {
 	a.tokens = &tokenRecorder{inner: a.newTransport(), postsFirst: postsFirst}
 	a.registry = &login.Registry{
 		Target: target, Secrets: &login.Secrets{}, Transport: a.tokens,
-		IdleTimeout: 2 * a.stepTimeout(), // longer than a step's timeout
-		Retry:       login.RetryOptions{Attempts: 1},
+		IdleTimeout: 2 * a.stepTimeout(), ResponseTimeout: 2 * a.stepTimeout(), // longer than a step's timeout
+		Retry: login.RetryOptions{Attempts: 1},
 	}
 	return nil
 }

@@ -51,9 +51,13 @@ type Puller struct {
 	// as in most runtimes.
 	Parallel int
 
-	// IdleTimeout ends a request if no byte arrives for this long; 0 means 30 seconds.
-	// A request also ends if fewer than 32 KiB arrive during a minute of waiting. The
-	// context limits the whole pull.
+	// ResponseTimeout ends a request for a manifest or blob if the registry does not respond for
+	// this long; 0 means five minutes, as in containerd.
+	ResponseTimeout time.Duration
+
+	// IdleTimeout ends a response if no byte arrives for this long; 0 means 30 seconds. A
+	// response also ends if fewer than 32 KiB arrive during a minute of waiting. It also
+	// replaces ResponseTimeout for the login. The context limits the whole pull.
 	IdleTimeout time.Duration
 
 	// Retry configures retries. Its Budget applies to one Pull.
@@ -117,7 +121,7 @@ func (p *Puller) Pull(ctx context.Context, image string, creds []regcred.Credent
 	}
 	j := &job{p: p, want: want, dir: dir, target: t, registry: &login.Registry{
 		Target: t.Target, Secrets: &login.Secrets{},
-		Transport: p.Transport, IdleTimeout: p.IdleTimeout, Budget: login.NewRetryBudget(p.Retry),
+		Transport: p.Transport, ResponseTimeout: p.ResponseTimeout, IdleTimeout: p.IdleTimeout, Budget: login.NewRetryBudget(p.Retry),
 	}}
 	var res *Result
 	used, failed, err := tryEach(ctx, j.registry.Secrets, t.name, creds, p.OnRejected, func(cred *regcred.Credential) (err error) {

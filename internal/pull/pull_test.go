@@ -331,7 +331,7 @@ func TestRegistryFaults(t *testing.T) {
 			refused := 0
 			p := &Puller{Retry: fast, Parallel: 1, OnRejected: func(regcred.Credential) { refused++ }}
 			if tt.fault.Kind == testregistry.FaultSlow {
-				p.IdleTimeout = time.Second // the data before the stall must also arrive within this time
+				p.IdleTimeout, p.ResponseTimeout = time.Second, time.Second // the data before the stall must also arrive within this time
 			}
 			dir := t.TempDir()
 			if tt.status == 0 {

@@ -71,7 +71,7 @@ const (
 )
 
 // Change is the JSON result (-o json) of "regcred install", "rollback" and "uninstall".
-// Only install sets Previous, Restart, Warnings, Changes and Instead.
+// Only install sets Previous, Restart, Warnings, Caches, Changes and Instead.
 type Change struct {
 	Outcome    ChangeOutcome `json:"outcome"`
 	Generation int           `json:"generation,omitempty"` // number of the current generation
@@ -82,8 +82,16 @@ type Change struct {
 	Restart    []string      `json:"restart,omitzero"`    // why the kubelet must be restarted
 	Restarted  bool          `json:"restarted,omitempty"` // the change failed after the kubelet was restarted
 	Warnings   []string      `json:"warnings,omitzero"`
+	Caches     []CacheLimit  `json:"caches,omitempty"` // providers whose responses are cached for a shorter time than configured
 	Changes    []FileChange  `json:"changes,omitzero"`
 	Instead    string        `json:"instead,omitempty"` // with ChangeRejected: instructions for the manual change
+}
+
+// CacheLimit describes how long the kubelet caches the responses of a provider, in seconds.
+type CacheLimit struct {
+	Provider   string  `json:"provider"`
+	Configured float64 `json:"configuredSeconds"` // defaultCacheDuration
+	Limit      float64 `json:"maxStaleSeconds"`
 }
 
 // FileChange describes the change to one file.

@@ -48,7 +48,8 @@ var (
 )
 
 // New returns a Client. The Keychain's Options apply. In particular, plain HTTP outside
-// loopback needs [keychain.Options].Insecure in addition to Repository.PlainHTTP.
+// loopback needs [keychain.Options].Insecure in addition to Repository.PlainHTTP. Its
+// ResponseTimeout and IdleTimeout limit each request.
 func New(keys *keychain.Keychain) *Client {
 	return &Client{transportCache{keys: keys, byTarget: map[target]*cachedTransport{}}}
 }

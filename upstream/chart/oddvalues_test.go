@@ -93,6 +93,32 @@ func TestNamesStayStrings(t *testing.T) {
 	}
 }
 
+// TestPluginImagesStayStrings verifies that images with a special meaning in YAML stay strings, and that two images
+// cannot have one name.
+func TestPluginImagesStayStrings(t *testing.T) {
+	image := func(name, image string) any {
+		return map[string]any{"name": name, "image": image, "paths": []any{"/p"}}
+	}
+	for _, ref := range []string{"true", "123", "1e3", "0x1f", "1:30", "null", "a:"} {
+		all := objects(t, render(t, withValues(values{
+			"plugins.images": []any{image("1", ref), image("2", ref)}, "image.repository": "1", "image.tag": "30",
+		})))
+		pod := get[*appsv1.DaemonSet](t, all, "DaemonSet/"+release).Spec.Template.Spec
+		if got := pod.InitContainers[1].Image; got != ref {
+			t.Errorf("got %q, want %q", got, ref)
+		}
+		if got := pod.Containers[0].Image; got != "1:30" {
+			t.Errorf("got %q", got)
+		}
+	}
+	_, stderr, err := helm.New(t, program, "").Output(t.Context(), "template", release, helm.ChartDir(t), withValues(values{
+		"plugins.images": []any{image("a", "x/a"), image("b", "x/b"), image("a", "x/c")},
+	}).file(t))
+	if err == nil || !strings.Contains(stderr, "plugins.images: two images have the name a") {
+		t.Errorf("two images with one name: %v", err)
+	}
+}
+
 // TestUnusualTexts verifies that unusual strings in the configuration reach the nodes unchanged, or
 // that rendering fails.
 func TestUnusualTexts(t *testing.T) {
