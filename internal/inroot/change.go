@@ -64,6 +64,9 @@ func (f FS) do(step, name string, change func() error) error {
 // Readers see either the old or the new content, never a part of it. The directory must
 // exist.
 func (f FS) WriteFile(name string, content io.Reader, attr FileAttr) error {
+	if f.Overlay != nil {
+		return f.overlayWriteFile(name, content, attr, true)
+	}
 	return f.replaceFile(name, func(temp string) error {
 		err := f.writeNewFile(name, temp, content, attr)
 		if failed, ok := errors.AsType[*fs.PathError](err); ok && failed.Op == "open" {
@@ -76,6 +79,9 @@ func (f FS) WriteFile(name string, content io.Reader, attr FileAttr) error {
 // CreateFile writes a new file. It returns [fs.ErrExist] if the name exists. Readers
 // may see partial content, but a failed CreateFile leaves no file.
 func (f FS) CreateFile(name string, content io.Reader, attr FileAttr) error {
+	if f.Overlay != nil {
+		return f.overlayWriteFile(name, content, attr, false)
+	}
 	return f.withHostPath(name, func(at string) error {
 		err := f.writeNewFile(name, at, content, attr)
 		if err == nil {
@@ -156,6 +162,9 @@ func (f FS) renameAndSync(name, from, to string) error {
 
 // Symlink creates a symbolic link, or replaces the file or link with that name.
 func (f FS) Symlink(target, name string) error {
+	if f.Overlay != nil {
+		return f.overlaySymlink(target, name)
+	}
 	return f.replaceFile(name, func(temp string) error {
 		return f.do("link", name, func() error { return os.Symlink(target, temp) })
 	})
@@ -163,6 +172,9 @@ func (f FS) Symlink(target, name string) error {
 
 // HardLink creates a hard link to a file, or replaces the file or link with that name.
 func (f FS) HardLink(name, as string) error {
+	if f.Overlay != nil {
+		return f.overlayHardLink(name, as)
+	}
 	return f.withHostPath(name, func(from string) error {
 		return f.replaceFile(as, func(temp string) error {
 			return f.do("link", as, func() error { return os.Link(from, temp) })
@@ -172,6 +184,9 @@ func (f FS) HardLink(name, as string) error {
 
 // Rename renames a file or directory.
 func (f FS) Rename(from, to string) error {
+	if f.Overlay != nil {
+		return f.overlayRename(from, to)
+	}
 	return f.withHostPath(from, func(from string) error {
 		return f.withHostPath(to, func(at string) error { return f.renameAndSync(to, from, at) })
 	})
@@ -180,6 +195,9 @@ func (f FS) Rename(from, to string) error {
 // Mkdir creates a directory with the given mode, regardless of the umask. Its parent
 // must exist.
 func (f FS) Mkdir(name string, mode fs.FileMode) error {
+	if f.Overlay != nil {
+		return f.overlayMkdir(name, mode)
+	}
 	return f.withHostPath(name, func(at string) error {
 		if err := f.do("mkdir", name, func() error { return os.Mkdir(at, mode) }); err != nil {
 			return err
@@ -191,20 +209,24 @@ func (f FS) Mkdir(name string, mode fs.FileMode) error {
 }
 
 // Remove removes a file, a symbolic link or an empty directory, if it exists.
-func (f FS) Remove(name string) error { return f.removeAndSync(name, os.Remove) }
+func (f FS) Remove(name string) error { return f.removeAndSync(name, os.Remove, false) }
 
 // RemoveAll removes a directory and everything in it, if it exists. It does not
 // follow symbolic links.
-func (f FS) RemoveAll(name string) error { return f.removeAndSync(name, os.RemoveAll) }
+func (f FS) RemoveAll(name string) error { return f.removeAndSync(name, os.RemoveAll, true) }
 
-func (f FS) removeAndSync(name string, remove func(string) error) error {
-	err := f.withHostPath(name, func(at string) error {
-		return f.do("remove", name, func() error {
-			err := remove(at)
-			syncDir(filepath.Dir(at))
-			return err
+func (f FS) removeAndSync(name string, remove func(string) error, all bool) (err error) {
+	if f.Overlay != nil {
+		err = f.overlayRemove(name, all)
+	} else {
+		err = f.withHostPath(name, func(at string) error {
+			return f.do("remove", name, func() error {
+				err := remove(at)
+				syncDir(filepath.Dir(at))
+				return err
+			})
 		})
-	})
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
