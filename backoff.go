@@ -11,7 +11,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// backoff delays the next run of a plugin that failed for an image.
+// backoff records how long a plugin must not run again for an image for which it failed.
 type backoff struct {
 	wait  time.Duration
 	until time.Time
@@ -21,7 +21,8 @@ type backoff struct {
 // maxBackoffs limits the number of images with a backoff, per provider.
 const maxBackoffs = 1000
 
-// backoffError returns the last failure if the plugin must not run for key yet.
+// backoffError returns an error that wraps the last failure if the plugin must not run for key
+// yet. Otherwise it returns nil.
 func (r *runner) backoffError(key lookupKey, id *identity) error {
 	if id.key != "" {
 		return nil
@@ -36,8 +37,7 @@ func (r *runner) backoffError(key lookupKey, id *identity) error {
 	return newStageError(StageBackoff, "backing off for %v after a failure: %w", b.until.Sub(now).Round(time.Millisecond), b.err)
 }
 
-// updateBackoff extends the backoff for key after a failure, and removes it if
-// err is nil.
+// updateBackoff starts or extends the backoff for key. If err is nil, it removes the backoff.
 func (r *runner) updateBackoff(key lookupKey, err error) {
 	limit := r.env.opts.Backoff
 	if limit <= 0 || errorStage(err) == plugin.StageCanceled {
@@ -63,8 +63,8 @@ func (r *runner) updateBackoff(key lookupKey, err error) {
 	r.backoff[key.name] = b
 }
 
-// subtractJitter subtracts a random part of d, at most 1/divisor, so that a
-// fleet does not send its requests at the same time.
+// subtractJitter subtracts a random amount of up to d/divisor from d, so that the nodes of a
+// fleet do not send their requests at the same time.
 func subtractJitter(d, divisor time.Duration) time.Duration {
 	return d - rand.N(d/divisor+1)
 }

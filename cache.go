@@ -18,10 +18,10 @@ type responseCache struct {
 
 	mu          sync.RWMutex
 	entries     map[cacheKey]*response
-	invalidated map[cacheKey]time.Time // time of the last effective invalidate
+	invalidated map[cacheKey]time.Time // time of the last invalidation that removed an entry
 
-	// created is the base of nextSweep. nextSweep is not a Unix time, so that setting
-	// the clock has no effect on it.
+	// nextSweep is a duration since created, in nanoseconds. Unlike a Unix time, it is not
+	// affected when the system clock is set.
 	created   time.Time
 	nextSweep atomic.Int64
 }
@@ -35,8 +35,8 @@ func newResponseCache(maxEntries int) *responseCache {
 	return &responseCache{maxEntries: maxEntries, entries: map[cacheKey]*response{}, invalidated: map[cacheKey]time.Time{}, created: time.Now()}
 }
 
-// get returns an unexpired response for key. It tries the image scope first, then
-// registry and global.
+// get returns an unexpired response for key, or nil. It tries image scope first, then registry
+// scope, then global scope.
 func (c *responseCache) get(key lookupKey, identity string, now time.Time) *response {
 	if int64(now.Sub(c.created)) > c.nextSweep.Load() {
 		c.removeExpired(now)
@@ -64,9 +64,9 @@ func (c *responseCache) put(resp *response) (evicted bool) {
 	return evicted
 }
 
-// evict picks a few entries at random. It removes one that was not used since an
-// eviction last looked at it or, failing that, the one that expires first. The cache
-// must not be empty.
+// evict removes one entry. It samples a few entries at random and removes the first that was
+// not used since it was last sampled. If all were used, it removes the one that expires first.
+// The cache must not be empty.
 func (c *responseCache) evict() {
 	const sample = 8
 	var victim *response

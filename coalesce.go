@@ -12,37 +12,38 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Concurrent lookups that one response can serve wait for the same exec, called a
-// flight as in singleflight.
+// Concurrent lookups that can use the same response wait for the same exec, called a flight as
+// in singleflight.
 //
-// A lookup finds a flight by the scope that its response is expected to have: the scope
-// of the provider's last response. If that was Global or is unknown, lookups for the
-// same host share a flight. Lookups for other hosts also wait for it, but only for a
-// limited time (see waitLimit), and then start their own.
+// The scope of a response is not known until the plugin exits. So a lookup expects the scope of
+// the provider's last response. If that scope was Global, or if there is no last response,
+// lookups for the same host share a flight. Lookups for other hosts also wait for this flight,
+// but only for a limited time (see waitLimit). Then they start a flight for their own host.
 //
-// The expected scope is only a hint; the response decides. It serves waiters for the
-// same image. It also serves waiters whose image is in its scope and matches one of its
-// auth keys. A failure, and a response that must not be cached, serve only the same
+// The expected scope is only a hint. The response decides which of the waiting lookups can use
+// it: lookups for the same image, and lookups whose image is in its scope and matches one of
+// its auth keys. A failure, or a response that must not be cached, is used only for the same
 // image of the same pod.
 //
-// A waiter that was not served looks for another flight once, and then starts one for
-// its own image and pod. So a lookup waits for at most two flights of other lookups,
-// and at most two seconds for a flight of another host.
+// A lookup that cannot use the result waits for one other flight at most. Then it starts a
+// flight for its own image and pod. So a lookup waits for at most two flights of other lookups,
+// and for at most two seconds for a flight of another host.
 //
-// A flight does not end with the lookup that started it: it is canceled when its last
-// waiter leaves. Different identities never share a flight.
+// A flight does not end with the lookup that started it. It is canceled when its last waiter
+// leaves. Different identities never share a flight.
 
-// How long an exec for one host may delay lookups for other hosts, counted from its
-// start. The first limit applies if the provider's scope is not yet known, the second
-// if it was Global.
+// Limits on how long an exec for one host may delay lookups for other hosts, counted from the
+// start of the exec. The first limit is used if the provider has not returned a response yet,
+// the second if the scope of its last response was Global.
 const (
 	maxWaitUnknownScope = 250 * time.Millisecond
 	maxWaitGlobalScope  = 2 * time.Second
 )
 
-// flightKey is the key under which lookups find an exec in flight. It consists of the
-// expected cache key of the response and, if the response may serve only one pod, that
-// pod. With an empty scope, it is the key of all execs of the provider.
+// flightKey is the key under which lookups find an exec in flight. It contains the cache key
+// that the response is expected to have. If the response may serve only one pod, it also
+// contains that pod. A flightKey without a scope stands for all execs of the provider for one
+// identity.
 type flightKey struct {
 	cacheKey
 	pod TokenRequest
@@ -58,9 +59,9 @@ type flight struct {
 	cancel  context.CancelFunc
 
 	waiters int  // guarded by runner.mu
-	refresh bool // guarded by runner.mu; started by Options.RefreshAhead, which counts as a waiter
+	refresh bool // guarded by runner.mu; true for a background refresh, which counts as a waiter
 
-	// Set before done is closed.
+	// These fields are set before done is closed.
 	response *response
 	err      error
 	duration time.Duration
@@ -74,8 +75,9 @@ type providerOutcome struct {
 	err      error
 }
 
-// cachedResponse returns the cached response for key if the lookup does not need an
-// identity to find it. Unlike fetch, it does not allocate.
+// cachedResponse returns the cached response for key, or nil if there is none. In
+// service-account mode it always returns nil, because the cache key also contains the identity.
+// Unlike fetch, it does not allocate.
 func (r *runner) cachedResponse(ctx context.Context, key lookupKey, now time.Time) *response {
 	if r.tokenAttributes != nil {
 		return nil
@@ -127,15 +129,14 @@ func (r *runner) fetch(ctx context.Context, key lookupKey, id *identity) provide
 // waiter is the state of one lookup that waits for a flight.
 type waiter struct {
 	flight  *flight
-	started bool             // by this lookup
+	started bool             // this lookup started the flight
 	timeout <-chan time.Time // nil: the lookup waits until the flight is done
 
-	rounds         int     // number of flights that it waited for without being served
-	timedOutFlight *flight // another host's flight, no longer waited for; its response is used if it serves this lookup
+	rounds         int     // number of flights whose result this lookup could not use
+	timedOutFlight *flight // flight of another host that took too long; its response is still used if it arrives in time and serves this lookup
 }
 
-// canShareResult reports whether f's result can be used for another lookup that waited
-// for it.
+// canShareResult reports whether a lookup that waited for f can use its result.
 func (f *flight) canShareResult(key lookupKey, id *identity) bool {
 	switch same := f.key.name == key.name; {
 	case same && f.pod == id.pod:
@@ -148,13 +149,13 @@ func (f *flight) canShareResult(key lookupKey, id *identity) bool {
 	return f.response.canServe(key)
 }
 
-// join makes w wait for a flight, and starts one if necessary. If the cache has a
-// response by then, join returns that instead.
+// join makes w wait for a flight, and starts one if necessary. If the cache contains a usable
+// response by now, join returns that response instead.
 func (r *runner) join(ctx context.Context, key lookupKey, id *identity, w *waiter) *response {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// A flight stores its response before it leaves the map. So a lookup that
-	// finds no flight finds the response here.
+	// A flight adds its response to the cache before it is removed from inFlight. So a lookup
+	// that finds no flight finds the response here.
 	resp := r.cache.get(key, id.key, time.Now())
 	if resp != nil && (w.rounds == 0 || resp.canServe(key)) {
 		return resp
@@ -176,8 +177,8 @@ func (r *runner) join(ctx context.Context, key lookupKey, id *identity, w *waite
 	return nil
 }
 
-// waitLimit returns how long a lookup for key may still wait for f, if the wait is
-// limited. A limit of 0 or less means that it must not wait.
+// waitLimit returns how long a lookup for key may still wait for f. If limited is false, there
+// is no limit. If limit is 0 or less, the lookup must not wait.
 func (r *runner) waitLimit(f *flight, key lookupKey) (limit time.Duration, limited bool) {
 	if f.key.registry == key.registry {
 		return 0, false
@@ -189,8 +190,9 @@ func (r *runner) waitLimit(f *flight, key lookupKey) (limit time.Duration, limit
 	return limit - time.Since(f.started), true
 }
 
-// searchKeys returns the keys under which w looks for a flight: all keys at first, then
-// only the narrowest, and then only the exclusive key.
+// searchKeys returns the keys under which w looks for a flight. The first round uses all keys.
+// The second round uses only the narrowest key, or the exclusive key if w has already waited
+// for a flight with the narrowest key. Later rounds use only the exclusive key.
 func (r *runner) searchKeys(key lookupKey, id *identity, w *waiter) []flightKey {
 	keys := r.flightKeys(key, id)
 	if w.rounds == 0 {
@@ -222,7 +224,7 @@ func exclusiveKey(key lookupKey, id *identity) flightKey {
 	return flightKey{cacheKey{plugin.CacheImage, key.name, id.key}, id.pod}
 }
 
-// findFlight returns the flight of the first key that has one; r.mu is held.
+// findFlight returns the flight of the first key that has one, or nil. r.mu must be held.
 func (r *runner) findFlight(keys []flightKey) *flight {
 	for _, k := range keys {
 		if f := r.inFlight[k]; f != nil {
@@ -232,9 +234,9 @@ func (r *runner) findFlight(keys []flightKey) *flight {
 	return nil
 }
 
-// startFlight starts a flight and registers it under those keys that are free; r.mu is
-// held. The flight uses the values of ctx, but is canceled with the keyring and not
-// with ctx.
+// startFlight starts a flight and registers it under the keys that have no flight yet. r.mu
+// must be held. The flight uses the values of ctx, but it is not canceled with ctx. It is
+// canceled when the keyring is closed.
 func (r *runner) startFlight(ctx context.Context, keys []flightKey, key lookupKey, id *identity) *flight {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(r.env.ctx, cancel)
@@ -249,7 +251,7 @@ func (r *runner) startFlight(ctx context.Context, keys []flightKey, key lookupKe
 		r.finishFlight(f, resp, err, time.Since(f.started))
 	}
 	if !r.env.startGoroutine(run) {
-		f.err = ErrClosed // ctx has ended too
+		f.err = ErrClosed // the keyring is closed, so ctx is canceled too
 		close(f.done)
 		return f
 	}
@@ -261,7 +263,7 @@ func (r *runner) startFlight(ctx context.Context, keys []flightKey, key lookupKe
 	return f
 }
 
-// finishFlight publishes the result of a flight.
+// finishFlight caches the response, publishes the result of the flight, and wakes its waiters.
 func (r *runner) finishFlight(f *flight, resp *response, err error, d time.Duration) {
 	f.response, f.err, f.duration = resp, err, d
 	if resp != nil && resp.isCached() && r.cache.put(resp) {
@@ -279,8 +281,8 @@ func (r *runner) finishFlight(f *flight, resp *response, err error, d time.Durat
 	close(f.done)
 }
 
-// unregisterFlight removes f from its keys, but keeps other flights that now use one of
-// them; r.mu is held.
+// unregisterFlight removes f from r.inFlight. It does not remove keys that another flight uses
+// by now. r.mu must be held.
 func (r *runner) unregisterFlight(f *flight) {
 	for _, k := range f.keys {
 		if r.inFlight[k] == f {
@@ -289,9 +291,10 @@ func (r *runner) unregisterFlight(f *flight) {
 	}
 }
 
-// waitForFlight waits for w's flight and returns it. If w.timedOutFlight ends first and
-// serves key, it returns that flight instead. After w.timeout, it returns nil and the
-// flight becomes w.timedOutFlight. It leaves the flight that it does not return.
+// waitForFlight waits until w's flight is done and returns it. If w.timedOutFlight is done
+// first and serves key, it returns w.timedOutFlight instead. If w.timeout expires first, it
+// sets w.timedOutFlight to the flight and returns nil. Unless it returns w's flight, it stops
+// waiting for it.
 func (r *runner) waitForFlight(ctx context.Context, key lookupKey, w *waiter) (*flight, error) {
 	for {
 		var overtime <-chan struct{}
@@ -324,8 +327,7 @@ func (r *runner) leaveFlight(f *flight) {
 	r.removeWaiter(f)
 }
 
-// removeWaiter removes one waiter from f, and cancels f if it was the last; r.mu is
-// held.
+// removeWaiter removes one waiter from f, and cancels f if it was the last. r.mu must be held.
 func (r *runner) removeWaiter(f *flight) {
 	if f.waiters--; f.waiters == 0 {
 		r.unregisterFlight(f) // no lookup may join a flight that is about to fail

@@ -16,15 +16,15 @@ import (
 // compiledConfig is a configuration prepared for lookups. It is immutable; Reload
 // replaces it.
 type compiledConfig struct {
-	patterns [][]string // matchImages by provider
+	patterns [][]string // matchImages of each provider
 	index    *index.Index
 	runners  []*runner
 
-	hostIndex func() *index.Index // index of the hosts of the patterns that have a path
+	hostIndex func() *index.Index // index of the hosts of patterns that have a path; used for registry lookups
 }
 
-// compileConfig compiles c. It reuses the runners of previous whose entry and
-// executable are unchanged, with their cached responses.
+// compileConfig prepares c for lookups. A provider whose configuration and executable are
+// unchanged keeps its runner, including the cached responses.
 func compileConfig(e *keyringEnv, c *config.Config, previous *compiledConfig) *compiledConfig {
 	next := &compiledConfig{}
 	for i := range c.Providers {
@@ -43,8 +43,7 @@ func compileConfig(e *keyringEnv, c *config.Config, previous *compiledConfig) *c
 	return next
 }
 
-// reusableRunner returns the runner for p if the entry and its executable are
-// unchanged, or nil.
+// reusableRunner returns the runner for p, or nil if p or its executable has changed.
 func (c *compiledConfig) reusableRunner(p *config.Provider) *runner {
 	if c != nil {
 		for _, r := range c.runners {
@@ -56,7 +55,7 @@ func (c *compiledConfig) reusableRunner(p *config.Provider) *runner {
 	return nil
 }
 
-// retireUnused retires the runners that next does not use.
+// retireUnused cancels the background refreshes of runners that next does not use.
 func (c *compiledConfig) retireUnused(next *compiledConfig) {
 	for _, r := range c.runners {
 		if !slices.Contains(next.runners, r) {
@@ -65,8 +64,8 @@ func (c *compiledConfig) retireUnused(next *compiledConfig) {
 	}
 }
 
-// patternHosts replaces patterns with a path by their hosts, and other patterns by
-// text that matches nothing.
+// patternHosts returns the hosts of the patterns that have a path. It replaces each pattern
+// without a path by text that matches nothing.
 func patternHosts(patterns [][]string) [][]string {
 	hosts := make([][]string, len(patterns))
 	for i, list := range patterns {
@@ -86,8 +85,8 @@ func hasPath(pattern string) bool {
 	return err == nil && at.Path != ""
 }
 
-// appendMatches appends the providers that match key. For a registry lookup it adds
-// those that match only images of the registry.
+// appendMatches appends the providers that match key. For a registry lookup, it also appends
+// providers that match only some of the registry's images, because their patterns have a path.
 func (c *compiledConfig) appendMatches(key lookupKey, hits []index.Hit) []index.Hit {
 	hits = c.index.Match(key.location, hits)
 	if !key.isRegistry() {

@@ -17,7 +17,7 @@ type keyringEnv struct {
 
 	ctx    context.Context // canceled when the keyring is closed
 	cancel context.CancelFunc
-	mu     sync.RWMutex // close holds the write lock, so that no goroutine starts during it
+	mu     sync.RWMutex // write-locked by close, so that no goroutine starts meanwhile
 	wg     sync.WaitGroup
 }
 

@@ -17,8 +17,8 @@ import (
 
 // Explanation lists which providers match an image, and why the others do not.
 type Explanation struct {
-	Image      string                `json:"image"`      // as given
-	Repository string                `json:"repository"` // as providers see it
+	Image      string                `json:"image"`      // as in the request
+	Repository string                `json:"repository"` // the normalized name that plugins receive
 	Providers  []ProviderExplanation `json:"providers"`
 	// Nearest is the index of the provider with the most similar pattern. It is -1 if a
 	// provider matches, or if no pattern is similar to the image.
@@ -58,7 +58,7 @@ func Explain(c *config.Config, req Request) Explanation {
 		return x
 	}
 	x.Repository = key.name
-	nearest := -1 // a higher value means a more similar pattern
+	nearest := -1 // similarity of the most similar pattern so far; higher is more similar
 	for i := range c.Providers {
 		p, near := explainProvider(&c.Providers[i], key)
 		p.Index = i

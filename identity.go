@@ -20,25 +20,26 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// identity is the service account for which a provider is called. It is zero for
-// a provider without tokenAttributes, and for a pod without a service account.
+// identity is the service account for which a provider is called. Only origin is set for a
+// provider without tokenAttributes, and for a pod without a service account.
 type identity struct {
-	key         string // the identity's part of the cache key; "" without identity
+	key         string // part of the cache key; "" if there is no service account or token
 	annotations map[string]string
 	origin      *origin
-	report      *Identity // for the Attempt; nil without identity
+	report      *Identity // for the Attempt; may be nil
 
 	// pod describes the token to request. It is zero if Request.Token is used. It is a
 	// copy, because an exec may outlive the lookup and its Request.
 	pod   TokenRequest
-	token plugin.Secret // zero if it has not been requested yet
+	token plugin.Secret // zero if no token has been requested yet
 }
 
 // needsToken reports whether a token must be requested before the plugin runs.
 func (id *identity) needsToken() bool { return id.token.IsZero() && id.pod != TokenRequest{} }
 
-// identityFor returns the identity for which r's provider is called. If skipped is not
-// empty, it is the reason why the provider must not be called. id.report is always set.
+// identityFor returns the identity for which r's provider is called. If the provider must not
+// be called, skipped is the reason. If the request has a service account or a token, id.report
+// is set even if the provider is skipped or an error is returned.
 func (r *runner) identityFor(ctx context.Context, req *Request) (id identity, skipped string, err error) {
 	if r.tokenAttributes == nil {
 		return identity{origin: r.origin}, "", nil
@@ -61,8 +62,8 @@ func (r *runner) identityFor(ctx context.Context, req *Request) (id identity, sk
 	}
 	id.report.ServiceAccount.UID = account.UID
 	if id.annotations = r.selectAnnotations(account.Annotations, id.report); id.report.Missing != "" {
-		// kubelet: skips the provider silently, although the documentation calls this
-		// an error.
+		// kubelet: it skips the provider silently, although the documentation calls this an
+		// error.
 		return id, fmt.Sprintf("service account %s/%s lacks the required annotation %q", pod.Namespace, pod.ServiceAccount, id.report.Missing), nil
 	}
 	return id, "", r.setPodIdentity(ctx, &id, pod)
@@ -72,7 +73,7 @@ func (r *runner) getServiceAccount(ctx context.Context, pod *Pod) (*ServiceAccou
 	if r.env.opts.ServiceAccounts == nil {
 		return nil, newStageError(StageServiceAccount, "service account %s/%s: access to service accounts is not configured", pod.Namespace, pod.ServiceAccount)
 	}
-	namespace, name := pod.Namespace, pod.ServiceAccount // copies, because the goroutine may outlive the lookup
+	namespace, name := pod.Namespace, pod.ServiceAccount // copied, because the goroutine may outlive the lookup
 	account, err := await.Call(ctx, "read", func() (*ServiceAccount, error) {
 		return r.env.opts.ServiceAccounts.GetServiceAccount(ctx, namespace, name)
 	})
@@ -109,9 +110,10 @@ func (r *runner) selectAnnotations(all map[string]string, report *Identity) map[
 	return selected
 }
 
-// setPodIdentity completes id for a pod's service account. With cacheType
-// ServiceAccount, the cache key does not depend on the token, so the token is requested
-// only before an exec. kubelet: always requests it first.
+// setPodIdentity completes id for a pod's service account. With cacheType ServiceAccount, the
+// cache key does not depend on the token, so the token is requested only before an exec.
+//
+// kubelet: it requests the token first, even if the response is cached.
 func (r *runner) setPodIdentity(ctx context.Context, id *identity, pod *Pod) (err error) {
 	ref := id.report.ServiceAccount
 	id.origin = &origin{r.name, Origin{Kind: FromProvider, ServiceAccount: &ref}}
@@ -151,8 +153,8 @@ func (r *runner) tokenIdentity(req *Request) (id identity, skipped string, err e
 	return id, "", err
 }
 
-// checkAudience rejects a token that was not issued for the provider. The provider
-// could otherwise use the token elsewhere.
+// checkAudience rejects a token that was not issued for the provider's
+// serviceAccountTokenAudience. Otherwise the provider could use the token for another service.
 func (r *runner) checkAudience(token plugin.Secret) error {
 	want := r.tokenAttributes.ServiceAccountTokenAudience
 	claims, err := jwt.Parse(token.Reveal())
@@ -187,14 +189,14 @@ func hashToken(token plugin.Secret) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// identityKey encodes the service account, the selected annotations sorted by key, and
-// the other fields. Each is preceded by its length, so that different identities have
-// different keys.
+// identityKey encodes the service account, the annotations sorted by key, and the strings in
+// further. Each string is preceded by its length, so that different identities have different
+// keys.
 //
-// kubelet: lengths have 16 bits, and the key is itself a field with such a length. So a
-// provider fails for a service account with longer annotations (the API allows 256
-// KiB). The layout is the same as in the kubelet (generateServiceAccountCacheKey), so
-// that both fail at the same length.
+// kubelet: lengths have 16 bits, and the length of this key is encoded in the same way. So a
+// provider fails for a service account with longer annotations (the API allows 256 KiB). The
+// layout is the same as in the kubelet (generateServiceAccountCacheKey), so that both fail at
+// the same length.
 func identityKey(ref *ObjectRef, annotations map[string]string, further ...string) (string, error) {
 	var b []byte
 	add := func(s string) {

@@ -12,10 +12,10 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// callInProcess calls an in-process provider under the rules that [plugin.Command] has
-// for executables. It returns when ctx ends even if p does not, turns a panic into an
-// error, and redacts error texts. Errors have type [*plugin.ExecError]; if p returns
-// one, its stage, exit code and standard error are kept.
+// callInProcess calls an in-process provider as safely as [plugin.Command] runs an executable.
+// It returns when ctx is done even if p does not return. It turns a panic into an error, and
+// redacts error texts. Errors have type [*plugin.ExecError]. If p returns an ExecError, its
+// stage, exit code and standard error are kept.
 func callInProcess(ctx context.Context, name string, p plugin.Provider, req *plugin.Request) (*plugin.Response, error) {
 	resp, err := await.Call(ctx, "get credentials", func() (*plugin.Response, error) { return p.GetCredentials(ctx, req) })
 	if err == nil && resp == nil {

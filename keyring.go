@@ -22,12 +22,12 @@ type Keyring struct {
 	reload sync.Mutex // serialises Reload
 }
 
-// New returns a Keyring for a configuration. It returns an error if
-// [config.Config.Validate] rejects the configuration. A missing or broken executable is
-// not an error here; instead, each lookup that needs it has a failed [Attempt].
+// New returns a Keyring for a configuration. It returns an error if [config.Config.Validate]
+// rejects the configuration. New does not fail if an executable is missing or broken. Instead,
+// each lookup that needs the executable has a failed [Attempt].
 //
-// With the zero Config, the Keyring uses only pull secrets and Options.Sources, like a
-// kubelet without a configuration.
+// With the zero Config, the Keyring uses only pull secrets and Options.Sources, like a kubelet
+// without a configuration.
 func New(c *config.Config, opts Options) (*Keyring, error) {
 	if err := opts.validate(c); err != nil {
 		return nil, fmt.Errorf("keyring: %w", err)
@@ -37,12 +37,12 @@ func New(c *config.Config, opts Options) (*Keyring, error) {
 	return k, nil
 }
 
-// Reload replaces the configuration but keeps the Options. Lookups in progress use the
-// previous configuration. Providers whose entry and executable are unchanged keep their
-// cached responses.
+// Reload replaces the configuration but keeps the Options. Lookups in progress use the previous
+// configuration. Providers whose configuration and executable are unchanged keep their cached
+// responses.
 //
-// Reload returns an error and changes nothing if [New] would reject c. After
-// [Keyring.Close], it returns [ErrClosed].
+// Reload returns an error and changes nothing if [New] would reject c. After [Keyring.Close],
+// it returns [ErrClosed].
 func (k *Keyring) Reload(c *config.Config) error {
 	k.reload.Lock()
 	defer k.reload.Unlock()
@@ -61,9 +61,9 @@ func (k *Keyring) Reload(c *config.Config) error {
 
 // Lookup returns the credentials for an image in the kubelet's order.
 //
-// If no credential was found and an attempt failed, Lookup returns a [*LookupError]. In
-// this case, and if ctx is done first, it also returns the Result with its Attempts.
-// Any other error is [ErrClosed] or means that the request is invalid.
+// If no credential was found and an attempt failed, Lookup returns a [*LookupError]. It then
+// also returns the Result with its Attempts, as it does if ctx is done first. Any other error
+// is [ErrClosed] or means that the request is invalid.
 func (k *Keyring) Lookup(ctx context.Context, req Request) (*Result, error) {
 	if k.env.isClosed() {
 		return nil, ErrClosed

@@ -16,7 +16,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// lookup is a lookup in progress. responses[i] corresponds to res.Attempts[i].
+// lookup is the state of a running [Keyring.Lookup]. responses[i] corresponds to
+// res.Attempts[i].
 type lookup struct {
 	env       *keyringEnv
 	compiled  *compiledConfig
@@ -25,9 +26,9 @@ type lookup struct {
 	responses []*response
 }
 
-// newResult allocates a Result with room for one attempt and one credential, which is
-// enough for most lookups, in a single allocation. A Result has no pointers to the
-// keyring or to other credentials, so that callers can keep it.
+// newResult returns an empty Result. The same allocation has room for one attempt and one
+// credential, which is enough for most lookups. A Result contains no pointers to the keyring or
+// to other credentials, so callers can keep it.
 func newResult() *Result {
 	room := &struct {
 		Result
@@ -42,13 +43,13 @@ func (l *lookup) addAttempt(a Attempt, resp *response) {
 	l.res.Attempts, l.responses = append(l.res.Attempts, a), append(l.responses, resp)
 }
 
-// appendCredentials appends the credentials of the attempts starting at index from. Together these
+// appendCredentials appends the credentials of all attempts from index from on. Together, these
 // attempts form one of the kubelet's keyrings.
 func (l *lookup) appendCredentials(from int) {
 	l.res.Credentials = appendMatches(l.res.Credentials, l.key, l.responses[from:], l.res.Attempts[from:])
 }
 
-// addPullSecrets adds the first keyring, which contains all pull secrets.
+// addPullSecrets adds the credentials of all pull secrets. They form the first keyring.
 func (l *lookup) addPullSecrets(secrets []PullSecret) {
 	for i := range secrets {
 		if a, resp, ok := secrets[i].parse(); ok {
@@ -58,7 +59,8 @@ func (l *lookup) addPullSecrets(secrets []PullSecret) {
 	l.appendCredentials(0)
 }
 
-// querySources queries the Options.Sources and adds a keyring for each.
+// querySources queries Options.Sources and adds their credentials. Each source is a separate
+// keyring.
 func (l *lookup) querySources(ctx context.Context) {
 	for i, s := range l.env.opts.Sources {
 		from := len(l.responses)
@@ -88,7 +90,7 @@ func (l *lookup) querySource(ctx context.Context, s Source, name string) {
 	}
 }
 
-// callProviders adds the last keyring, which contains all matching providers.
+// callProviders adds the credentials of all matching providers. They form the last keyring.
 func (l *lookup) callProviders(ctx context.Context, req *Request) {
 	var buf [16]index.Hit
 	from, now, pending := len(l.responses), time.Now(), 0
@@ -113,7 +115,7 @@ func (l *lookup) callProviders(ctx context.Context, req *Request) {
 
 // callPendingProviders calls the providers that have no cached response, in parallel.
 func (l *lookup) callPendingProviders(ctx context.Context, from, pending int, req *Request) {
-	// Goroutines use copies, so that l and req stay on the stack if the response is
+	// The goroutines use copies, so that l and req stay on the stack if all responses are
 	// cached.
 	shared, reqCopy := lookup{env: l.env, compiled: l.compiled, key: l.key, res: l.res, responses: slices.Clone(l.responses)}, *req
 	var wg sync.WaitGroup
@@ -130,7 +132,7 @@ func (l *lookup) callPendingProviders(ctx context.Context, from, pending int, re
 	copy(l.responses, shared.responses)
 }
 
-// callProvider completes attempt i.
+// callProvider calls the provider of attempt i and records the outcome in the attempt.
 func (l *lookup) callProvider(ctx context.Context, i int, req *Request) {
 	a := &l.res.Attempts[i]
 	r := l.compiled.runners[a.Index]

@@ -49,9 +49,9 @@ type Options struct {
 	// has a Token.
 	ServiceAccounts ServiceAccountClient
 
-	// InProcess maps names to Go providers that are called instead of the executable
-	// with that name. They have the same timeout, cache and checks. For [New], the
-	// configuration must contain each name.
+	// InProcess maps names to Go providers that are called instead of the executable with that
+	// name. They have the same timeout, cache and checks as executables. [New] returns an error
+	// if the configuration lacks one of the names.
 	InProcess map[string]plugin.Provider
 
 	// Observer, if not nil, is called for each exec, cache and failure event, from
@@ -66,19 +66,19 @@ type Options struct {
 	// MaxCacheEntries limits the cache of each provider; 0 means 100,000.
 	MaxCacheEntries int
 
-	// RefreshAhead, if positive, enables background refreshes. A plugin runs in the
-	// background if a cached response is used within this time before it expires, or
-	// within the last quarter of its lifetime if that is shorter. Up to a tenth is
-	// subtracted at random. It does not apply in service-account mode.
+	// RefreshAhead, if positive, enables background refreshes. If a lookup uses a cached
+	// response that expires within RefreshAhead, the plugin is run in the background. The
+	// period is at most a quarter of the response's lifetime, and up to a tenth of it is
+	// subtracted at random. There are no refreshes in service-account mode.
 	RefreshAhead time.Duration
 
-	// Backoff, if positive, is the maximum delay before a plugin that failed for an
-	// image runs again for that image. The delay starts at one second, doubles with
-	// each failure, and has jitter. It does not apply in service-account mode.
+	// Backoff, if positive, is the maximum delay before a plugin that failed for an image runs
+	// again for that image. The delay starts at one second, doubles with each failure, and has
+	// jitter. There is no backoff in service-account mode.
 	Backoff time.Duration
 }
 
-// withDefaults returns a copy of o in which limits that are 0 have their defaults.
+// withDefaults returns a copy of o with defaults for the limits that are not set.
 func (o Options) withDefaults() Options {
 	if o.Timeout <= 0 {
 		o.Timeout = protocol.Timeout
@@ -110,7 +110,7 @@ func (o *Options) validateConfig(c *config.Config) error {
 		return errors.New("the configuration is nil")
 	}
 	if path, _ := c.Path(); path == "" && len(c.Files()) == 0 && len(c.Providers) == 0 {
-		return nil // like a kubelet without a configuration
+		return nil // no providers, like a kubelet without a configuration
 	}
 	if err := c.Validate(); err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Package fmt does not call methods on values in unexported fields. A Secret is safe
-// even there, but types that hold secrets as text need a Format method.
+// Package fmt does not call methods on values in unexported fields. So types that hold secrets
+// as text need a Format method. A plugin.Secret does not, because fmt cannot read its text.
 
 // Format writes r without the data of its pull secrets, for every verb.
 func (r Request) Format(f fmt.State, verb rune) {
@@ -26,8 +26,8 @@ func (s PullSecret) Format(f fmt.State, _ rune) { io.WriteString(f, s.fullName()
 // LogValue returns the namespace and name of s.
 func (s PullSecret) LogValue() slog.Value { return slog.StringValue(s.fullName()) }
 
-// MarshalText always returns an error, like [plugin.Secret.MarshalText]. JSON encoders call
-// it.
+// MarshalText always returns an error, like [plugin.Secret.MarshalText], so that JSON encoders
+// cannot write the secret.
 func (s PullSecret) MarshalText() ([]byte, error) { return plugin.Secret{}.MarshalText() }
 
 // Format writes only BinDir, for every verb, because Environ may hold secrets.

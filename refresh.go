@@ -15,8 +15,8 @@ func (r *runner) refreshIfDue(ctx context.Context, resp *response, key lookupKey
 	if ahead <= 0 || identityKey != "" {
 		return
 	}
-	// Otherwise every use would refresh a response whose lifetime is shorter than
-	// ahead.
+	// Without this limit, a response with a lifetime shorter than ahead would be refreshed at
+	// each use.
 	ahead = min(ahead, resp.expires.Sub(resp.stored)/4)
 	left := resp.expires.Sub(now)
 	if left > ahead || left > subtractJitter(ahead, 10) || !resp.tryStartRefresh(now, ahead/10+time.Second) {
@@ -30,8 +30,8 @@ func (r *runner) refreshIfDue(ctx context.Context, resp *response, key lookupKey
 	}
 }
 
-// cancelRefreshes cancels background refreshes, because r is now used only by lookups that have
-// already started.
+// cancelRefreshes cancels r's background refreshes and prevents new ones. Reload calls it when
+// it removes r. Only lookups that have already started still use r.
 func (r *runner) cancelRefreshes() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

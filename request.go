@@ -32,17 +32,17 @@ type Request struct {
 	// PullSecrets lists the pod's image pull secrets. They are not cached.
 	PullSecrets []PullSecret
 
-	// Token and Annotations are an existing service-account identity. If they are set,
-	// responses are cached by the token's hash.
+	// Token and Annotations identify a service account for which the caller already has a
+	// token. Responses are then cached by the token's hash.
 	//
-	// A provider gets the token only if its serviceAccountTokenAudience is one of the
-	// token's audiences ("aud"). Otherwise, or if the token is not a JSON Web Token,
-	// its attempt fails at [StageToken].
+	// A provider gets the token only if its serviceAccountTokenAudience is one of the token's
+	// audiences ("aud"). Otherwise, or if the token is not a JSON Web Token, its attempt fails
+	// at [StageToken].
 	Token       plugin.Secret
 	Annotations map[string]string
 }
 
-// Pod identifies a pod and its service account, which may be empty.
+// Pod identifies a pod and its service account. ServiceAccount may be empty.
 type Pod struct {
 	Namespace, Name, UID string
 	ServiceAccount       string
@@ -87,7 +87,7 @@ func (r *Request) normalizedName() (string, error) {
 	}
 }
 
-// lookupKey is the image or registry of a lookup.
+// lookupKey is the image or registry for which a lookup searches credentials.
 type lookupKey struct {
 	name     string // normalized repository, or the host in a registry lookup
 	registry string // name up to the first slash, including the port
@@ -113,7 +113,7 @@ func newLookupKey(req Request) (lookupKey, error) {
 // isRegistry reports whether k is a registry rather than an image.
 func (k lookupKey) isRegistry() bool { return k.name == k.registry }
 
-// scopedName returns the part of k that is covered by a response with the given scope.
+// scopedName returns the part of k.name that a cached response with the given scope covers.
 func (k lookupKey) scopedName(scope plugin.CacheKeyType) string {
 	switch scope {
 	case plugin.CacheRegistry:

@@ -20,7 +20,8 @@ type authEntry struct {
 	password plugin.Secret
 }
 
-// compileAuth compiles auth in the order in which a keyring tries the keys.
+// compileAuth returns the credentials in auth with normalized keys, in the order in which a
+// keyring tries the keys.
 func compileAuth(auth map[string]plugin.AuthConfig) []authEntry {
 	if len(auth) == 0 {
 		return nil
@@ -33,20 +34,20 @@ func compileAuth(auth map[string]plugin.AuthConfig) []authEntry {
 	return entries
 }
 
-// cacheKey identifies a cached response. It consists of the scope, the part of the
-// image name that the scope covers, and the identity that the response is for (""
-// outside service-account mode). The kubelet joins the last two into one string with
-// length prefixes (generateCacheKey).
+// cacheKey identifies a cached response. It consists of the scope, the part of the image name
+// that the scope covers, and the identity for which the plugin was called. identity is ""
+// outside service-account mode. The kubelet joins the last two into one string with length
+// prefixes (generateCacheKey).
 type cacheKey struct {
 	scope          plugin.CacheKeyType
 	base, identity string
 }
 
-// response is the compiled result of one plugin run, pull secret or file. It is
-// immutable except for its atomics, and concurrent lookups share it.
+// response is the compiled result of one plugin run, pull secret or file. Concurrent lookups
+// share it, so only its atomic fields may change.
 //
-// No exported type may hold a pointer to a response. Package fmt would print the
-// passwords, because it does not call methods on unexported fields.
+// No exported type may hold a pointer to a response. Package fmt would print the passwords,
+// because it does not call methods on unexported fields.
 type response struct {
 	entries []authEntry
 	keys    []string // keys of the entries, for Attempts
@@ -58,7 +59,7 @@ type response struct {
 	stored     time.Time
 	expires    time.Time // zero if not cached
 
-	used      atomic.Bool  // used since the cache last looked for an entry to evict
+	used      atomic.Bool  // used since evict last sampled this response
 	refreshed atomic.Int64 // start of the last background refresh, relative to stored; 0 if never
 }
 
@@ -80,8 +81,8 @@ func (r *response) isCached() bool { return !r.expires.IsZero() }
 
 func (r *response) isExpired(now time.Time) bool { return now.After(r.expires) }
 
-// markUsed writes only if the value changes, so that CPU cores do not contend
-// for the cache line.
+// markUsed sets used. It writes only if the value changes, so that CPU cores do not contend for
+// the cache line.
 func (r *response) markUsed() {
 	if !r.used.Load() {
 		r.used.Store(true)
@@ -116,14 +117,16 @@ func (r *response) credential(e authEntry) Credential {
 	}
 }
 
-// appendMatches appends the credentials for key that a kubelet keyring with these
-// responses would return: sorted by auth key in reverse byte order, then in order of
-// the responses. It counts the matches of responses[i] in attempts[i].
+// appendMatches appends the credentials for key that a kubelet keyring with these responses
+// would return. They are sorted by auth key in reverse byte order. Credentials with the same
+// key keep the order of the responses. attempts[i].Matched counts the credentials from
+// responses[i].
 func appendMatches(creds []Credential, key lookupKey, responses []*response, attempts []Attempt) []Credential {
 	from := len(creds)
 	creds = appendEntries(creds, responses, attempts, func(e authEntry) bool { return e.key.Match(key.location) })
 	if len(creds) == from && location.UsesHubKey(key.name) {
-		// Docker Hub's credentials apply to its images if no auth key matches.
+		// For a Docker Hub image that no auth key matches, the kubelet uses the key of Docker
+		// Hub.
 		creds = appendEntries(creds, responses, attempts, func(e authEntry) bool { return e.key.String() == location.HubKey })
 	}
 	return creds

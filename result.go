@@ -28,7 +28,7 @@ type Credential struct {
 	Match       string        `json:"match"` // the normalized auth key that matched
 	Username    string        `json:"username"`
 	Password    plugin.Secret `json:"-"`
-	Provider    string        `json:"provider,omitempty"` // "" if it came from another source
+	Provider    string        `json:"provider,omitempty"` // "" if it came from a pull secret or a source
 	Origin      Origin        `json:"origin"`
 	CachedUntil time.Time     `json:"cachedUntil,omitzero"` // expiry of the cache entry, not of the credential; zero if not cached
 
@@ -75,7 +75,7 @@ const (
 type Attempt struct {
 	Kind     OriginKind `json:"kind"`
 	Provider string     `json:"provider"`          // name of the provider or source
-	Index    int        `json:"index"`             // index in Config.Providers; -1 for other sources
+	Index    int        `json:"index"`             // index in Config.Providers; -1 for pull secrets and sources
 	Pattern  string     `json:"pattern,omitempty"` // the first matching entry of matchImages
 
 	// Skipped explains why a matching provider was not called: the pod has no service
@@ -132,12 +132,12 @@ type TokenUse string
 
 const (
 	TokenNone      TokenUse = ""          // no token was needed, for example because the response was cached
-	TokenGiven     TokenUse = "given"     // Request.Token
-	TokenRequested TokenUse = "requested" // Options.ServiceAccounts
+	TokenGiven     TokenUse = "given"     // from Request.Token
+	TokenRequested TokenUse = "requested" // from Options.ServiceAccounts
 )
 
-// SkippedPath is the value of [Attempt].Skipped for a provider whose patterns have a
-// path, in a registry lookup.
+// SkippedPath is the value of [Attempt].Skipped if the lookup is for a registry but the
+// provider's pattern has a path.
 const SkippedPath = "the request specifies only a registry, but the provider's pattern has a path: specify an image instead"
 
 func (a *Attempt) setError(err error) {

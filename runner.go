@@ -25,26 +25,26 @@ import (
 type runner struct {
 	env             *keyringEnv
 	name            string
-	entry           config.Provider         // a deep copy
-	tokenAttributes *config.TokenAttributes // entry's; nil outside service-account mode
+	entry           config.Provider         // a deep copy of the provider's configuration
+	tokenAttributes *config.TokenAttributes // entry.TokenAttributes; nil outside service-account mode
 	executable      executable.Attributes   // attributes when the runner was created
 	provider        plugin.Provider
-	position        atomic.Pointer[position] // replaced by Reload, because an unchanged entry may have moved
+	position        atomic.Pointer[position] // replaced by Reload, because an unchanged provider may have moved within the file
 	cache           *responseCache
 	origin          *origin // origin of responses without a service account
 
 	mu       sync.Mutex
 	inFlight map[flightKey]*flight
 	scope    plugin.CacheKeyType // scope of the last response; "" if unknown
-	replaced bool                // a different executable has run
+	replaced bool                // the executable has changed since the runner was created
 	retired  bool                // Reload has removed the provider
 	backoff  map[string]backoff  // by image
 }
 
-// scopeNone marks responses that must not be cached.
+// scopeNone is the scope of a provider whose last response must not be cached.
 const scopeNone plugin.CacheKeyType = "none"
 
-// position is the location of an entry in its configuration.
+// position is the location of a provider in its configuration.
 type position struct {
 	config *config.Config
 	index  int
@@ -68,10 +68,11 @@ func newRunner(e *keyringEnv, at position) *runner {
 	return r
 }
 
-// fieldPosition returns the current file and line of a field of the entry.
+// fieldPosition returns the file and line of an element of a field such as args, or "". The
+// position is current even after a Reload.
 func (r *runner) fieldPosition(field string, index int) string {
 	entry := r.position.Load()
-	// Not Config.Command, because the caller may have changed Config.Providers.
+	// Do not use Config.Command here, because the caller may have changed Config.Providers.
 	at := entry.config.Position(entry.index, fmt.Sprintf("%s[%d]", field, index))
 	if at.File == "" || at.Line == 0 {
 		return ""
@@ -150,8 +151,8 @@ func (r *runner) exec(ctx context.Context, key lookupKey, id *identity) (*respon
 	return resp, nil
 }
 
-// statTimeout limits how long New and Reload wait for the file system, which may hang.
-// Lookups wait for up to the timeout of a run.
+// statTimeout limits how long New and Reload wait for the file system, which may hang. Lookups
+// use Options.Timeout instead.
 const statTimeout = time.Second
 
 // statExecutable returns the attributes of a provider's executable. It returns an error
@@ -171,9 +172,9 @@ func statExecutable(ctx context.Context, e *keyringEnv, name string, timeout tim
 	})
 }
 
-// checkExecutable records that the executable changed, so that Reload does not keep r
-// even if the previous executable is restored. It returns an error if the file system
-// hangs, because starting the plugin would also hang and could not be canceled.
+// checkExecutable sets r.replaced if the executable has changed. Reload then does not keep r,
+// even if the previous executable is restored. checkExecutable returns an error if the file
+// system hangs, because starting the plugin would also hang and could not be canceled.
 func (r *runner) checkExecutable(ctx context.Context) error {
 	now, err := statExecutable(ctx, r.env, r.name, r.env.opts.Timeout)
 	switch {
@@ -188,7 +189,7 @@ func (r *runner) checkExecutable(ctx context.Context) error {
 	return nil
 }
 
-// isUnchanged reports whether all of r's responses came from the entry p and the
+// isUnchanged reports whether all of r's responses came from the configuration p and the
 // current executable.
 func (r *runner) isUnchanged(p *config.Provider) bool {
 	now, err := statExecutable(r.env.ctx, r.env, r.name, statTimeout)

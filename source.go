@@ -26,8 +26,8 @@ import (
 type Source interface {
 	// Name is used in Attempts, for example "node docker config". [New] calls it once.
 	Name() string
-	// Auths returns the credentials for a repository, or for a host in a registry
-	// lookup, by auth key. It may return credentials together with an error.
+	// Auths returns the credentials for a repository, by auth key. In a registry lookup,
+	// repository is a host. Auths may return credentials together with an error.
 	Auths(ctx context.Context, repository string) ([]AuthSet, error)
 }
 
@@ -54,8 +54,7 @@ func (s *PullSecret) fullName() string {
 	return s.Namespace + "/" + s.Name
 }
 
-// parse parses the secret. ok is false if, based on its type or data, it contains no
-// docker config.
+// parse parses the secret. ok is false if the secret has another type, or no data for its type.
 func (s *PullSecret) parse() (a Attempt, resp *response, ok bool) {
 	format, data := dockerconfig.ConfigJSON, s.Data[dockerjson.SecretKeyConfigJSON]
 	if s.Type == dockerjson.SecretTypeDockercfg {
@@ -69,7 +68,7 @@ func (s *PullSecret) parse() (a Attempt, resp *response, ok bool) {
 	a = Attempt{Kind: FromPullSecret, Provider: s.fullName(), Index: -1}
 	auths, err := dockerconfig.Parse(data, format)
 	if err != nil {
-		// kubelet: it fails the whole pull.
+		// kubelet: a pull secret that cannot be parsed fails the whole pull.
 		a.setError(newStageError(StageSource, "pull secret %s: %w", s.fullName(), err))
 		return a, nil, true
 	}
@@ -84,15 +83,15 @@ func (s *PullSecret) parse() (a Attempt, resp *response, ok bool) {
 // WorkDir. An empty RootDir or WorkDir is skipped; an empty Home means WorkDir.
 type NodePaths struct {
 	RootDir string // the kubelet's --root-dir, e.g. /var/lib/kubelet
-	WorkDir string // its working directory
+	WorkDir string // the kubelet's working directory
 	Home    string // the kubelet's $HOME; "" if unset, as under systemd
 }
 
-// NodeDockerConfig returns a source that reads a node's docker config files: the first
-// valid config.json or, if none exists, the first valid .dockercfg
-// (pkg/credentialprovider/config.go). It uses only auths and does not call helpers. An
-// unusable file is skipped, as in the kubelet, and reported as an error. Files are read
-// again after five minutes.
+// NodeDockerConfig returns a source that reads a node's docker config files: the first valid
+// config.json or, if none exists, the first valid .dockercfg
+// (pkg/credentialprovider/config.go). It uses only the field auths and does not call credential
+// helpers. An unusable file is skipped, as in the kubelet, and reported as an error. Files are
+// read again after five minutes.
 func NodeDockerConfig(p NodePaths) Source { return &nodeDockerConfig{paths: p} }
 
 // Files returns the paths in the order in which the kubelet reads them. The paths are
@@ -143,8 +142,8 @@ func (n *nodeDockerConfig) Auths(ctx context.Context, _ string) ([]AuthSet, erro
 	}
 }
 
-// latestRead returns the last or pending read, or starts one. Only one goroutine therefore
-// waits for a file system that hangs.
+// latestRead returns the read in progress or the last result. If the last result is too old, it
+// starts a new read. Therefore at most one goroutine waits for a file system that hangs.
 func (n *nodeDockerConfig) latestRead(now time.Time) *nodeFiles {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -167,7 +166,8 @@ func (n *nodeDockerConfig) latestRead(now time.Time) *nodeFiles {
 	return files
 }
 
-// readFirstValid returns the first valid file, and the errors of the files before it.
+// readFirstValid returns the credentials in the first valid file, and the errors of the files
+// before it.
 func (n *nodeDockerConfig) readFirstValid(ctx context.Context) ([]AuthSet, error) {
 	var errs []error
 	for _, c := range n.candidates() {
@@ -199,7 +199,7 @@ func (n *nodeDockerConfig) candidates() []configCandidate {
 		if dir == "" && n.paths.WorkDir == "" {
 			return
 		}
-		if dir == "" || !filepath.IsAbs(dir) && !os.IsPathSeparator(dir[0]) { // \ or a drive such as C:\ on Windows
+		if dir == "" || !filepath.IsAbs(dir) && !os.IsPathSeparator(dir[0]) { // on Windows, \dir is not absolute, but must not be joined either
 			dir = filepath.Join(n.paths.WorkDir, dir)
 		}
 		all = append(all, configCandidate{filepath.Join(append([]string{dir}, elem...)...), format})

@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// newMachine creates a home directory and a configuration with one plugin, next to the
-// programs of a release.
+// newMachine builds the programs of a release into dir. It creates a home directory with a
+// configuration for one plugin.
 func newMachine(t *testing.T) (dir, home string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -56,9 +56,9 @@ func TestExecFindsHelper(t *testing.T) {
 	}
 }
 
-// TestHelperInstalled verifies with docker's own code, in go-containerregistry's
-// keychain, that clients call the installed helper for its hosts, and no longer call it
-// after it is uninstalled.
+// TestHelperInstalled verifies that clients call the helper for its hosts after it is installed,
+// and no longer call it after it is uninstalled. It uses docker's own code, in
+// go-containerregistry's keychain.
 func TestHelperInstalled(t *testing.T) {
 	dir, _ := newMachine(t)
 	regcred := program(dir, "regcred")

@@ -25,8 +25,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestOldProtocol runs every plugin with the current protocol and with the out-of-tree
-// proposal's, and a fake cloud on loopback.
+// TestOldProtocol runs every plugin with the current protocol and with the out-of-tree proposal's
+// protocol. The plugins call fake clouds on loopback.
 func TestOldProtocol(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only on Linux does a Go program take its authorities from SSL_CERT_FILE")
@@ -54,8 +54,8 @@ func newTestEnv(t *testing.T, host, user string) *testEnv {
 	return &testEnv{dir: t.TempDir(), net: net, host: host, user: user}
 }
 
-// testBothProtocols verifies that the responses have the same credential and cache
-// duration. The argument is accepted before and after the flags.
+// testBothProtocols verifies that a plugin returns the same credential and cache duration in both
+// protocols. The argument get-credentials is accepted before and after the flags.
 func testBothProtocols(t *testing.T, w *testEnv, path string) {
 	args := slices.DeleteFunc(slices.Clone(w.args), func(arg string) bool { return arg == "get-credentials" })
 	cmd := plugin.Command{
@@ -89,8 +89,8 @@ func testBothProtocols(t *testing.T, w *testEnv, path string) {
 	testArgument(t, cmd, image)
 }
 
-// testArgument checks that the current protocol ignores the argument, and that the old
-// protocol requires it.
+// testArgument checks that the current protocol ignores the argument get-credentials, and that the
+// old protocol requires it.
 func testArgument(t *testing.T, cmd plugin.Command, image string) {
 	given := cmd
 	given.Args = append(plugin.NewSecrets("get-credentials"), cmd.Args...)
@@ -110,8 +110,8 @@ func testArgument(t *testing.T, cmd plugin.Command, image string) {
 	}
 }
 
-// theExample is from the document "Out-of-Tree Credential Providers". Its two patterns
-// are quoted here, because the original is invalid YAML.
+// theExample is the configuration in the document "Out-of-Tree Credential Providers". Its two
+// patterns are quoted here, because the original is invalid YAML.
 const theExample = `kind: credentialprovider
 apiVersion: v1alpha1
 providers:
@@ -136,8 +136,8 @@ providers:
   env: [{name: REGION, value: us-west-2}]
 `
 
-// testDocumentsExample verifies that the document's example and a current configuration
-// return the same credential for the document's image.
+// testDocumentsExample verifies that theExample and todaysExample return the same credential for
+// the document's image.
 func testDocumentsExample(t *testing.T, bin string) {
 	w := newTestEnv(t, "012345678910.dkr.ecr.us-east-1.amazonaws.com", "AWS")
 	prepareAWS(t, w)

@@ -20,7 +20,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// pluginPages maps each plugin to its page.
+// pluginPages maps each plugin to its page in docs/plugins.
 var pluginPages = map[string]string{
 	"ecr-credential-provider":          "ecr.md",
 	"auth-provider-gcp":                "gcr.md",
@@ -47,8 +47,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// programs builds every program as it is released, once for all tests, because linking
-// takes seconds.
+// programs builds every program as in a release. It runs once for all tests, because linking takes
+// seconds.
 var programs = sync.OnceValues(func() (out []byte, err error) {
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=v9.8.7", "-o", buildDir+string(filepath.Separator), "./...")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -108,8 +108,7 @@ func output(t *testing.T, path string, args ...string) string {
 	return string(out)
 }
 
-// testHelp verifies that the help has an example and that the document lists every
-// flag.
+// testHelp verifies that a program's help has an example, and that the document lists every flag.
 func testHelp(t *testing.T, help, document string) {
 	t.Helper()
 	text := must.Get(os.ReadFile(document))(t)

@@ -36,8 +36,8 @@ func offlineEnviron(home, metadata string) []string {
 	}
 }
 
-// invocations returns each plugin's arguments and, if there is one, an image for which
-// the plugin must call a server.
+// invocations returns, for each plugin, its arguments and an image for which the plugin must call a
+// server. The image is empty if the plugin calls no server.
 func invocations(t *testing.T) map[string]struct {
 	args  []string
 	image string
@@ -62,7 +62,7 @@ func invocations(t *testing.T) map[string]struct {
 	}
 }
 
-// TestProtocol verifies the errors of every plugin, which is run as a kubelet does.
+// TestProtocol runs every plugin as a kubelet does, and verifies its errors.
 func TestProtocol(t *testing.T) {
 	bin := build(t)
 	t.Run("bad requests", func(t *testing.T) { testBadRequests(t, bin) })
@@ -70,8 +70,8 @@ func TestProtocol(t *testing.T) {
 	t.Run("terminated", func(t *testing.T) { testTerminated(t, bin) })
 }
 
-// testBadRequests checks that each plugin rejects an invalid request with a one-line
-// error and an empty standard output, and before it calls a server.
+// testBadRequests checks that each plugin rejects an invalid request with a one-line error and an
+// empty standard output. The plugin must not call a server.
 func testBadRequests(t *testing.T, bin string) {
 	programs := invocations(t)
 	if len(programs) != len(pluginPages) {
@@ -107,8 +107,8 @@ func testBadRequests(t *testing.T, bin string) {
 	}
 }
 
-// testNobodyThere checks that an error without a reachable server is one line, without
-// usage and without repetition.
+// testNobodyThere checks each plugin's error if no server is reachable. The error must be one line,
+// without the usage text and without repetition.
 func testNobodyThere(t *testing.T, bin string) {
 	for called, how := range invocations(t) {
 		if how.image == "" {

@@ -21,7 +21,7 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// password is the registries' password. Plugins and clouds must return it.
+// password is the registries' password, which the plugins must return.
 const password = "open-sesame"
 
 // testEnv is a private registry under its public name, and the cloud that its plugin calls.
@@ -36,7 +36,8 @@ type testEnv struct {
 	token     string   // service account token; "" = none
 }
 
-// pulls configures each plugin, its cloud and an image.
+// pulls lists the plugins, each with its registry, its user name, and a function that prepares its
+// cloud and flags.
 var pulls = []struct {
 	plugin, host, user string
 	prepare            func(*testing.T, *testEnv)

@@ -41,8 +41,8 @@ type node struct {
 	req     plugin.Request
 }
 
-// conversations lists the exchanges of each plugin with its cloud, in order. ACR's
-// challenge, which is requested concurrently with the token, comes after it.
+// conversations lists the exchanges of each plugin with its cloud, in order. The request for ACR's
+// challenge is concurrent with the token request. It is listed after that request.
 var conversations = []struct {
 	name, plugin, image string
 	prepare             func(*node)
@@ -178,8 +178,8 @@ func (n *node) run(path string) []string {
 	return samples
 }
 
-// local returns the address of a handler on the node or on its link-local network. The
-// samples show it as name.
+// local returns the address of a handler on the node or on its link-local network. The samples
+// contain name instead of the address.
 func (n *node) local(name string, h http.Handler) string {
 	server := httptest.NewServer(n.tap.of(name, h))
 	n.t.Cleanup(server.Close)
@@ -193,7 +193,8 @@ func (n *node) file(name, text string) string {
 	return path
 }
 
-// noToken changes the request to one for a provider without tokenAttributes.
+// noToken removes the service account token from the request, as for a provider without
+// tokenAttributes.
 func (n *node) noToken() { n.req.ServiceAccountToken = plugin.Secret{} }
 
 func onAWS(n *node) {
@@ -237,7 +238,7 @@ func withRole(n *node) {
 	n.args = []string{"--role=111122223333=arn:aws:iam::111122223333:role/pull", "--external-id=111122223333=customer-7"}
 }
 
-// asRole sets up a pod on a node in a different region than the registry.
+// asRole sets up a pod that assumes a role, on a node in a different region than the registry.
 func asRole(n *node) {
 	token := n.req.ServiceAccountToken
 	onAWS(n)

@@ -32,8 +32,8 @@ func (p *tap) hide(secret, placeholder string) {
 	p.secrets = append(p.secrets, [2]string{secret, "{" + placeholder + "}"})
 }
 
-// of wraps a handler with the tap. If name is not empty, it replaces the handler's
-// address.
+// of returns a handler that calls next and records the exchange. If name is not empty, it replaces
+// the host in the record.
 func (p *tap) of(name string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -51,7 +51,7 @@ func (p *tap) of(name string, next http.Handler) http.Handler {
 	})
 }
 
-// samples returns the exchanges so far.
+// samples returns the recorded exchanges, with placeholders for variable text.
 func (p *tap) samples() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

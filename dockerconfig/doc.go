@@ -3,13 +3,13 @@
 
 // Package dockerconfig reads docker's credential files.
 //
-// [Parse] reads config.json and the older .dockercfg as the kubelet does: only
-// auths, without helpers. Kubernetes image pull secrets have the same formats.
+// [Parse] reads config.json and the older .dockercfg as the kubelet does. It reads
+// only auths and uses no helpers. Kubernetes image pull secrets have the same formats.
 //
 //	auths, err := dockerconfig.Parse(data, dockerconfig.ConfigJSON)
 //
-// [ParseFile] reads config.json and podman's auth.json as docker and podman do:
-// with credHelpers, credsStore, tokens, and keys with a path. A [Helper] is a
+// [ParseFile] reads config.json and podman's auth.json as docker and podman do. It
+// also reads credHelpers, credsStore, tokens, and keys with a path. A [Helper] is a
 // docker-credential-* program.
 //
 //	file, err := dockerconfig.ParseFile(data)
@@ -19,7 +19,7 @@
 //		matches := file.Find("registry.example/team/app")
 //	}
 //
-// The package does not search for files or write them. Errors contain nothing from
-// a file except keys and helper names that look like registries and names, and
-// never a helper's output.
+// The package does not search for files or write them. Errors contain no text from
+// a file, except keys that look like registries and valid helper names. Errors never
+// contain a helper's output.
 package dockerconfig

@@ -19,10 +19,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestAgainstDocker compares lookups with docker's own loader, called as
-// go-containerregistry calls it. An image without a repository is looked up as a
-// registry. For other images, go-containerregistry also queries helpers for the
-// repository.
+// TestAgainstDocker compares lookups with those of docker's own loader, which is called through
+// go-containerregistry. An image without a repository is looked up as a registry. For other images,
+// go-containerregistry also queries helpers for the repository.
 func TestAgainstDocker(t *testing.T) {
 	dir, environ := helpers(t)
 	for _, entry := range append(environ, "PATH="+dir) {
@@ -64,7 +63,7 @@ func TestAgainstDocker(t *testing.T) {
 	}
 }
 
-// lookup returns the helper's credential, or the most specific entry.
+// lookup returns the credential for an image, from a helper or else from the most specific entry.
 func lookup(t *testing.T, dir string, environ []string, data, image string) Auth {
 	t.Helper()
 	file := must.Get(ParseFile([]byte(data)))(t)
@@ -98,7 +97,7 @@ func dockerLookup(t *testing.T, data, image string) Auth {
 	found := must.Get(authn.Resolve(t.Context(), authn.DefaultKeychain, target))(t)
 	auth := must.Get(authn.Authorization(t.Context(), found))(t)
 	got := Auth{Username: auth.Username}
-	// The secrets are the planted ones, or none.
+	// go-containerregistry returns the canary secrets, or none.
 	if auth.Password != "" {
 		got.Password = plugin.NewSecret(canary.PasswordSecret)
 	}

@@ -27,7 +27,7 @@ const (
 func Parse(data []byte, format Format) (map[string]plugin.AuthConfig, error) {
 	var file struct {
 		Auths map[string]configEntry
-		// kubelet: headers that are not strings make the file invalid.
+		// The kubelet rejects a file with headers that are not strings.
 		HTTPHeaders map[string]string `json:"HttpHeaders"`
 	}
 	var target any = &file
@@ -48,8 +48,8 @@ func Parse(data []byte, format Format) (map[string]plugin.AuthConfig, error) {
 	return auths, nil
 }
 
-// maxSeparators limits the number of commas and braces in a file. The decoder needs
-// several hundred bytes for an entry of eight bytes, such as {"a":{},
+// maxSeparators limits the number of commas and braces in a file. For an entry of eight bytes, such
+// as "a":{}, the decoder needs several hundred bytes of memory.
 const maxSeparators = 1 << 17
 
 // checkEntries returns an error for a small file that would need a lot of memory to
@@ -67,7 +67,7 @@ func (e *configEntry) UnmarshalJSON(data []byte) error {
 	var raw struct {
 		Username string
 		Password string
-		Email    string // kubelet: unused, but a number makes the file invalid
+		Email    string // unused, but the kubelet rejects a file in which it is not a string
 		Auth     string
 	}
 	if err := json.Unmarshal(data, &raw); err != nil {

@@ -75,7 +75,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestManyEntries verifies the limit on entries: a few megabytes of them would need hundreds of megabytes of memory.
+// TestManyEntries verifies the limit on the number of entries. Without it, a file of a few
+// megabytes would need hundreds of megabytes of memory.
 func TestManyEntries(t *testing.T) {
 	for name, parse := range map[string]func([]byte) error{
 		"Parse":       func(b []byte) error { _, err := Parse(b, ConfigJSON); return err },

@@ -73,8 +73,8 @@ func ParseFile(data []byte) (*File, error) {
 	return file, nil
 }
 
-// legacyEntries returns the members of a .dockercfg that are credentials. For a
-// config.json without credentials, there are none.
+// legacyEntries returns the members of a .dockercfg that are credentials. A config.json without
+// credentials has no such members.
 func legacyEntries(members map[string]json.RawMessage) map[string]json.RawMessage {
 	entries := map[string]json.RawMessage{}
 	for key, data := range members {

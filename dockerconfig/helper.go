@@ -22,8 +22,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// DefaultHelperTimeout bounds one run of a helper. It is less than the 50 seconds
-// of [plugin.Serve], so that a plugin can name the helper that timed out.
+// DefaultHelperTimeout is the default timeout of one run of a helper. It is less than the 50
+// seconds of [plugin.Serve], so that a plugin can report which helper timed out.
 const DefaultHelperTimeout = 45 * time.Second
 
 // maxHelperOutput limits a helper's standard output, in bytes.
@@ -53,11 +53,11 @@ type Helper struct {
 	Timeout time.Duration // limits one run; 0 means [DefaultHelperTimeout]
 }
 
-// Get returns the helper's credential for a server, or the zero Auth if the helper does
-// not know the server.
+// Get returns the helper's credential for a server. It returns the zero Auth if the helper has no
+// credential for the server.
 //
-// Get does not quote the helper's output in errors. Helpers print errors to standard
-// output too, so they may contain secrets.
+// Errors do not contain the helper's output. Helpers print both errors and secrets to standard
+// output.
 func (h Helper) Get(ctx context.Context, server string) (Auth, error) {
 	auth, err := h.get(ctx, server)
 	if err != nil {
@@ -148,7 +148,7 @@ func (h Helper) findProgram() (string, error) {
 	return "", fmt.Errorf("not found in PATH %q", h.getenv("PATH"))
 }
 
-// programName returns the file name to use in errors.
+// programName returns the program's name for use in errors. It hides an invalid name.
 func (h Helper) programName() string {
 	if !isHelperName(h.Name) {
 		return helperPrefix + "(hidden name)"
@@ -168,7 +168,8 @@ func (h Helper) environ() []string {
 	return h.Environ
 }
 
-// getenv returns a variable of the helper's environment; the last one wins.
+// getenv returns a variable of the helper's environment. If the variable is set several times, the
+// last value is used.
 func (h Helper) getenv(key string) string {
 	value := ""
 	for _, entry := range h.environ() {

@@ -26,7 +26,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestMain makes the test binary run as every helper if it is called by that name.
+// TestMain makes the test binary act as a helper if it is called docker-credential-NAME.
 func TestMain(m *testing.M) {
 	if name, ok := strings.CutPrefix(filepath.Base(os.Args[0]), helperPrefix); ok {
 		os.Exit(runHelper(name))
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// holdVar names a FIFO that is closed when the test ends.
+// holdVar is an environment variable with the path of a FIFO that is closed when the test ends.
 const holdVar = "HELPER_HOLD"
 
 var roles = map[string]func(server string) int{
@@ -105,7 +105,7 @@ func startHolder() {
 	}
 }
 
-// helpers returns a directory with a helper for each role, and their environment.
+// helpers creates a helper for each role. It returns their directory and environment.
 func helpers(t testing.TB) (dir string, environ []string) {
 	t.Helper()
 	self := must.Get(os.Executable())(t)
@@ -162,7 +162,7 @@ func TestHelperGet(t *testing.T) {
 	}
 }
 
-// TestHelperDeadline verifies that the deadline is kept even if a child process keeps
+// TestHelperDeadline verifies that Get returns at the deadline, even if a child process keeps
 // standard output open.
 func TestHelperDeadline(t *testing.T) {
 	dir, environ := helpers(t)
@@ -180,8 +180,8 @@ func TestHelperDeadline(t *testing.T) {
 	}
 }
 
-// TestHelperSearch verifies that helpers are searched in PATH of the helper's environment, except in its relative
-// directories.
+// TestHelperSearch verifies that helpers are searched in the PATH of the helper's environment, but
+// not in relative directories.
 func TestHelperSearch(t *testing.T) {
 	dir, environ := helpers(t)
 	t.Chdir(filepath.Dir(dir))
@@ -221,8 +221,7 @@ func TestHelperSearch(t *testing.T) {
 	}
 }
 
-// TestHelperAsksItself verifies that plugins do not call the helper that runs them. The
-// test is in this package because a helper's output is not returned.
+// TestHelperAsksItself verifies that a plugin does not call the helper that runs it.
 func TestHelperAsksItself(t *testing.T) {
 	dir, environ := helpers(t)
 	environ = append(environ, dockerjson.CallerEnvName+"=docker-credential-good")
@@ -263,8 +262,8 @@ func FuzzDecodeResponse(f *testing.F) {
 	})
 }
 
-// TestHelperErrorHidesUser verifies that the error does not contain the user, because docker accepts any text as the key
-// of a helper.
+// TestHelperErrorHidesUser verifies that the error does not contain user info. Docker accepts any
+// text as the key of a helper.
 func TestHelperErrorHidesUser(t *testing.T) {
 	_, err := Helper{Name: "none-such", Dir: t.TempDir()}.Get(t.Context(), "https://user:"+canary.PasswordSecret+"@registry.example")
 	if err == nil || !strings.Contains(err.Error(), `"https://…@registry.example"`) {

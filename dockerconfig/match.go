@@ -16,13 +16,12 @@ const hubServer = "https://index.docker.io/v1/"
 
 const hubHostName = "docker.io"
 
-// Helper returns the name of the helper for a registry (host[:port]) and the server to
-// pass to [Helper.Get]. The name is "" if Auths is used. As in docker, Auths is ignored
-// for a registry with a helper, and an entry of CredHelpers with an empty name selects
-// Auths.
+// Helper returns the name of the helper for a registry (host[:port]), and the server to pass to
+// [Helper.Get]. The name is "" if Auths is used. As in docker, Auths is ignored for a registry that
+// has a helper. An entry of CredHelpers with an empty name selects Auths.
 //
-// Keys of CredHelpers match exactly. Docker Hub is https://index.docker.io/v1/ for
-// docker and docker.io for podman; the server is the key that was found.
+// Keys of CredHelpers match exactly. The key for Docker Hub is https://index.docker.io/v1/ in
+// docker's files and docker.io in podman's. The server is the key that was found.
 func (f *File) Helper(registry string) (name, server string) {
 	servers := []string{registry}
 	if normalizeHubHost(registry) == hubHostName {
@@ -43,11 +42,11 @@ type Match struct {
 	Auth  Auth
 }
 
-// Find returns the entries of Auths that apply to a normalized repository such
-// as "registry.example/team/app", the most specific first. As in podman, the path
-// of a key matches whole segments: "registry.example/team" does not apply to
-// "registry.example/team-b/app". Of two keys with the same scope, a key that
-// equals its scope comes first.
+// Find returns the entries of Auths that apply to a normalized repository such as
+// "registry.example/team/app", the most specific first. As in podman, the path of a key matches
+// whole segments. For example, "registry.example/team" does not apply to
+// "registry.example/team-b/app". If two keys have the same scope, the key that equals the scope
+// comes first.
 //
 // As in the kubelet, a * in a key's host matches any text within one label.
 func (f *File) Find(repository string) []Match {
@@ -84,12 +83,12 @@ func (f *File) HasPaths(registry string) bool {
 	return false
 }
 
-// Scope returns the registry or path to which a key of auths applies, as
-// host[:port][/path]. This is the key without its scheme, trailing slashes, and the
-// path /v1/ or /v2/ of an API address. All hosts of Docker Hub become docker.io.
+// Scope returns the registry or path to which a key of auths applies, as host[:port][/path]. This
+// is the key without its scheme, trailing slashes, and the path /v1/ or /v2/ of an API address. All
+// hosts of Docker Hub become docker.io.
 //
-// A key with a scheme keeps its path. Docker and podman ignore that path, and would use
-// the credential for one path for the whole registry.
+// A key with a scheme keeps its path. Docker and podman ignore this path, and so use the credential
+// for the whole registry.
 func Scope(key string) string {
 	bare := key
 	for _, scheme := range []string{"https://", "http://"} {

@@ -12,7 +12,7 @@ import (
 	"github.com/regcred/regcred/internal/dockerjson"
 )
 
-// TestProblems verifies the explanation for invalid files as users wrote them.
+// TestProblems verifies the explanations for mistakes that users have made.
 func TestProblems(t *testing.T) {
 	secret := "u:" + canary.PasswordSecret
 	auth := func(s string) string {
@@ -21,7 +21,7 @@ func TestProblems(t *testing.T) {
 	const at = `line 3, column 27: auths["r.example"].auth: `
 	for name, tt := range map[string]struct {
 		data string
-		want []string // their beginnings
+		want []string // beginnings of the problems
 	}{
 		"none":          {auth(b64(secret)), nil},
 		"line-wrapped":  {auth(b64(secret)[:8] + `\r\n` + b64(secret)[8:]), nil},
@@ -69,8 +69,8 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// FuzzProblems verifies that the analysis reports a problem if and only if the decoder
-// rejects the file.
+// FuzzProblems verifies that FindProblems finds a problem if and only if the decoder rejects the
+// file.
 func FuzzProblems(f *testing.F) {
 	for _, seed := range []string{
 		`{"auths":{"r.io":{"auth":"` + b64("u:"+canary.PasswordSecret) + `"}}}`, `{"r.io":{"auth":"` + canary.PasswordSecret + `"}}`,

@@ -38,8 +38,8 @@ func (s Severity) Compare(other Severity) int {
 	return slices.Index(severities, s) - slices.Index(severities, other)
 }
 
-// Finding is one result of a check. Its texts contain no secrets. The zero value
-// of a field means that it does not apply.
+// Finding is one result of a check. Its texts contain no secrets. A field that does not apply has
+// its zero value.
 type Finding struct {
 	Rule     string   `json:"rule"` // stable name; docs/lint/README.md explains the rules of package lint
 	Severity Severity `json:"severity"`

@@ -49,7 +49,7 @@ func newBinDirectory(c *config.Config, path string) *binDirectory {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return d // it can be used without permission to list it
+		return d // running plugins does not require permission to list the directory
 	}
 	defer f.Close()
 	entries, _ := f.ReadDir(maxBinDirEntries)
@@ -65,7 +65,8 @@ func hasProvider(c *config.Config, name string) bool {
 	return slices.ContainsFunc(c.Providers, func(p config.Provider) bool { return p.Name == name })
 }
 
-// ownership specifies which owners of a file are trusted. Windows ACLs are not checked.
+// ownership specifies which file owners are trusted. On Windows, neither owners nor ACLs are
+// checked.
 type ownership bool
 
 const (
@@ -101,9 +102,9 @@ func checkDockerHelpers(d *binDirectory) (rs []rules.Result) {
 
 type program struct {
 	path    string
-	similar func() (name, fix string) // returns an existing file with a similar name, and a fix
+	similar func() (name, fix string) // finds a file with a similar name, and suggests a fix
 	info    fs.FileInfo
-	err     error // error from finding the file or, if info is set, from reading it
+	err     error // error from finding the file; if info is set, error from reading it
 
 	executable.Info
 	goos   string
@@ -126,8 +127,8 @@ func binaryRules() []rules.Rule[*program] {
 	}
 }
 
-// newProgram inspects the executable called name in dir. taken reports whether
-// another provider uses a file.
+// newProgram inspects the executable called name in dir. taken reports whether a provider uses a
+// file name; such files are not suggested as a replacement for a missing executable.
 func newProgram(dir, name string, host pluginHost, taken func(string) bool) *program {
 	b := &program{goos: runtime.GOOS, goarch: runtime.GOARCH, host: host}
 	b.similar = func() (string, string) { return executable.FindSimilar(dir, name, taken) }
@@ -226,8 +227,8 @@ func checkWrongPlatform(b *program) []rules.Result {
 	return nil
 }
 
-// canRunOn reports whether a machine can run a program. It assumes that 64-bit kernels
-// also run 32-bit programs.
+// canRunOn reports whether a machine can run a program built for another architecture. It assumes
+// that amd64 and arm64 kernels also run 32-bit programs.
 func canRunOn(program, machine string) bool {
 	return program == machine ||
 		program == "386" && machine == "amd64" ||

@@ -29,7 +29,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// binDir creates a directory that no other user can write to, below one that others may own.
+// binDir creates a directory that only its owner can write to. It skips the test if other users can
+// write to a parent directory.
 func binDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -152,8 +153,8 @@ func TestLintBinDirEntries(t *testing.T) {
 	}
 }
 
-// TestLintBinDirOfPredecessor verifies that a missing plugin of the out-of-tree proposal's configuration is not reported
-// as preventing the kubelet's start.
+// TestLintBinDirOfPredecessor verifies that findings about plugins of the out-of-tree proposal say
+// that regcred cannot run them, and not that the kubelet exits.
 func TestLintBinDirOfPredecessor(t *testing.T) {
 	dir := binDir(t)
 	must.Do(t, os.Mkdir(filepath.Join(dir, "folder"), 0o755))
@@ -224,8 +225,8 @@ func TestLintBinDirItself(t *testing.T) {
 	}
 }
 
-// TestLintBinDirLinkTarget verifies that the target of a symlink that leads out of the
-// directory is checked.
+// TestLintBinDirLinkTarget verifies that BinDir checks who can change the target of a symlink, even
+// if the target is in another directory.
 func TestLintBinDirLinkTarget(t *testing.T) {
 	dir, elsewhere := binDir(t), binDir(t)
 	this, err := os.Executable()
@@ -243,7 +244,8 @@ func TestLintBinDirLinkTarget(t *testing.T) {
 	}
 }
 
-// TestLintBinDirWritableOnce verifies that plugins which are not symlinks add no findings to those of their directory.
+// TestLintBinDirWritableOnce verifies that a writable directory is reported once, and not again for
+// each plugin in it.
 func TestLintBinDirWritableOnce(t *testing.T) {
 	dir := binDir(t)
 	this, err := os.Executable()
@@ -287,7 +289,7 @@ func TestLintBinDirOwner(t *testing.T) {
 	}
 }
 
-// TestLintBinDirGoBuild verifies programs that Go builds for other systems.
+// TestLintBinDirGoBuild verifies that only executables built for other platforms are reported.
 func TestLintBinDirGoBuild(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs")

@@ -9,8 +9,8 @@ import (
 	"github.com/regcred/regcred/finding"
 )
 
-// cases names the cases of rules that have several, for the tables of the tests. Each
-// has a part of its message or fix.
+// cases gives names to the different results of a rule, for use in tests. text is a part of the
+// result's message or fix.
 var cases = []struct{ name, rule, text string }{
 	{"scheme", "unmatchable-pattern", "never matches, because a pattern cannot have a scheme: "},
 	{"whitespace", "unmatchable-pattern", "never matches, because an image name cannot contain whitespace"},
@@ -80,8 +80,8 @@ var cases = []struct{ name, rule, text string }{
 	{"not-a-program", "unusable-binary", ", so starting it fails with an exec format error"},
 }
 
-// caseName returns the name of a finding's case or, if its rule has no cases, of its
-// rule.
+// caseName returns the name in cases that matches a finding. If cases does not contain the
+// finding's rule, it returns the name of the rule.
 func caseName(f finding.Finding) string {
 	unknown := f.Rule
 	for _, c := range cases {

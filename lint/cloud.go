@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/lint/internal/rules"
 )
 
-// checkOtherHosts reports patterns of a cloud provider's plugin that also match hosts
-// outside the cloud. regcred's plugins have the same names as the upstream plugins.
+// checkOtherHosts reports patterns of a cloud provider's plugin that also match hosts outside the
+// cloud. The upstream plugins have the same names as regcred's plugins, so both are checked.
 func checkOtherHosts(p *config.Provider) (rs []rules.Result) {
 	cloud := registry.CloudOfPlugin(p.Name)
 	if cloud == nil || len(flagValues(p, "--other-hosts", "--any-host")) > 0 {
@@ -27,7 +27,7 @@ func checkOtherHosts(p *config.Provider) (rs []rules.Result) {
 	patterns := newPatternList(p.MatchImages)
 	for k, pattern := range p.MatchImages {
 		if patterns.isInCatchAll(pattern) && pattern != patterns.catchAll[0] {
-			continue // reported for the first pattern of the catch-all
+			continue // a catch-all is reported once, for its first pattern
 		}
 		if len(pattern) > maxPatternLength || registry.PatternHost(pattern) == "" || cloud.ClassifyPattern(pattern) != registry.ScopeMixed {
 			continue
@@ -40,9 +40,9 @@ func checkOtherHosts(p *config.Provider) (rs []rules.Result) {
 	return rs
 }
 
-// checkNoSuchRegistry reports patterns that look like hosts of a known registry service
-// but match none of its hosts. This is not an error, because images can have such
-// names.
+// checkNoSuchRegistry reports patterns that resemble the hosts of a known registry service but
+// match none of them. The finding is only a warning, because another registry can use such a host
+// name.
 func checkNoSuchRegistry(p *pattern) []rules.Result {
 	if !p.valid || len(p.raw) > maxPatternLength || !imagename.IsMatchable(p.repaired) {
 		return nil
@@ -62,8 +62,8 @@ func mirrorArgs(p *config.Provider) []registry.MirrorArg {
 	return nil
 }
 
-// checkMirrorOrigin reports mirrors whose credential could be sent to the original
-// registry.
+// checkMirrorOrigin reports arguments for a mirror whose credential the container runtime could
+// send to the original registry.
 func checkMirrorOrigin(p *config.Provider) (rs []rules.Result) {
 	if slices.ContainsFunc(flagValues(p, "--mirror-origin"), func(a registry.FlagValue) bool { return a.Value == string(registry.OriginNone) }) {
 		return nil
@@ -80,7 +80,7 @@ func checkMirrorOrigin(p *config.Provider) (rs []rules.Result) {
 	return rs
 }
 
-// checkUnmatchedMirror reports mirrors for images that matchImages does not match.
+// checkUnmatchedMirror reports arguments for mirrors of registries that matchImages does not match.
 func checkUnmatchedMirror(p *config.Provider) (rs []rules.Result) {
 	for _, m := range mirrorArgs(p) {
 		matched := slices.ContainsFunc(p.MatchImages, func(pattern string) bool {

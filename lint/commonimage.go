@@ -10,8 +10,8 @@ import (
 	"github.com/regcred/regcred/lint/internal/imagename"
 )
 
-// commonImage returns an image that both patterns match, or "". Each pattern must match
-// at least one image.
+// commonImage returns an image that both patterns match, or "" if there is none. a and b must each
+// match at least one image.
 func commonImage(a, b location.Location) string {
 	path := longerOf(a.Path, b.Path)
 	if a.Port != b.Port || !strings.HasPrefix(path, a.Path) || !strings.HasPrefix(path, b.Path) {
@@ -38,7 +38,7 @@ func commonImage(a, b location.Location) string {
 	return at.String()
 }
 
-// commonHost returns a host that both globs match, or "".
+// commonHost returns a host that both globs match, or "" if there is none.
 func commonHost(a, b string) string {
 	as, bs := strings.Split(a, "."), strings.Split(b, ".")
 	if !hostsIntersect(as, bs, new(int)) {
@@ -50,8 +50,8 @@ func commonHost(a, b string) string {
 	return strings.Join(as, ".")
 }
 
-// hostsIntersect reports whether some host matches both lists of labels. It starts
-// at the last label, where hosts differ most often.
+// hostsIntersect reports whether any host matches both lists of labels. It begins with the last
+// label, where hosts differ most often. Each comparison of two globs reduces the budget.
 func hostsIntersect(a, b []string, budget *int) bool {
 	if len(a) != len(b) {
 		return false
@@ -70,8 +70,9 @@ func hostsIntersect(a, b []string, budget *int) bool {
 	return true
 }
 
-// commonLabel returns a label that both globs match, or "". Each glob must match at
-// least one label of an image host. If both globs have a *, the label contains more.
+// commonLabel returns a label that both globs match, or "" if there is none. Each glob must match
+// at least one label of an image host. If both globs contain a *, the returned label contains the
+// text of more.
 func commonLabel(a, b, more string) string {
 	if strings.Contains(a, "*") {
 		a, b = b, a
@@ -88,7 +89,7 @@ func commonLabel(a, b, more string) string {
 	if !strings.HasPrefix(head, headA) || !strings.HasPrefix(head, headB) || !strings.HasSuffix(tail, tailA) || !strings.HasSuffix(tail, tailB) {
 		return ""
 	}
-	const longest = 63 // limit of DNS
+	const longest = 63 // maximum length of a DNS label
 	for n := min(len(head), len(tail), longest); n > 0 && more == ""; n-- {
 		if strings.HasSuffix(head, tail[:n]) && location.MatchLabel(a, head+tail[n:]) && location.MatchLabel(b, head+tail[n:]) {
 			return head + tail[n:] // "us-docker" for us-* and *-docker
@@ -108,7 +109,8 @@ func commonLabel(a, b, more string) string {
 	return label
 }
 
-// cutGlob returns the parts of a glob before its first * and after its last *.
+// cutGlob splits a glob into the text before its first *, the text from the first to the last *,
+// and the text after the last *. The last * belongs to none of them.
 func cutGlob(s string) (head, middle, tail string) {
 	first, last := strings.IndexByte(s, '*'), strings.LastIndexByte(s, '*')
 	return s[:first], s[first:last], s[last+1:]

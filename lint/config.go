@@ -57,7 +57,7 @@ func checkWritableConfig(c *config.Config) (rs []rules.Result) {
 			return rules.NewPositionResult(config.Position{File: path}, "make the directory writable only by its owner", "%s, so other users can change what %s", who, hostForProviders(c).runs)
 		}
 	}
-	reported := map[string]bool{} // a directory can contain several files
+	reported := map[string]bool{} // files in the same directory can have the same problem
 	for _, f := range c.Files() {
 		name := f.Name
 		if who := describeWhoCanChange(name, anyOwner); who != "" && !reported[who] {
@@ -82,7 +82,8 @@ func hostForConfig(predecessor bool) pluginHost {
 	return pluginHost{"the kubelet", "the kubelet runs as root", "the kubelet exits"}
 }
 
-// hostForProviders returns hostKubelet if the kubelet reads any of c's providers.
+// hostForProviders returns the program that runs c's plugins. This is the kubelet, unless all
+// providers are from the out-of-tree proposal, which only regcred supports.
 func hostForProviders(c *config.Config) pluginHost {
 	forKubelet := slices.ContainsFunc(c.Providers, func(p config.Provider) bool { return p.APIVersion != plugin.OutOfTree })
 	return hostForConfig(!forKubelet && len(c.Providers) > 0)

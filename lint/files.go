@@ -16,8 +16,7 @@ import (
 	"github.com/regcred/regcred/lint/internal/rules"
 )
 
-// fileRules returns the rules that check files on this machine to which args and env
-// refer.
+// fileRules returns the rules that check the files on this machine that args and env refer to.
 func fileRules() []rules.Rule[*config.Provider] {
 	return []rules.Rule[*config.Provider]{
 		rules.WarningRule("missing-path", eachSetting(checkMissingPath)),
@@ -25,7 +24,8 @@ func fileRules() []rules.Rule[*config.Provider] {
 	}
 }
 
-// checkMissingPath omits the path from its finding, because the path is a value.
+// checkMissingPath reports a path that does not exist. The finding does not contain the path,
+// because a value can be a secret.
 func checkMissingPath(s setting) (fix, message string) {
 	path := s.path()
 	if path == "" {
@@ -49,8 +49,8 @@ func checkEmptyFile(s setting) (fix, message string) {
 	return "restore the file", strings.TrimSuffix(s.label+" points to an empty file on this machine ("+wellKnownNameHint("", path)+")", " ()")
 }
 
-// wellKnownNameHint returns prefix and "it ends in NAME" if a path ends in a well-known
-// file name, which is not a secret. It returns "" otherwise.
+// wellKnownNameHint returns a hint such as "it ends in config.json", after prefix, if the path ends
+// in a well-known file name. Otherwise it returns "". A well-known name cannot be a secret.
 func wellKnownNameHint(prefix, path string) string {
 	switch name := filepath.Base(path); name {
 	case "azure.json", "cloud.conf", "config.json", "config.yaml", "kubeconfig", "credentials", "ca.crt", "tls.crt", "tls.key", "token":
@@ -59,8 +59,8 @@ func wellKnownNameHint(prefix, path string) string {
 	return ""
 }
 
-// path returns the absolute path of the file that s refers to, or "" if s requires no
-// file.
+// path returns the absolute path of the file that s refers to. It returns "" if the file is not
+// required.
 func (s setting) path() string {
 	path := strings.TrimPrefix(s.value(), "file://")
 	if !filepath.IsAbs(path) || strings.ContainsAny(path, ":;, \t\n") || isTransient(path) || !isRequiredFile(s, path) {
@@ -79,10 +79,10 @@ func isTransient(path string) bool {
 	return slices.ContainsFunc([]string{"/dev/", "/proc/", "/sys/"}, func(dir string) bool { return strings.HasPrefix(path+"/", dir) })
 }
 
-// isRequiredFile reports whether the plugin probably reads the file at path: path is a
-// separate argument, or its flag or variable is named after an input file. Names of
-// directories and paths do not count, because programs create directories, and a "path"
-// is often part of a URL or repository.
+// isRequiredFile reports whether the plugin probably reads the file at path. For an argument
+// without a flag, path must look like a local path. Otherwise, the name of the flag or variable
+// must contain a word for an input file, such as "config". "dir" and "path" are not such words,
+// because programs create directories, and a "path" is often part of a URL or repository.
 func isRequiredFile(s setting, path string) bool {
 	words := splitWords(s.flag)
 	if strings.HasPrefix(s.field, "args") && len(words) == 0 {
@@ -101,9 +101,9 @@ func isRequiredFile(s setting, path string) bool {
 	return isFile && !isOther
 }
 
-// isLocalPath reports whether an argument is a path on this machine: its first
-// directory exists, or it has a file extension. For example, /v2/ and /team/app are not
-// local.
+// isLocalPath reports whether an argument looks like a file path, and not like a URL path such as
+// /v2/ or /team/app. A file path has a file extension, or its first directory exists on this
+// machine.
 func isLocalPath(path string) bool {
 	top, _, deeper := strings.Cut(path[len(filepath.VolumeName(path))+1:], string(filepath.Separator))
 	if hasExtension := filepath.Ext(path) != ""; hasExtension || !deeper {

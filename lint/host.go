@@ -47,8 +47,8 @@ func checkDoubleWildcard(p *pattern) []rules.Result {
 		"%q: ** is the same as *, which never matches a dot")
 }
 
-// openDomainLabels returns the last two labels if they contain a *, which lets anyone
-// register a matching domain. It returns nil for IP addresses and private domains.
+// openDomainLabels returns those of the host's last two labels that contain a *. If there are any,
+// anyone can register a matching domain. It returns nil for IP addresses and private domains.
 func openDomainLabels(host string) []string {
 	labels := lastLabels(host, 2)
 	if len(labels) < 2 || slices.Contains(privateTopLevelDomains(), labels[1]) || strings.Trim(host, "0123456789.*") == "" && strings.Trim(host, ".*") != "" {
@@ -57,7 +57,7 @@ func openDomainLabels(host string) []string {
 	return slices.DeleteFunc(labels, func(s string) bool { return !strings.Contains(s, "*") })
 }
 
-// lastLabels returns the last n labels of a host, or fewer.
+// lastLabels returns the last n labels of a host, or all labels if there are fewer.
 func lastLabels(host string, n int) []string {
 	at := len(host)
 	for range n {
@@ -82,7 +82,7 @@ func checkGluedWildcard(p *pattern) []rules.Result {
 	if len(open) == 0 || !p.matches {
 		return nil
 	}
-	suggestion := "" // only a missing dot can be fixed
+	suggestion := "" // set only if a dot after the * fixes the pattern
 	if rest, ok := strings.CutPrefix(p.repaired.Host, "*"); ok && !strings.Contains(rest, "*") && rest[0] != '-' {
 		l := p.repaired
 		l.Host = "*." + rest
@@ -127,9 +127,8 @@ func checkIPv6WithoutPort(p *pattern) []rules.Result {
 		rules.NewResult("", "%q never matches, because an IPv6 address without a port is parsed as a character class: add the port to the pattern and the image", p.redacted))
 }
 
-// checkGoVersion reports patterns that net/url accepted before Go 1.26: patterns with
-// several colons, or with brackets that do not enclose an IPv6 address at the start of
-// the host.
+// checkGoVersion reports patterns that net/url rejects since Go 1.26. Their hosts contain several
+// colons, or brackets that do not enclose an IPv6 address.
 func checkGoVersion(p *pattern) []rules.Result {
 	if p.valid || p.outOfTree {
 		return nil
@@ -146,9 +145,9 @@ func checkGoVersion(p *pattern) []rules.Result {
 	return rules.NewResult("list each host separately, and put an IPv6 address in brackets, followed by the port", "%q is valid only for kubelets built with an older Go version: kubelet 1.36 rejects the whole configuration", p.redacted)
 }
 
-// isAcceptedByOlderGo reports whether Go before 1.26 accepts a host. In these versions, the
-// port starts after the last colon or after the closing bracket. Other colons and
-// brackets are ordinary characters.
+// isAcceptedByOlderGo reports whether net/url accepted a host before Go 1.26. In those versions,
+// the port starts after the last colon or after the closing bracket. Other colons and brackets are
+// ordinary characters.
 func isAcceptedByOlderGo(host string) bool {
 	name, port := host, ""
 	if strings.HasPrefix(host, "[") {

@@ -32,8 +32,9 @@ var (
 	hostileFile = flag.String("hostile.file", "", "the configuration to measure it with")
 )
 
-// TestHostile compares the memory needed to validate a hostile configuration with the memory of the parser, each in a
-// separate process. Times are shown only.
+// TestHostile verifies that regcred needs little more memory for a hostile configuration than the YAML
+// parser. Each of them runs in a separate process. The test logs times, but does not check them.
+// To test all configurations with another size:
 //
 //	go test ./lint -run 'TestHostile$' -v -hostile.size=2000000
 func TestHostile(t *testing.T) {
@@ -69,14 +70,14 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// slack, in KiB, allows for a late garbage collection, and for the positions in a file
-// that the parser rejects at once.
+// slack is the memory in KiB that regcred may use in addition to the parser's. It allows for a late
+// garbage collection, and for computing positions in a file that the parser rejects immediately.
 const slack = 32 << 10
 
-// tooLong is the time after which a process is killed.
+// tooLong is the time after which a measured process is killed.
 const tooLong = 10 * time.Second
 
-// cost is the time and memory, in KiB, that a process needs to read a configuration.
+// cost is the time, and the memory in KiB, that a process needs to read a configuration.
 type cost struct {
 	peak, allocated int
 	time            time.Duration
@@ -88,7 +89,7 @@ func costOf(t *testing.T, side, path string) (c cost) {
 	defer stop()
 	out, err := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestHostileSide$", "-hostile.side="+side, "-hostile.file="+path).CombinedOutput()
 	if side == "theirs" && ctx.Err() != nil {
-		return cost{peak: math.MaxInt32, time: tooLong} // the process was about to fill the memory of this machine
+		return cost{peak: math.MaxInt32, time: tooLong} // the parser needs unlimited memory
 	}
 	if err != nil {
 		t.Fatalf("%s of %s: %v\n%.2000s", side, path, err, out)
@@ -99,7 +100,7 @@ func costOf(t *testing.T, side, path string) (c cost) {
 	return c
 }
 
-// TestHostileSide runs in the process that [TestHostile] starts.
+// TestHostileSide measures regcred or the YAML parser, in a process that [TestHostile] starts.
 func TestHostileSide(t *testing.T) {
 	if *hostileSide == "" {
 		t.Skip("started by TestHostile alone")
@@ -125,7 +126,7 @@ func validateLikeTheCommand(path string) []finding.Finding {
 	return Check(c)
 }
 
-// parseAlone parses a file as the kubelet does, without the kubelet's types.
+// parseAlone parses a file with the kubelet's YAML parser, but without the kubelet's types.
 func parseAlone(path string) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -138,7 +139,7 @@ func parseAlone(path string) {
 	_ = yaml.UnmarshalStrict(data, &c)
 }
 
-// highWater returns the peak resident memory in KiB.
+// highWater returns the peak resident memory of this process in KiB.
 func highWater(t *testing.T) int {
 	status, err := os.ReadFile("/proc/self/status")
 	m := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)

@@ -11,10 +11,11 @@ import (
 	"strings"
 )
 
-// hostile is a configuration made to exhaust the memory or time of its reader.
+// hostile generates a configuration that tries to exhaust the memory or time of a program that
+// reads it.
 type hostile struct {
 	name string
-	make func(size int) string // of about size bytes, at most
+	make func(size int) string // returns a configuration of at most about size bytes
 }
 
 const (
@@ -25,8 +26,9 @@ const (
 	jsonOne     = `{"name":"a","matchImages":["a.example"],"defaultCacheDuration":"1h","apiVersion":"credentialprovider.kubelet.k8s.io/v1"`
 )
 
-// largest returns the largest size up to size that is not rejected because of its
-// separators. Such a rejection costs nothing.
+// largest returns the largest configuration, up to size bytes, that does not have too many
+// separators. regcred rejects a file with too many separators immediately, so such a file would
+// test nothing.
 func (h hostile) largest(size int) string {
 	for {
 		text, n := h.make(size), 0
@@ -40,8 +42,8 @@ func (h hostile) largest(size int) string {
 	}
 }
 
-// repeatToSize returns before, as many items as fit into size, and after. %d in an item
-// is its number.
+// repeatToSize returns a generator of before, as many items as fit into the size, and after. %d in
+// item is replaced with the item's number.
 func repeatToSize(before, item, after string) func(int) string {
 	return func(size int) string {
 		var b strings.Builder
@@ -58,7 +60,8 @@ func repeatToSize(before, item, after string) func(int) string {
 	}
 }
 
-// nestToSize returns open and then close, as often as size allows, at most depth times.
+// nestToSize returns a generator of nested values. It repeats open and close as often as the size
+// allows, but at most depth times.
 func nestToSize(before, open, middle, close, after string, depth int) func(int) string {
 	return func(size int) string {
 		n := min(depth, (size-len(before)-len(after))/(len(open)+len(close)))
@@ -66,7 +69,7 @@ func nestToSize(before, open, middle, close, after string, depth int) func(int) 
 	}
 }
 
-// indentedLines returns lines of which each is indented more than the previous one.
+// indentedLines returns a generator of lines, each indented more than the previous one.
 func indentedLines(key string) func(int) string {
 	return func(size int) string {
 		var b bytes.Buffer
@@ -78,7 +81,7 @@ func indentedLines(key string) func(int) string {
 	}
 }
 
-// aliasTree returns a chain of anchors in which each refers n times to the one before.
+// aliasTree returns a generator of anchors, each of which refers n times to the previous anchor.
 func aliasTree(leaf string, n, depth int, flow bool) func(int) string {
 	return func(size int) string {
 		var b strings.Builder
@@ -95,7 +98,7 @@ func aliasTree(leaf string, n, depth int, flow bool) func(int) string {
 	}
 }
 
-// aliasesToLongText returns aliases of one long text.
+// aliasesToLongText returns a generator of aliases that all refer to one long text.
 func aliasesToLongText(text func(size int) string, head, item, after string) func(int) string {
 	return func(size int) string {
 		return repeatToSize(head+"  args:\n  - &a "+text(size/2)+"\n", item, after)(size)
@@ -106,8 +109,7 @@ func long(unit string) func(int) string {
 	return func(size int) string { return strings.Repeat(unit, size/len(unit)) }
 }
 
-// hostileConfigs returns about a hundred configurations, ordered by their kind of
-// attack.
+// hostileConfigs returns about a hundred configurations, grouped by kind of attack.
 func hostileConfigs() []hostile {
 	var all []hostile
 	add := func(name string, f func(int) string) { all = append(all, hostile{name, f}) }
@@ -173,7 +175,7 @@ func hostileConfigs() []hostile {
 	add("the predecessor's args", repeatToSize("kind: RegistryCredentialConfig\napiVersion: v1alpha1\nproviders:\n- name: a\n  imageMatchers: [a.example]\n  extraArgs:\n", "    a%d: b\n", ""))
 	add("the predecessor's args, twice", repeatToSize("kind: RegistryCredentialConfig\napiVersion: v1alpha1\nproviders:\n- name: a\n  imageMatchers: [a.example]\n  extraArgs:\n", "  - {name: a, value: b}\n", ""))
 
-	// Deep ones.
+	// Deeply nested values.
 	const foo = hostileHead + hostileOne + "  foo: "
 	add("deep lists", nestToSize(foo, "[", "", "]", "\n", 9990))
 	add("too deep lists", nestToSize(foo, "[", "", "]", "\n", 1<<30))
@@ -193,7 +195,7 @@ func hostileConfigs() []hostile {
 	add("open braces", nestToSize(foo, "{", "", "", "\n", 1<<30))
 	add("closed brackets", nestToSize(foo, "]", "", "", "\n", 1<<30))
 
-	// Long ones.
+	// Long values.
 	add("a long text", repeatToSize(hostileHead+hostileOne+"  args: [", "x", "]\n"))
 	add("a long quoted text", repeatToSize(hostileHead+hostileOne+`  args: ["`, "x", "\"]\n"))
 	add("a long text of escapes", repeatToSize(hostileHead+hostileOne+`  args: ["`, `\x01`, "\"]\n"))

@@ -15,9 +15,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Check returns the mistakes in c that the kubelet accepts, in the order of the files.
-// Findings contain no values from env and args, and no user info or query from
-// patterns.
+// Check returns findings about mistakes in c that the kubelet accepts, sorted by file and line.
+// Findings contain no values from env and args, and no user info or query from patterns.
 func Check(c *config.Config) []finding.Finding {
 	var found rules.Collector
 	overlaps := findOverlaps(c)
@@ -35,8 +34,8 @@ func Check(c *config.Config) []finding.Finding {
 	return found.SortedFindings(fileNames(c)...)
 }
 
-// BinDir returns the problems with binDir, with the executables in it that c names, and
-// with the files that args and env refer to. It does not run executables.
+// BinDir checks the plugin directory binDir, the executables of c's providers in it, and the files
+// that args and env refer to. It does not run executables.
 func BinDir(c *config.Config, binDir string) []finding.Finding {
 	var found rules.Collector
 	dir := newBinDirectory(c, binDir)
@@ -55,8 +54,8 @@ func BinDir(c *config.Config, binDir string) []finding.Finding {
 	return found.SortedFindings(fileNames(c)...)
 }
 
-// Binary returns the problems with one executable, as [BinDir] does. The File of the
-// findings is path.
+// Binary checks one executable with the same rules as [BinDir]. The File field of the findings is
+// path.
 func Binary(path string) []finding.Finding {
 	var found rules.Collector
 	b := newProgram(filepath.Dir(path), filepath.Base(path), hostForConfig(false), nil)
@@ -72,8 +71,8 @@ func Rules() []string {
 	return slices.Compact(names)
 }
 
-// newLocator returns a function that finds the positions of fields below base in a
-// provider.
+// newLocator returns a function that finds the position of a provider's field. The function's
+// argument is relative to base.
 func newLocator(c *config.Config, provider int, base string) func(string) finding.Finding {
 	return func(field string) finding.Finding {
 		f := rules.FindingAt(c.Position(provider, strings.Trim(base+"."+field, ".")))

@@ -24,7 +24,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// lintProvider returns a provider without findings.
+// lintProvider returns a provider for which lint has no findings.
 func lintProvider(name string, patterns ...string) config.Provider {
 	d := 12 * time.Hour
 	return config.Provider{Name: name, MatchImages: patterns, DefaultCacheDuration: &d, APIVersion: plugin.V1}
@@ -83,7 +83,8 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
-// collect adds rules to all. The cases of a rule have the same severity.
+// collect adds the severities of rules to all. It fails the test if rules with the same name have
+// different severities.
 func collect[T any](t *testing.T, all map[string]finding.Severity, list []rules.Rule[T]) {
 	t.Helper()
 	for _, r := range list {
@@ -101,7 +102,8 @@ func loadForLint(t *testing.T, path string) *config.Config {
 	return c
 }
 
-// findingsIn leaves out writable-config, which depends on the checkout.
+// findingsIn returns the findings for a file. It omits writable-config, which depends on the
+// permissions of the checkout.
 func findingsIn(t *testing.T, path string) []finding.Finding {
 	t.Helper()
 	return slices.DeleteFunc(Check(loadForLint(t, path)), func(f finding.Finding) bool { return caseName(f) == "writable-config" })
@@ -123,9 +125,9 @@ func TestLintRealConfigsAreClean(t *testing.T) {
 	}
 }
 
-// TestLintNamesPublicMisconfigurations verifies the configurations of
-// kubernetes-sigs/kind#4185 and of #91 and #41 of jfrog/jfrog-credentials-provider.
-// Each was reported as a plugin that works when run by hand and never runs on the node.
+// TestLintNamesPublicMisconfigurations verifies that lint finds the mistakes in configurations from
+// public issues (kubernetes-sigs/kind#4185, and #91 and #41 of jfrog/jfrog-credentials-provider).
+// In each issue, the plugin works when it is run by hand, but the kubelet never runs it.
 func TestLintNamesPublicMisconfigurations(t *testing.T) {
 	for path, want := range map[string]string{
 		"kind-4185.yaml": `path-glob matchImages[0]: harbor.example.com`,

@@ -13,17 +13,17 @@ import (
 	"github.com/regcred/regcred/lint/internal/rules"
 )
 
-// setting is an argument or a variable's value. The kubelet passes it to the plugin
-// unchanged, without a shell or template engine.
+// setting is an argument or the value of an environment variable. The kubelet passes it to the
+// plugin unchanged, without a shell or template engine.
 type setting struct {
 	provider *config.Provider
 	field    string
-	label    string // for messages
-	flag     string // name of its flag or variable; "" for other arguments
-	text     string // for --name=value, includes the flag's name
+	label    string // how messages refer to the setting
+	flag     string // name of the flag or variable; "" for an argument without a flag
+	text     string // the whole argument or value; for --name=value, it includes the flag's name
 }
 
-// value returns the text without the name of a flag.
+// value returns the text without the flag's name and the equals sign.
 func (s setting) value() string {
 	if strings.HasPrefix(s.text, "-") {
 		if _, value, ok := strings.Cut(s.text, "="); ok {
@@ -33,7 +33,7 @@ func (s setting) value() string {
 	return s.text
 }
 
-// settings returns p's settings except shell scripts.
+// settings returns p's arguments and variables, except shell scripts.
 func settings(p *config.Provider) []setting {
 	var all []setting
 	for k, a := range p.Arguments() {
@@ -54,8 +54,8 @@ func settings(p *config.Provider) []setting {
 	return all
 }
 
-// eachSetting returns a check of a provider that returns a result for each setting for
-// which check returns a message.
+// eachSetting converts a check of one setting into a check of a provider. The check of the provider
+// reports each setting for which check returns a message.
 func eachSetting(check func(s setting) (fix, message string)) func(*config.Provider) []rules.Result {
 	return func(p *config.Provider) (rs []rules.Result) {
 		for _, s := range settings(p) {
@@ -67,20 +67,22 @@ func eachSetting(check func(s setting) (fix, message string)) func(*config.Provi
 	}
 }
 
-// The groups of variables capture the variable's name.
+// The groups of variablePattern capture the variable's name.
 var (
 	variablePattern = rules.LazyRegexp(`\$\{([A-Za-z_]\w*)(?::?[-=?+][^}]*)?\}|\$\(([A-Za-z_]\w*)\)|(?:^|[=:/,;])\$([A-Z_][A-Z0-9_]+)(?:$|[/:,;.])|\$env:([A-Za-z_]\w*)|(?:^|[=;])%([A-Za-z_]\w{2,})%`)
 	commandPattern  = rules.LazyRegexp("\\$\\([^()]*[\\s/][^()]*\\)|`[^`]+`")
 	homePattern     = rules.LazyRegexp(`(?:^|:)~[a-z0-9_-]*(?:/|$)`)
 )
 
-// wellKnownVariables lists variables whose names cannot be misplaced secrets.
+// wellKnownVariables lists variable names that are safe to show. Another name could be part of a
+// secret.
 var wellKnownVariables = []string{"HOME", "PATH", "USER", "LOGNAME", "PWD", "TMPDIR", "TEMP", "TMP", "SHELL", "HOSTNAME", "NODE_NAME", "NODE_IP", "HOST_IP",
 	"POD_NAME", "POD_NAMESPACE", "POD_IP", "NAMESPACE", "KUBECONFIG", "CLUSTER_NAME", "REGION", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE",
 	"AWS_ACCOUNT_ID", "ACCOUNT_ID", "REGISTRY", "USERPROFILE", "PROGRAMDATA", "PROGRAMFILES", "SYSTEMROOT", "WINDIR", "APPDATA", "LOCALAPPDATA"}
 
-// variableName returns " NAME" for the first of names that is known. It returns "" if
-// the names could be part of a secret.
+// variableName returns a space and the first of names that is safe to show: a well-known name, or
+// the name of a variable in the provider's env. It returns "" if there is none, because the text
+// could be part of a secret.
 func (s setting) variableName(names []string) string {
 	for _, name := range names {
 		known := slices.Contains(wellKnownVariables, strings.ToUpper(name)) ||
@@ -128,8 +130,8 @@ func checkQuotes(s setting) (fix, message string) {
 	return "remove the inner quotes", s.label + " is enclosed in quotes, which are passed to the plugin because no shell removes them"
 }
 
-// isQuoted reports whether s is enclosed in quotes and contains no other quotes, unlike
-// "a" "b".
+// isQuoted reports whether s is enclosed in one pair of quotes. It returns false for "a" "b", which
+// contains further quotes.
 func isQuoted(s string) bool {
 	return slices.ContainsFunc([]string{`""`, "''", "“”", "‘’", "„“"}, func(pair string) bool {
 		open, shut := string([]rune(pair)[:1]), string([]rune(pair)[1:])
@@ -152,7 +154,8 @@ func checkOuterSpace(s setting) (fix, message string) {
 	return "remove the spaces", s.label + " begins or ends with spaces, which are passed to the plugin"
 }
 
-// checkReplacedPath only checks Linux paths.
+// checkReplacedPath reports a PATH that contains neither /usr/bin nor /bin. It checks only Linux
+// paths.
 func checkReplacedPath(p *config.Provider) (rs []rules.Result) {
 	for k, e := range p.Env {
 		dirs := strings.Split(e.Value.Reveal(), ":")
@@ -164,8 +167,8 @@ func checkReplacedPath(p *config.Provider) (rs []rules.Result) {
 	return rs
 }
 
-// checkNoHome reports variables that refer to files in the home directory. systemd does
-// not set HOME for a service that runs as root (systemd.exec(5)).
+// checkNoHome reports variables that refer to files in the home directory, if HOME is not set.
+// systemd does not set HOME for a service that runs as root (systemd.exec(5)).
 func checkNoHome(p *config.Provider) []rules.Result {
 	has := func(names ...string) bool {
 		return slices.ContainsFunc(p.Env, func(e config.EnvVar) bool { return slices.Contains(names, e.Name) && !e.Value.IsZero() })

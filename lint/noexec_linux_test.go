@@ -17,7 +17,8 @@ import (
 
 const noexecDirVar = "REGCRED_TEST_NOEXEC_DIR"
 
-// TestLintNoexecMount runs in its own mount namespace.
+// TestLintNoexecMount verifies the finding for a plugin directory on a noexec mount. The test runs
+// in a separate mount namespace.
 func TestLintNoexecMount(t *testing.T) {
 	if dir := os.Getenv(noexecDirVar); dir != "" {
 		lintNoexecMount(t, dir)

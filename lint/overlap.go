@@ -17,24 +17,25 @@ import (
 // Limits for comparing patterns with each other.
 const (
 	maxComparisons     = 5_000_000 // for each rule; enough for 2,000 patterns
-	globComparisonCost = 32        // number of comparisons that a pair of globs counts as
-	maxPatterns        = 16 << 10  // per provider, and for all providers together
-	maxPatternLength   = 1 << 10   // no host is longer
+	globComparisonCost = 32        // cost of comparing two globs, as a number of comparisons
+	maxPatterns        = 16 << 10  // limit for one provider, and for all providers together
+	maxPatternLength   = 1 << 10   // hosts of images are shorter
 	maxOverlaps        = 10        // maximum number of overlapping providers reported for one provider
 )
 
 type candidate struct {
 	location.Pattern
-	index  int      // in matchImages
-	labels []string // of the host
+	index  int      // index in matchImages
+	labels []string // labels of the host
 }
 
 func (c candidate) displayText() string {
 	return excerpt.TruncateValue(excerpt.RedactPattern(c.String()))
 }
 
-// candidates returns at most limit patterns of a provider. It omits a catch-all,
-// because it overlaps with everything and is reported once.
+// candidates returns the provider's patterns that are compared with other patterns, at most limit.
+// It omits the patterns of a catch-all, because they overlap with nearly all others and have their
+// own finding.
 func candidates(p *config.Provider, limit int) []candidate {
 	var list []candidate
 	siblings := newPatternList(p.MatchImages)
@@ -52,16 +53,16 @@ func candidates(p *config.Provider, limit int) []candidate {
 	return list
 }
 
-// overlap is a pair of providers with patterns that match the same image. If possible,
-// the two patterns differ.
+// overlap is a pair of providers with patterns that match the same image. If possible, the two
+// patterns have different text.
 type overlap struct {
-	first, second               int // provider indexes, in order
+	first, second               int // provider indexes; first is the lower one
 	firstPattern, secondPattern *candidate
 	image                       string
 }
 
 func findOverlaps(c *config.Config) (found []overlap) {
-	var lists [][]candidate // of the providers that have any
+	var lists [][]candidate // candidates of each provider that has any
 	var indexes []int
 	for i, room := 0, maxPatterns; i < len(c.Providers) && room > 0; i++ {
 		if list := candidates(&c.Providers[i], room); len(list) > 0 {
@@ -84,8 +85,8 @@ func findOverlaps(c *config.Config) (found []overlap) {
 	return found
 }
 
-// firstOverlap returns patterns that match the same image, preferably different
-// ones.
+// firstOverlap returns two patterns that match the same image, and the image. It prefers patterns
+// with different text.
 func firstOverlap(as, bs []candidate, budget *int) (pa, pb *candidate, image string) {
 	for i := range bs {
 		for k := range as {
@@ -94,7 +95,7 @@ func firstOverlap(as, bs []candidate, budget *int) (pa, pb *candidate, image str
 				return pa, pb, image
 			}
 			if !hostsIntersect(a.labels, b.labels, budget) {
-				continue // rules out nearly all pairs without allocating
+				continue // excludes nearly all pairs without allocating
 			}
 			example := commonImage(a.Location, b.Location)
 			if example == "" || image != "" && a.String() == b.String() {
@@ -108,8 +109,8 @@ func firstOverlap(as, bs []candidate, budget *int) (pa, pb *candidate, image str
 	return pa, pb, image
 }
 
-// overlapRules returns the rules for overlaps between a provider and the providers
-// before it. Their subject is the provider's index.
+// overlapRules returns the rules for overlaps between a provider and the providers before it. The
+// subject of each rule is the provider's index.
 func overlapRules(c *config.Config, all []overlap) []rules.Rule[int] {
 	return []rules.Rule[int]{
 		rules.WarningRule("overlapping-providers", func(provider int) []rules.Result { return checkOverlaps(c, all, provider) }),
@@ -130,8 +131,8 @@ func checkOverlaps(c *config.Config, all []overlap, provider int) (rs []rules.Re
 	return rs
 }
 
-// checkSharedPattern reports providers that overlap only in identical patterns, which
-// is often intentional. It reports each provider once.
+// checkSharedPattern reports a provider whose only overlap with an earlier provider is an identical
+// pattern. This is often intentional, so it reports each provider only once.
 func checkSharedPattern(c *config.Config, all []overlap, provider int) []rules.Result {
 	for _, o := range all {
 		if o.second != provider || o.firstPattern.String() != o.secondPattern.String() {
@@ -177,7 +178,8 @@ func checkCoveredPattern(p *config.Provider) (rs []rules.Result) {
 	return rs
 }
 
-// covers reports whether a matches every image and every registry lookup that b matches.
+// covers reports whether a matches every image, and every registry without an image, that b
+// matches.
 func covers(a, b candidate) bool {
 	return strings.HasPrefix(b.Path, a.Path) && a.Covers(b.Pattern)
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// patternRules returns the rules for an entry of matchImages. [config.Config.Validate]
-// reports patterns that kubelet 1.37 rejects. Only go-version covers them here, because
+// patternRules returns the rules for one pattern in matchImages. [config.Config.Validate] reports
+// the patterns that kubelet 1.37 rejects. Of these rules, only go-version reports them too, because
 // older kubelets accept some of them.
 func patternRules() []rules.Rule[*pattern] {
 	const (
@@ -160,10 +160,10 @@ func checkInvalidName(p *pattern) []rules.Result {
 	return nil
 }
 
-// pattern is an entry of matchImages, both as the author meant it and as the kubelet
-// parses it.
+// pattern is a pattern in matchImages. It contains the pattern as the kubelet parses it and a
+// repaired pattern.
 type pattern struct {
-	raw        string // as in the file; messages use redacted instead
+	raw        string // as in the file; it can contain a password, so messages use redacted
 	siblings   *patternList
 	usesTokens bool // the provider uses service account tokens
 	outOfTree  bool // only regcred reads the file
@@ -175,8 +175,8 @@ type pattern struct {
 	repaired location.Location // parsed, after imagename.RepairLocation
 	redacted string            // raw without user info, query and fragment
 	matches  bool              // at least one image can match
-	hasSpace bool              // in the part that is compared
-	catchAll bool              // see patternList
+	hasSpace bool              // the host or the path contains whitespace
+	catchAll bool              // part of the catch-all; see patternList
 }
 
 func parsePattern(provider *config.Provider, k int, siblings *patternList) *pattern {
@@ -200,7 +200,8 @@ func parsePattern(provider *config.Provider, k int, siblings *patternList) *patt
 	return p
 }
 
-// suggestedFix returns the corrected pattern, or "" if it would not match any image either.
+// suggestedFix returns the repaired pattern. It returns "" if the repaired pattern is unchanged,
+// too long to show, or matches no image.
 func (p *pattern) suggestedFix() string {
 	if s := p.repaired.String(); imagename.IsMatchable(p.repaired) && excerpt.TruncateValue(s) == s && s != p.raw {
 		return s
@@ -208,8 +209,8 @@ func (p *pattern) suggestedFix() string {
 	return ""
 }
 
-// resultWithFix returns a result with the repaired pattern as the fix, if p has a problem. The
-// first value of the message is the pattern.
+// resultWithFix returns a result if found is true. Its fix is the repaired pattern. The format's
+// first argument is the redacted pattern.
 func (p *pattern) resultWithFix(found bool, format string, args ...any) []rules.Result {
 	if !found {
 		return nil
@@ -222,9 +223,9 @@ func (p *pattern) hasSibling(s string) bool { return p.siblings.index[s] > 0 }
 // patternList indexes a provider's matchImages.
 type patternList struct {
 	index map[string]int // position of the first occurrence, counted from 1
-	// The distinct patterns that consist of * labels, such as * and *.*, in order. Two
-	// or more are an intentional catch-all, which is reported once rather than once per
-	// pattern.
+	// Distinct patterns in which each label is *, such as * and *.*, in order. Two or more of them
+	// are an intentional catch-all, which is reported once rather than once per pattern. If there
+	// is only one, catchAll is nil.
 	catchAll []string
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// lintOne lints one pattern alone in a provider and returns "rule: suggestion".
+// lintOne returns the findings for a provider that has only the given pattern.
 func lintOne(pattern string, tokens bool) []finding.Finding {
 	p := lintProvider("example", pattern)
 	if tokens {
@@ -31,7 +31,7 @@ func lintOne(pattern string, tokens bool) []finding.Finding {
 func TestLintPatterns(t *testing.T) {
 	const registries, drop, ipv6 = "list the registries, using one * for each label", "", "list each host separately, and put an IPv6 address in brackets, followed by the port"
 	tests := map[string][]string{
-		// Nothing to say.
+		// Patterns without findings.
 		"registry.example.com":       nil,
 		"registry.example.com:5000":  nil,
 		"registry.example.com/team/": nil,
@@ -148,7 +148,7 @@ func TestLintPatterns(t *testing.T) {
 		"::1":                                       {"go-version: " + ipv6},
 		"registry[12].example.com":                  {"go-version: " + ipv6},
 		"[a-z]":                                     {"go-version: " + ipv6},
-		// Every kubelet rejects it, so lint does not report it.
+		// Every kubelet rejects these patterns, so lint does not report them.
 		"registry.example.com:port": nil,
 		"registry.example.com:*":    nil,
 		"a b.example.com":           nil,
@@ -178,7 +178,8 @@ func TestLintPatternsWithTokens(t *testing.T) {
 	}
 }
 
-// TestLintPatternsBeside verifies the rules that compare a pattern with other patterns.
+// TestLintPatternsBeside verifies the rules that compare a pattern with the other patterns of its
+// provider.
 func TestLintPatternsBeside(t *testing.T) {
 	for name, patterns := range map[string][]string{
 		"both ports":           {"registry.example.com:443", "registry.example.com"},
@@ -215,7 +216,7 @@ func TestLintMessages(t *testing.T) {
 	}
 }
 
-// somePattern generates a pattern from fragments that often cause mistakes.
+// somePattern returns a random pattern of fragments that often cause mistakes.
 func somePattern(r *rand.Rand) string {
 	pick := func(from ...string) string { return from[r.IntN(len(from))] }
 	var b strings.Builder
@@ -231,7 +232,7 @@ func somePattern(r *rand.Rand) string {
 	return b.String()
 }
 
-// someImages returns images that distinguish these patterns.
+// someImages returns images that differ in whether the patterns of somePattern match them.
 func someImages() []string {
 	var images []string
 	labels := []string{"a", "b", "ab", "aab", "abb", "axb", "A", "a-b", "x-b", "x", "localhost", "docker", "io", "index"}
@@ -254,8 +255,8 @@ func someImages() []string {
 	return images
 }
 
-// TestLintErrorsMatchImages verifies that a pattern has an error if and only if it
-// matches no image, and that the suggested pattern has none.
+// TestLintErrorsMatchImages verifies that lint reports an error for a pattern if and only if the
+// pattern matches no image, and that a suggested pattern has no error.
 func TestLintErrorsMatchImages(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	images := someImages()
@@ -311,8 +312,8 @@ func checkExample(t *testing.T, example string, a, b match.Pattern) {
 	}
 }
 
-// TestLintPairsMatchImages compares overlapping and covered patterns with a search over
-// all images.
+// TestLintPairsMatchImages verifies commonImage and covers by matching pairs of patterns against
+// all images of someImages.
 func TestLintPairsMatchImages(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	images := someImages()
@@ -376,7 +377,7 @@ func TestCommonLabel(t *testing.T) {
 	}
 }
 
-// TestMeetLabelsIsExact compares globs with a search over all short labels.
+// TestCommonLabelIsExact verifies commonLabel by matching pairs of globs against all short labels.
 func TestCommonLabelIsExact(t *testing.T) {
 	all := func(alphabet string, most int) (all []string) {
 		last := []string{""}

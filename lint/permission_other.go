@@ -12,9 +12,10 @@ import (
 	"path/filepath"
 )
 
-// findBinary finds an executable. On Windows it tries the extensions in PATHEXT.
+// findBinary finds the executable called name in dir. On Windows it tries the extensions in
+// PATHEXT.
 func findBinary(dir, name string) (string, fs.FileInfo, error) {
-	abs, err := filepath.Abs(filepath.Join(dir, name)) // an absolute path, so that PATH is never searched
+	abs, err := filepath.Abs(filepath.Join(dir, name)) // for an absolute path, LookPath does not search PATH
 	if err != nil {
 		return name, nil, err
 	}

@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// findBinary finds an executable as exec.LookPath does for a path.
+// findBinary finds the executable called name in dir.
 func findBinary(dir, name string) (string, fs.FileInfo, error) {
 	path := filepath.Join(dir, name)
 	info, err := os.Stat(path)
@@ -22,8 +22,9 @@ func findBinary(dir, name string) (string, fs.FileInfo, error) {
 
 func lacksExecBit(info fs.FileInfo) bool { return info.Mode().Perm()&0o111 == 0 }
 
-// describeWhoCanChange describes which users other than root and the owner can change a
-// file, its symlink target or a parent directory. It returns "" if none exist.
+// describeWhoCanChange describes which users other than root and the owner can change a file, its
+// symlink target or a parent directory. With trustedOwner, it also describes an owner who is not
+// trusted. It returns "" if there are no such users.
 func describeWhoCanChange(path string, owner ownership) string {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -47,9 +48,9 @@ func describeWhoCanChange(path string, owner ownership) string {
 	return ""
 }
 
-// describeWhoCanWrite describes which users other than root and the owner can write to a
-// file or directory. It returns "" if none exist. In a sticky directory, users can
-// add files but cannot replace other users' files.
+// describeWhoCanWrite describes which users other than root and the owner can write to a file or
+// directory. It returns "" if there are none. If stickyIsSafe is set, it ignores sticky
+// directories, in which users cannot replace other users' files.
 func describeWhoCanWrite(path string, stickyIsSafe bool) string {
 	info, err := os.Stat(path)
 	if err != nil || stickyIsSafe && info.IsDir() && info.Mode()&fs.ModeSticky != 0 {

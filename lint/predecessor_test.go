@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestLintPredecessorExample verifies that the only finding for the document's example
-// is that no kubelet reads it.
+// TestLintPredecessorExample verifies that the only finding for the example in the out-of-tree
+// proposal is that the kubelet does not support it.
 func TestLintPredecessorExample(t *testing.T) {
 	path := filepath.FromSlash("../config/testdata/predecessor.yaml")
 	want := []finding.Finding{{Rule: "predecessor-config", Severity: finding.SeverityWarning, File: path, Line: 1, Column: 7, Path: "kind",
@@ -29,7 +29,8 @@ func TestLintPredecessorExample(t *testing.T) {
 	}
 }
 
-// TestLintPredecessorPositions verifies that findings have the position and the field names of the file.
+// TestLintPredecessorPositions verifies that findings for an out-of-tree file contain the file's
+// own field names and the right positions.
 func TestLintPredecessorPositions(t *testing.T) {
 	c, err := config.Parse("f", []byte(`apiVersion: v1alpha1
 kind: RegistryCredentialConfig
@@ -75,7 +76,7 @@ kind: Other
 	}
 }
 
-// TestLintPredecessorLeavesToValidate verifies that errors of Validate are not reported again.
+// TestLintPredecessorLeavesToValidate verifies that lint does not repeat errors of Validate.
 func TestLintPredecessorLeavesToValidate(t *testing.T) {
 	p := config.Provider{Name: "a", MatchImages: []string{"a.example", "b.example:80:80"}, APIVersion: plugin.OutOfTree, DefaultCacheDuration: new(time.Duration(0)),
 		Env: []config.EnvVar{{Name: "", Value: plugin.NewSecret("x")}, {Name: "A=B", Value: plugin.NewSecret("x")}, {Name: "C", Value: plugin.NewSecret("x\x00")}, {Name: "C", Value: plugin.NewSecret("y")}}}
@@ -88,8 +89,8 @@ func TestLintPredecessorLeavesToValidate(t *testing.T) {
 	}
 }
 
-// TestLintHidesWhatFollowsAnEqualsSign verifies that text after an equals sign in a
-// variable's name is hidden, because it was meant as the value.
+// TestLintHidesWhatFollowsAnEqualsSign verifies that findings do not contain the text after an
+// equals sign in a variable's name. The text was probably meant as the value.
 func TestLintHidesWhatFollowsAnEqualsSign(t *testing.T) {
 	p := lintProvider("a", "a.example")
 	p.Env = []config.EnvVar{{Name: "A_TOKEN=" + canary.EnvSecret, Value: plugin.NewSecret("x")}, {Name: "A_TOKEN=" + canary.EnvSecret, Value: plugin.NewSecret("${Y}")}, {Name: "B=" + canary.EnvSecret + ".password", Value: plugin.NewSecret("x")}}

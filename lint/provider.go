@@ -55,7 +55,7 @@ func checkHiddenName(p *config.Provider) []rules.Result {
 }
 
 func checkZeroCache(p *config.Provider) []rules.Result {
-	// A RegistryCredentialConfig has no default that could be changed.
+	// The out-of-tree RegistryCredentialConfig has no default duration to change.
 	return rules.ResultIf(p.DefaultCacheDuration != nil && *p.DefaultCacheDuration == 0 && p.APIVersion != plugin.OutOfTree,
 		rules.NewFieldResult("defaultCacheDuration", "", "0 disables caching, so the plugin runs for each pull unless its response sets cacheDuration"))
 }
@@ -77,8 +77,9 @@ func checkPluginVersion(p *config.Provider) []rules.Result {
 		rules.NewFieldResult("apiVersion", plugin.V1, "%s is superseded: newer plugins support only v1, which requires kubelet 1.26 or later", p.APIVersion))
 }
 
-// checkEchoedToken recognizes regcred's token plugin. For other plugins, their names
-// and arguments only suggest whether they return the token.
+// checkEchoedToken reports plugins that return the service account token as the password but are
+// cached per service account. It knows whether regcred's token plugin returns the token. For other
+// plugins, it guesses from the name and the arguments.
 func checkEchoedToken(p *config.Provider) []rules.Result {
 	if p.TokenAttributes == nil || p.TokenAttributes.CacheType != config.CachePerServiceAccount {
 		return nil
@@ -86,7 +87,7 @@ func checkEchoedToken(p *config.Provider) []rules.Result {
 	field := "tokenAttributes.cacheType"
 	switch {
 	case isTokenProvider(p) && (hasFlag(p, "--config") || hasFlag(p, "--exchange-url")):
-		return nil // it exchanges the token
+		return nil // the plugin exchanges the token
 	case isTokenProvider(p):
 		return rules.NewFieldResult(field, string(config.CachePerToken), "without --config and --exchange-url, %s returns the token as the password and therefore requires cacheType Token", tokenProviderName)
 	case slices.ContainsFunc(append(p.Arguments(), p.Name), isPassthroughName):
@@ -97,9 +98,9 @@ func checkEchoedToken(p *config.Provider) []rules.Result {
 
 const tokenProviderName = "token-credential-provider" // see cmd/token-credential-provider
 
-// isTokenProvider reports whether p is regcred's token plugin. A name such as
-// zot-token-credential-provider can refer to a link to this plugin or to a third-party
-// plugin, so it counts only together with one of the plugin's flags.
+// isTokenProvider reports whether p is regcred's token plugin. A third-party plugin can have a name
+// such as zot-token-credential-provider, and so can a symlink to regcred's plugin. For such a name,
+// p must also have --registry, a flag of regcred's plugin.
 func isTokenProvider(p *config.Provider) bool {
 	name := strings.TrimSuffix(p.Name, ".exe")
 	return name == tokenProviderName || strings.HasSuffix(name, "-"+tokenProviderName) && hasFlag(p, "--registry")
@@ -113,7 +114,8 @@ func isPassthroughName(s string) bool {
 }
 
 func checkAPIServerAudience(p *config.Provider) []rules.Result {
-	// CRI-O's plugin uses the token to read the pull secrets in the pod's namespace.
+	// CRI-O's plugin sends the token to the API server, to read the pull secrets in the pod's
+	// namespace.
 	if p.TokenAttributes == nil || p.Name == "crio-credential-provider" {
 		return nil
 	}

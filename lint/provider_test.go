@@ -17,7 +17,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestLintProvider verifies changes to a provider without findings.
+// TestLintProvider verifies the findings for single changes to a provider that has no findings.
 func TestLintProvider(t *testing.T) {
 	const rootFile = "store it in a file that only root can read"
 	cache := func(d time.Duration) func(*config.Provider) {
@@ -47,7 +47,7 @@ func TestLintProvider(t *testing.T) {
 		"exe":           {name("acr-credential-provider.exe"), []string{"exe-suffix name: acr-credential-provider"}},
 		"EXE":           {name("acr.EXE"), []string{"exe-suffix name: acr"}},
 		"hidden":        {name(".ecr"), []string{"hidden-name name: ecr"}},
-		"dot":           {name(".."), nil}, // refused by Validate
+		"dot":           {name(".."), nil}, // Validate rejects the name
 
 		"0s":               {cache(0), []string{"zero-cache defaultCacheDuration"}},
 		"21.6µs":           {cache(21600), []string{`short-cache defaultCacheDuration: set a duration with a unit, such as "12h"`}},
@@ -267,7 +267,7 @@ const (
 	mirrorCure   = "set server in hosts.toml to the mirror, and pass --mirror-origin=none"
 )
 
-// cloudPlugin returns a provider with a name, patterns and arguments.
+// cloudPlugin returns a function that sets a provider's name, patterns and arguments.
 func cloudPlugin(name string, patterns []string, arguments ...string) func(*config.Provider) {
 	return func(p *config.Provider) {
 		p.Name, p.MatchImages, p.Args = name, patterns, nil

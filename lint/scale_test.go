@@ -26,7 +26,7 @@ func manyProviders(n int) string {
 	return b.String()
 }
 
-// manyFindings returns a provider with n patterns that never match.
+// manyFindings returns a configuration of one provider with n patterns that never match.
 func manyFindings(n int) string {
 	var b strings.Builder
 	b.WriteString(scaleHead + "- name: p\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n  defaultCacheDuration: 5m\n  matchImages:\n")
@@ -42,8 +42,8 @@ func checkText(t testing.TB, text string) []finding.Finding {
 	return Check(c)
 }
 
-// TestCheckScales verifies that memory grows linearly with the text, and that the number of findings per rule is
-// limited.
+// TestCheckScales verifies that allocations grow linearly with the size of the file, and that the
+// number of findings per rule is limited.
 func TestCheckScales(t *testing.T) {
 	for name, text := range map[string]func(int) string{"providers": manyProviders, "findings": manyFindings} {
 		one, two := text(500), text(1000)

@@ -68,8 +68,8 @@ func checkJoinedArgs(p *config.Provider) (rs []rules.Result) {
 	return rs
 }
 
-// isShellScript reports whether an argument is a shell script. A shell splits and expands
-// it.
+// isShellScript reports whether args[k] is the script of "sh -c". A shell splits and expands such
+// an argument.
 func isShellScript(p *config.Provider, k int) bool { return k > 0 && p.Args[k-1].Reveal() == "-c" }
 
 func checkEmptyArgument(p *config.Provider) (rs []rules.Result) {
@@ -96,7 +96,7 @@ func checkSecretInArgs(p *config.Provider) (rs []rules.Result) {
 
 func checkEnvName(p *config.Provider) (rs []rules.Result) {
 	if p.APIVersion == plugin.OutOfTree {
-		return nil // for this version, Validate rejects more names than this rule
+		return nil // Validate checks these names, and more strictly
 	}
 	for k, e := range p.Env {
 		at := fmt.Sprintf("env[%d].name", k)
@@ -116,7 +116,7 @@ func checkEnvName(p *config.Provider) (rs []rules.Result) {
 
 func checkDuplicateEnv(p *config.Provider) (rs []rules.Result) {
 	if p.APIVersion == plugin.OutOfTree {
-		return nil // Validate rejects them
+		return nil // Validate rejects duplicates in this version
 	}
 	last := map[string]int{}
 	for k, e := range p.Env {
@@ -130,7 +130,8 @@ func checkDuplicateEnv(p *config.Provider) (rs []rules.Result) {
 	return rs
 }
 
-// checkEmptyVariable ignores proxy variables, because they are often empty on purpose.
+// checkEmptyVariable reports empty variables. It ignores proxy variables, because they are often
+// empty on purpose.
 func checkEmptyVariable(p *config.Provider) (rs []rules.Result) {
 	for k, e := range p.Env {
 		if name := strings.ToLower(e.Name); e.Name != "" && e.Value.IsZero() && !strings.HasSuffix(name, "_proxy") {
@@ -149,15 +150,15 @@ func checkSecretInEnv(p *config.Provider) (rs []rules.Result) {
 	return rs
 }
 
-// redactedName returns the name of v up to an equals sign, because the text after it was
-// probably meant as the value.
+// redactedName returns the variable's name up to an equals sign. The text after the sign was
+// probably meant as the value, so it can be a secret.
 func redactedName(v config.EnvVar) string {
 	name, _, _ := strings.Cut(v.Name, "=")
 	return excerpt.TruncateValue(name)
 }
 
-// isSecretName reports whether a variable or flag has a name used for secrets.
-// AWS_SECRET_ACCESS_KEY is such a name, but AWS_ACCESS_KEY_ID and TOKEN_FILE are not.
+// isSecretName reports whether the name of a variable or flag suggests a secret. It is true for
+// AWS_SECRET_ACCESS_KEY, and false for AWS_ACCESS_KEY_ID and TOKEN_FILE.
 func isSecretName(name string) bool {
 	words := append([]string{"", ""}, splitWords(name)...)
 	switch kind, last := words[len(words)-2], words[len(words)-1]; last {
@@ -169,7 +170,8 @@ func isSecretName(name string) bool {
 	return false
 }
 
-// isPossibleSecret reports whether v could be a secret. Booleans and paths could not.
+// isPossibleSecret reports whether v could be a secret. It returns false for booleans, paths and
+// flags.
 func isPossibleSecret(v string) bool {
 	switch strings.ToLower(v) {
 	case "", "true", "false", "yes", "no", "0", "1":
@@ -183,7 +185,7 @@ func passwordInURL(v string) bool {
 	if err != nil || !strings.Contains(v, "://") {
 		return false
 	}
-	_, has := u.User.Password() // User may be nil
+	_, has := u.User.Password() // works if User is nil
 	return has
 }
 
@@ -194,8 +196,8 @@ func splitWords(s string) []string {
 
 const metadataServerIP = "169.254.169.254"
 
-// checkProxiedMetadata considers only HTTP_PROXY, because metadata servers use plain
-// HTTP.
+// checkProxiedMetadata reports a proxy that also receives requests to the metadata server. It
+// checks only HTTP_PROXY, because metadata servers use plain HTTP.
 func checkProxiedMetadata(p *config.Provider) []rules.Result {
 	proxy, exempt := -1, false
 	for k, e := range p.Env {

@@ -19,9 +19,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestSettings verifies the findings for values that a shell, a template or an editor
-// has changed, by class. Each value is tested as an argument and as an environment
-// variable.
+// TestSettings verifies the findings for values that were written for a shell or a template, or
+// that an editor changed. Each value is tested as an argument and as an environment variable.
 func TestSettings(t *testing.T) {
 	const c = canary.ArgSecret
 	for name, tt := range map[string]struct {
@@ -195,7 +194,7 @@ func TestMissingPath(t *testing.T) {
 	}
 }
 
-// TestMissingPathQuiet verifies that optional files may be missing.
+// TestMissingPathQuiet verifies that missing optional files are not reported.
 func TestMissingPathQuiet(t *testing.T) {
 	dir := t.TempDir()
 	p := lintProvider("here", "registry.example.com")

@@ -15,11 +15,11 @@ import (
 	"github.com/regcred/regcred/finding"
 )
 
-// TestLintShippedConfigs verifies that the configurations that projects ship have no error and no warning, except for
-// known mistakes.
+// TestLintShippedConfigs verifies that the configurations that other projects ship have no errors
+// and no warnings, except for known mistakes.
 func TestLintShippedConfigs(t *testing.T) {
 	mistakes := map[string][]string{
-		// In China, the names of ECR's hosts end in amazonaws.com.cn.
+		// The hosts of ECR in China end in amazonaws.com.cn.
 		"kubernetes-docs.yaml": {"no-such-registry matchImages[1]: *.dkr.ecr.*.amazonaws.com.cn"},
 	}
 	paths, err := filepath.Glob("testdata/shipped/*.yaml")

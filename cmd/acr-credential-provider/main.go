@@ -13,8 +13,7 @@ import (
 	"github.com/regcred/regcred/provider/acr"
 )
 
-// version is set by release builds: -ldflags "-X main.version=v1.2.3". The linker can
-// only set package variables; nothing else writes it.
+// version is set by the linker in release builds: -ldflags "-X main.version=v1.2.3".
 var version string
 
 func main() { program().Main() }
@@ -45,7 +44,7 @@ func program() pluginmain.Program {
 		New: func(in pluginmain.Input) (plugin.Provider, error) {
 			args := in.Args
 			if len(args) > 0 && args[0] == "get-credentials" {
-				args = args[1:] // skipped, because configurations for the out-of-tree proposal pass it
+				args = args[1:] // configurations for the out-of-tree proposal pass this command
 			}
 			if len(args) != 1 {
 				return nil, errors.New("expected one argument: the path to the cloud configuration (azure.json)")

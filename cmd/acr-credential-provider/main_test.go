@@ -22,7 +22,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// testMain is the variable that makes the test binary run as the plugin.
+// testMain is the environment variable that makes the test binary run as the plugin.
 const testMain = "ACR_CREDENTIAL_PROVIDER_TEST"
 
 func TestMain(m *testing.M) {
@@ -40,8 +40,8 @@ type node struct {
 	cmd plugin.Command
 }
 
-// newNode skips the test where the CA of the network cannot be passed to
-// a Go program.
+// newNode returns a test node. It skips the test on systems where a Go program cannot be made to
+// trust the fake network's CA.
 func newNode(t *testing.T) *node {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -57,7 +57,7 @@ func newNode(t *testing.T) *node {
 	n := &node{t: t, az: az, net: net}
 	n.cmd = plugin.Command{
 		Path: self, Name: "acr-credential-provider", APIVersion: plugin.V1, Dir: t.TempDir(),
-		// Otherwise the race detector sleeps for a second at exit.
+		// GORACE prevents the race detector from sleeping for a second at exit.
 		Environ: append(append(az.Environ(), net.Environ()...), testMain+"=1", "GORACE=atexit_sleep_ms=0"),
 	}
 	return n
@@ -74,7 +74,7 @@ func (n *node) config(text string) string {
 	return path
 }
 
-// run sends the request unchanged. A host would remove the request's token from
+// run runs the plugin with req. It uses RunRaw, because Run would remove the request's token from
 // standard error.
 func (n *node) run(req plugin.Request, args ...string) (*plugin.Exchange, error) {
 	n.t.Helper()
@@ -267,9 +267,9 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestMetadataBypassesProxies verifies that requests to the metadata server do not use
-// the proxy, and all others do. The server's address is 0.0.0.0: it reaches this
-// machine, and Go does not exempt it from proxies.
+// TestMetadataBypassesProxies verifies that only requests to the metadata server bypass the proxy.
+// The server's address is 0.0.0.0, which reaches this machine and which Go does not exempt from
+// proxies.
 func TestMetadataBypassesProxies(t *testing.T) {
 	n := newNode(t)
 	local := strings.Replace(n.az.URL(), "127.0.0.1", "0.0.0.0", 1)
@@ -285,8 +285,8 @@ func TestMetadataBypassesProxies(t *testing.T) {
 	}
 }
 
-// TestEmptyEnvironment verifies that the plugin reports what is missing if no variable
-// is set. The request needs no network.
+// TestEmptyEnvironment verifies that the plugin works without environment variables. The request
+// needs no network.
 func TestEmptyEnvironment(t *testing.T) {
 	n := newNode(t)
 	n.cmd.Environ = []string{testMain + "=1"}
@@ -316,7 +316,7 @@ func TestIdentityBinding(t *testing.T) {
 func TestVersionAndHelp(t *testing.T) {
 	n := newNode(t)
 	for flag, want := range map[string]string{"--version": "acr-credential-provider ", "--help": "--registry-mirror", "-h": "CLOUD-CONFIG"} {
-		x, _ := n.run(plugin.Request{Image: "x"}, flag) // output that is not a response
+		x, _ := n.run(plugin.Request{Image: "x"}, flag) // the output is not a response, so Run returns an error
 		if x.ExitCode != 0 || !strings.Contains(x.Stdout.Reveal(), want) || x.Stderr != "" {
 			t.Errorf("%s: exit code %d, standard output without %q", flag, x.ExitCode, want)
 		}

@@ -14,8 +14,7 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// version is set by release builds: -ldflags "-X main.version=v1.2.3". The linker can
-// only set package variables; nothing else writes it.
+// version is set by the linker in release builds: -ldflags "-X main.version=v1.2.3".
 var version string
 
 func main() { program().Main() }
@@ -63,8 +62,8 @@ func program() pluginmain.Program {
 	}
 }
 
-// checkArgs accepts no arguments, or the get-credentials command that existing
-// configurations pass, whatever follows it.
+// checkArgs returns an error if the first argument is not get-credentials or if --authFlow is
+// empty. Existing configurations pass get-credentials, but it is optional.
 func checkArgs(args []string, opts gcr.Options) error {
 	if len(args) > 0 && args[0] != "get-credentials" {
 		return fmt.Errorf("unknown command %q; the only command is get-credentials", args[0])

@@ -24,7 +24,7 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// testMain is the variable that makes the test binary run as the plugin.
+// testMain is the environment variable that makes the test binary run as the plugin.
 const testMain = "AUTH_PROVIDER_GCP_TEST"
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// newTestCloud starts Google's cloud and its network.
+// newTestCloud starts a fake Google cloud and its fake network.
 func newTestCloud(t *testing.T) (*testcloud.Google, *testcloud.FakeNetwork) {
 	t.Helper()
 	net := must.Get(testcloud.NewFakeNetwork())(t)
@@ -50,7 +50,7 @@ func command(t *testing.T, google *testcloud.Google, args ...string) plugin.Comm
 	self := must.Get(os.Executable())(t)
 	return plugin.Command{
 		Path: self, Name: "auth-provider-gcp", Args: plugin.NewSecrets(args...), APIVersion: plugin.V1, Dir: t.TempDir(),
-		// Otherwise the race detector sleeps for a second at exit.
+		// GORACE prevents the race detector from sleeping for a second at exit.
 		Environ: append(google.Environ(), testMain+"=1", "GORACE=atexit_sleep_ms=0", "SystemRoot="+os.Getenv("SystemRoot")),
 	}
 }
@@ -130,7 +130,8 @@ func TestPod(t *testing.T) {
 	}
 }
 
-// TestFails verifies exit status 1 with empty standard output and one line without a secret on standard error.
+// TestFails verifies that a failing plugin exits with status 1, prints one line without secrets on
+// standard error, and prints nothing on standard output.
 func TestFails(t *testing.T) {
 	for name, tt := range map[string]struct {
 		args  []string
@@ -195,8 +196,8 @@ func TestFails(t *testing.T) {
 	}
 }
 
-// TestOtherHosts verifies that another host leads to an error or an empty response
-// without any request.
+// TestOtherHosts verifies that the plugin returns an error or, if configured, an empty response for
+// an image on another host. It must not send any request.
 func TestOtherHosts(t *testing.T) {
 	google, net := newTestCloud(t)
 	for _, image := range []string{"docker.io/library/nginx", "gcr.io.example/p/app", "evilgcr.io/p/app", "localhost:5000/x", "registry.k8s.io/pause"} {
@@ -234,8 +235,8 @@ func TestOtherHosts(t *testing.T) {
 	}
 }
 
-// TestSettings verifies that the environment's cache settings override the
-// token's.
+// TestSettings verifies that environment variables override the cache type and duration of the
+// response.
 func TestSettings(t *testing.T) {
 	google, _ := newTestCloud(t)
 	cmd := command(t, google)
@@ -246,9 +247,9 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestMetadataBypassesProxies verifies that requests to the metadata server do not use
-// the proxy. The server's address is 0.0.0.0: it reaches this machine, and Go does not
-// exempt it from proxies.
+// TestMetadataBypassesProxies verifies that requests to the metadata server bypass the proxy. The
+// server's address is 0.0.0.0, which reaches this machine and which Go does not exempt from
+// proxies.
 func TestMetadataBypassesProxies(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("0.0.0.0 leads nowhere")
@@ -274,7 +275,7 @@ func TestMetadataBypassesProxies(t *testing.T) {
 	if got := proxy.RequestLines(); len(got) > 0 {
 		t.Errorf("the proxy was called: %q", got)
 	}
-	// The proxy was available.
+	// Verify that the proxy works: a request to STS uses it.
 	if _, err := run("--sts-audience=pool"); err == nil || len(proxy.Requests()) == 0 {
 		t.Errorf("the proxy got no request to STS: %v", err)
 	}

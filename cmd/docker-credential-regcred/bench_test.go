@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// emptyProgram and answeringPlugin measure the lower bound of a get: the start of a Go
-// program plus the run of a plugin.
+// emptyProgram and answeringPlugin are programs for measuring the lower bound of a "get" request,
+// which is the start of a Go program plus the run of a plugin.
 const (
 	emptyProgram    = "package main\n\nfunc main() {}\n"
 	answeringPlugin = "package main\n\nimport \"os\"\n\nfunc main() { os.Stdout.WriteString(`%s`) }\n"

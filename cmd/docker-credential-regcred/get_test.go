@@ -52,7 +52,7 @@ func TestGet(t *testing.T) {
 		{"r.example:5000", ""},
 		{"R.example", ""},
 		{"glob.example", ""},
-		{"pods.example", ""}, // not a pod
+		{"pods.example", ""}, // this provider serves only pods
 		{"nobody.example", ""},
 		{"https://index.docker.io/v1/refresh-token", ""}, // sent by "docker logout"
 	} {
@@ -88,7 +88,7 @@ func TestNoUserName(t *testing.T) {
 	}
 }
 
-// TestLongError verifies that the messages of many plugins do not fill a terminal.
+// TestLongError verifies that a long error message is truncated.
 func TestLongError(t *testing.T) {
 	got := singleLine(errors.New(strings.Repeat("é ", maxErrorLength)))
 	if len(got) > maxErrorLength+len("…") || !utf8.ValidString(got) || !strings.HasSuffix(got, "…") {
@@ -96,7 +96,7 @@ func TestLongError(t *testing.T) {
 	}
 }
 
-// TestClient verifies the helper with the library that most clients use.
+// TestClient verifies the helper with the client library that most clients use.
 func TestClient(t *testing.T) {
 	b := newBox(t, "good r.example docker.io", "failing f.example", "identity *.token.example")
 	env := map[string]string{}
@@ -142,7 +142,8 @@ func TestClient(t *testing.T) {
 func TestOrder(t *testing.T) {
 	for want, entries := range map[string][]string{
 		"user": {"good r.example", "second r.example"},
-		// Clients pull anonymously if a credential has no user name.
+		// The helper skips a credential without a user name, because clients would pull anonymously
+		// with it.
 		"user ":  {"nameless r.example", "good r.example"},
 		"second": {"failing r.example", "second r.example", "good r.example", "garbage r.example"},
 	} {
@@ -176,8 +177,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestProviderNamingHelperIsNotCalled verifies that the helper returns nothing to a
-// provider whose docker config file names the helper.
+// TestProviderNamingHelperIsNotCalled verifies that the helper returns an error to a provider that
+// calls it, and runs no provider for that call.
 func TestProviderNamingHelperIsNotCalled(t *testing.T) {
 	b := newBox(t, "asking r.example", "good r.example")
 	if _, code := b.get("r.example"); code != 0 {

@@ -18,16 +18,16 @@ import (
 	"github.com/regcred/regcred/internal/dockerhelper"
 )
 
-// helper implements [credentials.Helper] for one run. It holds a context, because the
-// interface has none.
+// helper implements [credentials.Helper] for one run. It holds a context because the interface's
+// methods do not take one.
 type helper struct {
 	ctx     context.Context
 	machine environment
 	timeout time.Duration // timeout of one plugin run
 }
 
-// Get returns the credential that a kubelet would try first. If none exists, it
-// returns the protocol's "not found" error or, if a provider failed, a different error.
+// Get returns the credential that a kubelet would try first. If there is no credential, it returns
+// the protocol's "not found" error. If a provider failed, it returns a different error.
 func (h helper) Get(server string) (username, secret string, err error) {
 	requests, err := dockerhelper.ParseServer(server)
 	if err != nil {
@@ -40,9 +40,9 @@ func (h helper) Get(server string) (username, secret string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	// Docker config files are not sources. The client reads the caller's files,
-	// which name this helper; the kubelet's files may not be readable, which
-	// would count as a failure.
+	// Do not use docker config files as a source of credentials. The caller's files configure this
+	// helper, and the client reads them itself. The kubelet's files may be unreadable, and the
+	// lookup would report a failure.
 	keyring, err := regcred.New(cfg, regcred.Options{
 		BinDir:  o.BinDir,
 		Environ: append(slices.Clip(o.Environ), recursionEnv+"="+programName), Timeout: h.timeout,
@@ -63,8 +63,8 @@ func (h helper) Get(server string) (username, secret string, err error) {
 	return "", "", credentials.NewErrCredentialsNotFound()
 }
 
-// firstCredential returns the first credential with a user name. Clients ignore others
-// and pull anonymously; container runtimes reject them.
+// firstCredential returns the first credential with a user name. Clients ignore a credential
+// without a user name and pull anonymously. Container runtimes reject it.
 func firstCredential(creds []regcred.Credential) (username, secret string, err error) {
 	i := slices.IndexFunc(creds, func(c regcred.Credential) bool { return c.Username != "" })
 	if i < 0 {
@@ -73,8 +73,8 @@ func firstCredential(creds []regcred.Credential) (username, secret string, err e
 	return creds[i].Username, creds[i].Password.Reveal(), nil
 }
 
-// timeoutError returns err. If the run timed out, the error instead states the cause
-// and the providers that were running.
+// timeoutError names the providers that were running when the run timed out or was canceled. If
+// there are none, it returns err.
 func (h helper) timeoutError(res *regcred.Result, err error) error {
 	var waited []string
 	if res != nil && h.ctx.Err() != nil {
@@ -90,8 +90,8 @@ func (h helper) timeoutError(res *regcred.Result, err error) error {
 	return fmt.Errorf("%w, waiting for provider %s", context.Cause(h.ctx), strings.Join(waited, ", "))
 }
 
-// List returns the registries of the configuration. User names are empty, since
-// they are unknown until a plugin runs.
+// List returns the exact hosts in the configuration. The user names are empty because they are not
+// known before a plugin runs.
 func (h helper) List() (map[string]string, error) {
 	cfg, _, err := h.machine.loadConfig(h.ctx)
 	if err != nil {
@@ -101,7 +101,7 @@ func (h helper) List() (map[string]string, error) {
 	for _, host := range dockerhelper.ExactHosts(cfg) {
 		list[host] = ""
 		if host == "docker.io" {
-			list["https://index.docker.io/v1/"] = "" // docker's name for it
+			list["https://index.docker.io/v1/"] = "" // Docker's name for Docker Hub
 		}
 	}
 	return list, nil

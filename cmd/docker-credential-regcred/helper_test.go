@@ -35,7 +35,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// playHelper runs main with limits and a root directory that a test may choose.
+// playHelper runs the helper with the timeouts and the root directory from the test's environment
+// variables.
 func playHelper() int {
 	version = "v1.2.3-test"
 	l := timeouts{input: time.Minute, plugin: time.Minute, run: time.Minute}
@@ -74,7 +75,7 @@ var testPlugins = map[string]func(host string){
 	},
 }
 
-// playPlugin records the run and its process ID.
+// playPlugin runs as the plugin self, and records the run and its process ID.
 func playPlugin(self string, play func(host string)) {
 	runs, err := os.OpenFile(os.Getenv("TEST_RUNS"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err == nil {
@@ -91,7 +92,7 @@ func playPlugin(self string, play func(host string)) {
 	}), plugin.ServeOptions{}))
 }
 
-// printResponse prints a plugin response with one credential for key.
+// printResponse returns a plugin response with one credential for key.
 func printResponse(key, username, password string) string {
 	return fmt.Sprintf(`{"kind":"CredentialProviderResponse","apiVersion":%q,"cacheKeyType":"Registry","cacheDuration":"0s","auth":{%q:{"username":%q,"password":%q}}}`,
 		plugin.V1, key, username, password)
@@ -157,13 +158,13 @@ func (b *box) command(stdin string, args []string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// get runs the helper and waits for it.
+// get runs the helper's "get" command for server, and returns its output and exit code.
 func (b *box) get(server string, env ...string) (stdout string, code int) {
 	b.t.Helper()
 	return b.run(b.command(server, []string{"get"}, env...))
 }
 
-// run runs a command and waits for it. Standard error must be empty.
+// run runs a command and returns its output and exit code. Standard error must be empty.
 func (b *box) run(cmd *exec.Cmd) (stdout string, code int) {
 	b.t.Helper()
 	var out, stderr bytes.Buffer
@@ -193,8 +194,8 @@ func (b *box) runs() (plugins []string, processes []int) {
 	return plugins, processes
 }
 
-// checkFailure checks that a run failed with one line that contains all of wants, contains no secret, and is not what clients
-// treat as "credentials not found".
+// checkFailure checks that a run failed and printed one line. The line must contain all of wants
+// and no secret. Clients must not recognize it as "credentials not found".
 func (b *box) checkFailure(what, stdout string, code int, wants ...string) {
 	b.t.Helper()
 	if code != 1 || strings.Count(stdout, "\n") != 1 || strings.Contains(stdout, "\x1b") || !strings.HasSuffix(stdout, "\n") || strings.Contains(stdout, "credentials not found") {

@@ -15,11 +15,12 @@ import (
 
 const programName = "docker-credential-regcred"
 
-// recursionEnv is set in the environment of plugins: a plugin that reads a docker
-// config file with this helper would call it again, without end.
+// recursionEnv is set in the environment of plugins, so that the helper can detect that a plugin
+// called it. A plugin that reads a docker config file with this helper would otherwise call it
+// again, without end.
 const recursionEnv = dockerjson.CallerEnvName
 
-// environment has the inputs of the program.
+// environment holds the root directory and the environment variables of the machine.
 type environment struct {
 	root    string // prefix of all paths: "/", except in tests
 	environ []string

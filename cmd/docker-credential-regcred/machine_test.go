@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// newBareBox returns a box whose environment names no configuration.
+// newBareBox returns a box whose environment sets no configuration.
 func newBareBox(t *testing.T) *box {
 	b := newBox(t, "good r.example")
 	b.env = slices.DeleteFunc(b.env, func(entry string) bool { return strings.HasPrefix(entry, "REGCRED_") })
@@ -22,8 +22,8 @@ func newBareBox(t *testing.T) *box {
 	return b
 }
 
-// TestWhereTheConfigurationIs verifies that the helper finds the same configuration as
-// "regcred get": on a machine that is not a node, /etc/regcred.
+// TestWhereTheConfigurationIs verifies that the helper finds the same configuration as "regcred
+// get". On a machine that is not a node, the configuration is in /etc/regcred.
 func TestWhereTheConfigurationIs(t *testing.T) {
 	b := newBareBox(t)
 	stdout, code := b.get("r.example")

@@ -35,14 +35,14 @@ The configuration is taken from REGCRED_CONFIG and REGCRED_BIN_DIR, the node, or
 // maxInputSize limits the length of a server name, in bytes.
 const maxInputSize = 4096
 
-// maxErrorLength limits the length of an error message, approximately, in bytes.
+// maxErrorLength is the approximate maximum length of an error message, in bytes.
 const maxErrorLength = 8 << 10
 
 // timeouts holds the timeouts. The plugin's timeout is the shortest, so that the error
 // can name the provider that did not respond.
 type timeouts struct{ input, plugin, run time.Duration }
 
-// killGracePeriod is how long a plugin has to end after a timeout.
+// killGracePeriod is how long the helper waits for a plugin to exit after a timeout.
 const killGracePeriod = 2 * time.Second
 
 // program is one run of the helper.
@@ -78,8 +78,8 @@ func (p program) run(ctx context.Context, args []string) int {
 	return 0
 }
 
-// singleLine returns an error on one line. Clients compare the text of the protocol's
-// errors.
+// singleLine returns the text of err on one line. The protocol's errors are returned unchanged,
+// because clients compare their text.
 func singleLine(err error) string {
 	if credentials.IsErrCredentialsNotFound(err) || credentials.IsCredentialsMissingServerURL(err) {
 		return err.Error()
@@ -95,8 +95,8 @@ func singleLine(err error) string {
 	return text
 }
 
-// handleAction handles an action within the run's timeout. After a timeout it waits
-// a moment for the plugin to end.
+// handleAction runs an action with the run's timeout. After the timeout, it waits up to
+// killGracePeriod for the plugin to exit.
 func (p program) handleAction(ctx context.Context, action string) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.limits.run, fmt.Errorf("timed out after %v", p.limits.run))
 	defer cancel()
@@ -141,8 +141,8 @@ func (p program) runAction(ctx context.Context, action string) ([]byte, error) {
 	return response.Bytes(), err
 }
 
-// readInput reads standard input, with a size limit and a timeout, which the
-// library's reader lacks.
+// readInput reads standard input with a size limit and a timeout. The credential helper library has
+// neither.
 func (p program) readInput(ctx context.Context) (io.Reader, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.limits.input, fmt.Errorf("standard input was not closed within %v; write a registry name to it and then close it", p.limits.input))
 	defer cancel()

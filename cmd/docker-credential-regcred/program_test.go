@@ -119,8 +119,8 @@ func TestInputThatDoesNotEnd(t *testing.T) {
 	b.checkFailure("a pipe that is not closed", stdout, code, "read standard input: standard input was not closed within 100ms")
 }
 
-// TestSignalsKillPlugin verifies that the plugin is killed whenever the helper's run
-// ends.
+// TestSignalsKillPlugin verifies that a hanging plugin is killed when the plugin's or the helper's
+// timeout expires.
 func TestSignalsKillPlugin(t *testing.T) {
 	for want, env := range map[string]string{
 		"no response within 2s":                                   "TEST_PLUGIN=2s", // starting a program is slow on a busy machine
@@ -175,8 +175,8 @@ func TestIgnoredSignals(t *testing.T) {
 	}
 }
 
-// TestClosedDirectory verifies that the working directory may be one that the user
-// cannot enter, as after sudo -u.
+// TestClosedDirectory verifies that the helper works in a working directory that the user cannot
+// enter, for example after sudo -u.
 func TestClosedDirectory(t *testing.T) {
 	b := newBox(t, "good r.example")
 	cmd := b.command("r.example", nil)

@@ -14,8 +14,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// version is set by release builds: -ldflags "-X main.version=v1.2.3". The linker can
-// only set package variables; nothing else writes it.
+// version is set by the linker in release builds: -ldflags "-X main.version=v1.2.3".
 var version string
 
 func main() {

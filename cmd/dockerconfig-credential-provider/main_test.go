@@ -75,7 +75,8 @@ func command(dir string, args ...string) plugin.Command {
 func TestPlugin(t *testing.T) {
 	dir := install(t)
 	for _, v := range []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} {
-		// Configurations of other plugins have an argument, which is ignored.
+		// The plugin ignores the argument get-credentials, which configurations for other plugins
+		// contain.
 		cmd := command(dir, "get-credentials", "--config", filepath.Join(dir, "config.json"), "--helper-dir="+dir)
 		cmd.APIVersion = v
 		x := must.Get(cmd.Run(t.Context(), &plugin.Request{Image: "h.example:5000/app"}))(t)
@@ -86,8 +87,8 @@ func TestPlugin(t *testing.T) {
 	}
 }
 
-// TestPluginFails verifies the error of a failing plugin. [plugin.Command] removes the values of arguments, which may be
-// secrets; a kubelet does not.
+// TestPluginFails verifies the errors of the plugin. [plugin.Command] redacts the values of
+// arguments, because they may be secrets. A kubelet does not.
 func TestPluginFails(t *testing.T) {
 	dir := install(t)
 	file := "--config=" + filepath.Join(dir, "config.json")
@@ -112,8 +113,7 @@ func TestPluginFails(t *testing.T) {
 	}
 }
 
-// TestLookup runs the plugin through a keyring, which reads its response as a kubelet
-// does.
+// TestLookup runs the plugin through a keyring, which handles the response as a kubelet does.
 func TestLookup(t *testing.T) {
 	dir := install(t)
 	file := filepath.Join(t.TempDir(), "config.yaml")

@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// asMain is the variable that makes the test binary run as the plugin.
+// asMain is the environment variable that makes the test binary run as the plugin.
 const asMain = "REGCRED_TEST_AS_MAIN=1"
 
 func TestMain(m *testing.M) {
@@ -49,7 +49,7 @@ func keys() []string {
 	return []string{"AWS_ACCESS_KEY_ID=AKIAENV", "AWS_SECRET_ACCESS_KEY=" + canary.EnvSecret, "AWS_SESSION_TOKEN=" + canary.TokenSecret}
 }
 
-// run runs the plugin and checks standard error for secrets.
+// run runs the plugin for image. Standard error must not contain secrets.
 func run(t *testing.T, c plugin.Command, image string) (*plugin.Exchange, error) {
 	t.Helper()
 	x, err := c.Run(t.Context(), &plugin.Request{Image: image})
@@ -71,7 +71,7 @@ func checkServed(t *testing.T, x *plugin.Exchange, err error, key string) {
 	}
 }
 
-// TestArguments verifies the arguments of configurations in the field.
+// TestArguments verifies that the plugin accepts the arguments in existing configurations.
 func TestArguments(t *testing.T) {
 	cloud := newCloud(t)
 	for _, args := range [][]string{
@@ -92,7 +92,7 @@ func TestVersionAndHelp(t *testing.T) {
 	for arg, want := range map[string]string{
 		"--version": "ecr-credential-provider ", "-v": "ecr-credential-provider ", "--help": "--allow-host", "-h": "get-credentials",
 	} {
-		x, _ := command(t, nil, arg).RunRaw(t.Context(), strings.NewReader("")) // output that is not a response
+		x, _ := command(t, nil, arg).RunRaw(t.Context(), strings.NewReader("")) // the output is not a response, so the error is ignored
 		if x.ExitCode != 0 || !strings.Contains(x.Stdout.Reveal(), want) || x.Stderr != "" {
 			t.Errorf("%s: got exit code %d, %q, %q", arg, x.ExitCode, x.Stdout.Reveal(), x.Stderr)
 		}
@@ -108,8 +108,8 @@ func TestVersionAndHelp(t *testing.T) {
 	}
 }
 
-// TestOtherHosts verifies that the error is one line that contains the fix, because a
-// kubelet shows one line, and that --other-hosts=empty returns an empty response.
+// TestOtherHosts verifies that the error for another host is one line, because a kubelet shows one
+// line, and contains the fix. With --other-hosts=empty, the plugin returns an empty response.
 func TestOtherHosts(t *testing.T) {
 	cloud := newCloud(t)
 	environ := append(cloud.Environ(), "AWS_REGION=eu-west-1")
@@ -174,9 +174,8 @@ func TestBrokenRequest(t *testing.T) {
 	}
 }
 
-// TestEndpoints verifies the public names of the endpoints, reached through a proxy.
-// The image's host determines the name unless the SDK's variables do. Neither applies
-// to a custom endpoint.
+// TestEndpoints verifies which endpoints the plugin calls, through a proxy. The image's host
+// determines the endpoint, unless the SDK's environment variables select FIPS or a custom endpoint.
 func TestEndpoints(t *testing.T) {
 	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
 		t.Skip("the authority of the little internet is taken from SSL_CERT_FILE, which this system does not know")
@@ -260,14 +259,14 @@ func TestEndpoints(t *testing.T) {
 		x, err := run(t, command(t, append(environ, "AWS_CA_BUNDLE="+net.CAFile())), privateHost+"/app")
 		checkServed(t, x, err, privateHost)
 	})
-	// The proxy rejects only connections to this host.
+	// This host is the only one that the proxy does not serve.
 	if diff := cmp.Diff([]string{"sts-fips.eu-west-9.api.aws:443"}, net.UnknownHosts()); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// TestStopped verifies that SIGTERM, as from a host with a grace period, ends a
-// run that hangs, with an error.
+// TestStopped verifies that a hanging run exits with an error on SIGTERM. [plugin.Command] sends
+// SIGTERM if it has a grace period.
 func TestStopped(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there is no SIGTERM")

@@ -23,8 +23,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// emptyProgram and answeringPlugin measure the lower bound of a response: the start of
-// a Go program plus the run of a plugin, about a millisecond.
+// emptyProgram and answeringPlugin are programs for measuring the lower bound of a response, which
+// is the start of a Go program plus the run of a plugin. It is about a millisecond.
 const (
 	emptyProgram    = "package main\n\nfunc main() {}\n"
 	answeringPlugin = "package main\n\nimport \"os\"\n\nfunc main() { os.Stdout.WriteString(`%s`) }\n"
@@ -45,9 +45,10 @@ func build(b *testing.B, path, source string) {
 	}
 }
 
-// BenchmarkAnswer compares a response with 20 providers, a response with 2 providers, an empty program and the plugin,
-// with a warm page cache and warm counters. "×empty" is the remaining time after the plugin's, in runs of the empty
-// program; "×two" is the ratio of 20 to 2 providers. Both use medians.
+// BenchmarkAnswer measures a response with 20 providers, a response with 2 providers, an empty
+// program and the plugin, with a warm page cache and warm counters. "×empty" is the response's time
+// minus the plugin's time, divided by the time of the empty program. "×two" is the ratio of 20 to 2
+// providers. Both use medians.
 func BenchmarkAnswer(b *testing.B) {
 	dir := b.TempDir()
 	empty, one, dispatcher := filepath.Join(dir, "empty"), filepath.Join(dir, "one"), filepath.Join(dir, "dispatcher")
@@ -72,7 +73,7 @@ func BenchmarkAnswer(b *testing.B) {
 		return took
 	}
 	two, twenty := newState(b, dispatcher, one, 2), newState(b, dispatcher, one, 20)
-	memory, err := os.MkdirTemp("/dev/shm", "counts") // as /run is
+	memory, err := os.MkdirTemp("/dev/shm", "counts") // in memory, like /run
 	if err != nil {
 		b.Skipf("no file system in memory: %v", err)
 	}

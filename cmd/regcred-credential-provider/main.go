@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command regcred-credential-provider is a plugin that is configured in the kubelet
-// once. Each run calls the providers of the node's current generation. "regcred
-// install" installs it on a node; see docs/node.md.
+// Command regcred-credential-provider is the plugin that regcred configures in the kubelet. Each
+// run calls the providers of the node's current generation. "regcred install" installs it on a
+// node. See docs/node.md.
 package main
 
 import (
@@ -23,18 +23,17 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// version is set by release builds: -ldflags "-X main.version=v1.2.3". The linker can
-// only set package variables; nothing else writes it.
+// version is set by the linker in release builds: -ldflags "-X main.version=v1.2.3".
 var version string
 
 func main() {
-	// stop is not called, because it would take longer than the run itself.
+	// The stop function is not called, because it would take longer than the run itself.
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	os.Exit(run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr, os.Getenv))
 }
 
-// run is main without global state. args includes the program name, which selects the
-// entry of the kubelet's configuration.
+// run is main without global state. The base name of args[0] is the name of the provider entry in
+// the kubelet's configuration.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) int {
 	d := &dispatcher{entry: filepath.Base(args[0])}
 	flags := pluginmain.NewFlagSet()
@@ -59,14 +58,14 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 type dispatcher struct {
 	entry, state, counts string
 
-	mu       sync.Mutex // needed because a request that times out keeps running
+	mu       sync.Mutex // GetCredentials may still be running after a timeout
 	provider *dispatch.Provider
 	current  *generation.OpenGeneration
 	batch    *tally.Batch
 }
 
-// GetCredentials implements [plugin.Provider]. It opens the generation, so that errors
-// in opening it are counted.
+// GetCredentials implements [plugin.Provider]. It opens the generation here, not in run, so that
+// errors in opening it are counted.
 func (d *dispatcher) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	p, err := d.openGeneration()
 	if err != nil {
@@ -101,11 +100,11 @@ func (d *dispatcher) recordCounts(b tally.Batch) {
 	d.batch = &b
 }
 
-// countTimeout limits how much longer a run takes because it is counted. The kubelet
-// waits for the plugin to exit, not just for its response.
+// countTimeout limits how long finish may take to update the run counts. The kubelet waits for the
+// plugin to exit, not only for the response.
 const countTimeout = 100 * time.Millisecond
 
-// finish waits for plugins that are being stopped, and counts the run. It ignores
+// finish waits until stopped plugins have exited, then adds the run to the counts. It ignores
 // errors in counting.
 func (d *dispatcher) finish() {
 	d.mu.Lock()

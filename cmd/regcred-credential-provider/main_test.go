@@ -36,7 +36,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// The test binary plays the dispatcher and every provider, by its name.
+// TestMain makes the test binary run as the dispatcher or a provider if it is called by that name.
 func TestMain(m *testing.M) {
 	name := filepath.Base(os.Args[0])
 	switch {
@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// runProvider runs as a provider whose user name contains the provider's name and its generation.
+// runProvider runs as a provider. Its credential has how and the generation as the user name.
 func runProvider(how string) int {
 	how, _, _ = strings.Cut(how, "_")
 	return plugin.Serve(context.Background(), plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
@@ -74,7 +74,7 @@ func runProvider(how string) int {
 	}), plugin.ServeOptions{Name: how, Args: []string{}})
 }
 
-// hang reports that it has started, with a child process like itself, and does not exit.
+// hang starts a child process, reports both process IDs, and does not return.
 func hang() error {
 	child := exec.Command("sleep", "600")
 	if err := child.Start(); err != nil {
@@ -164,7 +164,7 @@ func (n *testNode) create(providers ...config.Provider) *generation.Manifest {
 	return m
 }
 
-// has makes a generation the current one.
+// has creates a generation of providers and makes it the current one.
 func (n *testNode) has(providers ...config.Provider) {
 	n.Helper()
 	n.must(n.store.Activate(n.create(providers...).Number))
@@ -193,7 +193,8 @@ func users(resp *plugin.Response) (list []string) {
 	return list
 }
 
-// TestVersions verifies that the response has the request's version and, after a flip, comes from the next generation.
+// TestVersions verifies that the response has the request's version. After another generation is
+// activated, the response comes from that generation.
 func TestVersions(t *testing.T) {
 	n := newNode(t)
 	n.has(provider("plugin-a", nil), provider("plugin-b", nil), provider("plugin-t", tokens))
@@ -234,8 +235,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestFails verifies that one line lists every failure without secrets, and that credentials found otherwise are still
-// returned.
+// TestFails verifies that one line lists every failure without secrets, and that the other
+// providers' credentials are still returned.
 func TestFails(t *testing.T) {
 	n := newNode(t)
 	n.has(provider("plugin-none", nil), provider("plugin-fails_a", nil), provider("plugin-fails_b", nil))
@@ -328,8 +329,8 @@ func TestHugeAnswer(t *testing.T) {
 	}
 }
 
-// TestWithoutStreams verifies that nothing is written elsewhere if the streams are closed or the working directory is
-// gone.
+// TestWithoutStreams verifies that the dispatcher changes no file in its state directory if its
+// streams are closed or its working directory is deleted.
 func TestWithoutStreams(t *testing.T) {
 	n := newNode(t)
 	n.has(provider("plugin-a", nil))
@@ -402,8 +403,9 @@ func waitUntilExited(pid int) bool {
 	return false
 }
 
-// TestGenerationSwitches verifies that each of a hundred concurrent runs returns the response of one generation while the link is
-// flipped, and that killed runs leave nothing that affects others.
+// TestGenerationSwitches starts a hundred concurrent runs while the current generation changes.
+// Each run must return the response of one generation. Killed runs must leave nothing that affects
+// other runs.
 func TestGenerationSwitches(t *testing.T) {
 	const rounds, atOnce = 3, 100
 	n := newNode(t)

@@ -28,8 +28,8 @@ import (
 	"github.com/regcred/regcred/internal/tally"
 )
 
-// treeHost runs the real regcred on a node's file tree. No process of the node runs, so
-// nothing can be restarted.
+// treeHost runs the real regcred on a node's file tree. No process of the node is running, so
+// regcred cannot restart anything.
 type treeHost struct {
 	regcred string
 	root    string
@@ -161,8 +161,8 @@ func newAgentOn(t *testing.T, name string) *agentOn {
 	return a
 }
 
-// runFor runs the agent for one minute of fake time per function, and calls the
-// function before it.
+// runFor runs the agent in fake time. It calls each function and then waits for one minute of fake
+// time.
 func (a *agentOn) runFor(t *testing.T, each ...func()) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -160,8 +160,8 @@ func madeConfig(r *rand.Rand, host string) string {
 	return b.String()
 }
 
-// madeDockerConfig returns a docker config file with a correct credential, a wrong one
-// or another user's, or an invalid file.
+// madeDockerConfig returns a docker config file with a correct credential, a wrong credential or
+// another user's credential. One in five is invalid.
 func madeDockerConfig(r *rand.Rand, host string) string {
 	login := []string{"ci:" + canary.PasswordSecret, "ci:wrong", "other:" + canary.PasswordSecret}[r.IntN(3)]
 	key := []string{host, host, "https://" + host + "/v1/", "other.example", host + "/team"}[r.IntN(5)]
@@ -225,7 +225,7 @@ func (n *madeNode) ask(t *testing.T) *libraryVerdict {
 	if _, v.failed = errors.AsType[*regcred.LookupError](err); err != nil && !v.failed {
 		t.Fatal(err)
 	}
-	if hasFailedPullSecret(res.Attempts) { // kubelet: MakeDockerKeyring fails as a whole, and so does the pull
+	if hasFailedPullSecret(res.Attempts) { // in the kubelet, MakeDockerKeyring then returns an error, and the pull fails
 		v.failed = true
 		return v
 	}

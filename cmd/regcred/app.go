@@ -14,12 +14,11 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// autoKubelet is the value of --as-kubelet without a process ID: the node's only
+// autoKubelet is the value of --as-kubelet if no process ID is given. It selects the node's only
 // kubelet.
 const autoKubelet = "auto"
 
-// app is one run of the program: its environment, and the settings shared by every
-// command.
+// app holds the environment of one run of the program, and the settings that all commands share.
 type app struct {
 	terminal.Terminal
 	stdin   io.Reader

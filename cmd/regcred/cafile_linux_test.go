@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestCAFileBesideSystem checks that the system's CAs are still trusted. On Linux,
-// SSL_CERT_FILE sets them.
+// TestCAFileBesideSystem checks that --ca-file does not replace the system's CAs. On Linux,
+// SSL_CERT_FILE sets the system's CAs.
 func TestCAFileBesideSystem(t *testing.T) {
 	registry := newAppRegistry(t)
 	server := httptest.NewTLSServer(registry)

@@ -47,7 +47,7 @@ func newAppRegistry(t *testing.T) *testregistry.Server {
 func TestCAFile(t *testing.T) {
 	registry := newAppRegistry(t)
 	server := httptest.NewUnstartedServer(registry)
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that do not trust the certificate
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // do not log the handshakes that fail because the client does not trust the certificate
 	server.StartTLS()
 	defer server.Close()
 	host := server.Listener.Addr().String()
@@ -111,7 +111,7 @@ func otherAuthority(t *testing.T) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})
 }
 
-// TestPullTimeout checks that --timeout also applies to a layout.
+// TestPullTimeout checks that --timeout also limits a pull into an image layout.
 func TestPullTimeout(t *testing.T) {
 	args := append([]string{"pull", "--layout", t.TempDir(), "--timeout", "1ns", "127.0.0.1:1/app:v1"}, writeRuntimeConfig(t, "good", "elsewhere.example")...)
 	code, out, _ := runApp(t, args...)

@@ -24,8 +24,8 @@ func TestReportOfRestartOnly(t *testing.T) {
 	}
 }
 
-// TestReportOfUselessRestart checks that the JSON report shows a kubelet restart that did not
-// help.
+// TestReportOfUselessRestart checks that the JSON report of a failed change states whether the
+// kubelet was restarted.
 func TestReportOfUselessRestart(t *testing.T) {
 	for _, err := range []error{errors.New("the disk is full"), &install.RestartedError{Err: errors.New("no new kubelet that works")}} {
 		var r report.Change

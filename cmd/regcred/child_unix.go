@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forwardedSignals returns the signals to forward to a command. Ignored signals, as under
-// nohup, stay ignored.
+// forwardedSignals returns the signals to forward to a command. It leaves out ignored signals, such
+// as SIGHUP under nohup.
 func forwardedSignals(ignored func(os.Signal) bool) []os.Signal {
 	all := []os.Signal{os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2}
 	return slices.DeleteFunc(all, ignored)

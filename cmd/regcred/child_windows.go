@@ -5,8 +5,8 @@ package main
 
 import "os"
 
-// forwardedSignals returns the signals that must not end this program before the
-// command. A ^C reaches every program attached to the console.
+// forwardedSignals returns the signals that this program catches, so that it does not exit before
+// the command. ^C is sent to every program on the console.
 func forwardedSignals(func(os.Signal) bool) []os.Signal { return []os.Signal{os.Interrupt} }
 
 // forwardSignal does nothing, because the console has sent the signal to the command too.

@@ -48,9 +48,9 @@ type cluster struct {
 	configSource string // where the address and the identity were found
 }
 
-// connect returns a client for the API server that the flags select, or else for the
-// API server of the kubelet that o describes. It does not call the API server. If wrap
-// is not nil, it wraps the transport.
+// connect returns a client for the API server that the flags select. If no kubeconfig is set and o
+// describes a kubelet, it uses the kubelet's kubeconfig. connect sends no requests. If wrap is not
+// nil, it wraps the transport.
 func (a *app) connect(ctx context.Context, o *node.Origin, k kubeFlags, wrap func(http.RoundTripper) http.RoundTripper) (*cluster, error) {
 	cfg, from, err := k.clientConfig(ctx, o)
 	if err != nil {
@@ -67,7 +67,7 @@ func (a *app) connect(ctx context.Context, o *node.Origin, k kubeFlags, wrap fun
 	return c, nil
 }
 
-// clientConfig returns a client configuration and the place where it was found.
+// clientConfig returns a client configuration and a description of where it was found.
 func (k *kubeFlags) clientConfig(ctx context.Context, o *node.Origin) (*rest.Config, string, error) {
 	opts := kubeconfig.Options{Kubeconfig: k.kubeconfig, Context: k.context, Environ: o.Environ}
 	if k.kubeconfig == "" && o.IsKubelet() {
@@ -100,8 +100,8 @@ func (k *kubeFlags) clientConfig(ctx context.Context, o *node.Origin) (*rest.Con
 	return cfg, from, nil
 }
 
-// newFleetClient returns a client for the nodes of the selected cluster, and the namespace of
-// its configuration. It does not call the API server.
+// newFleetClient returns a client for the cluster that the flags select, and the namespace of the
+// kubeconfig context. It sends no requests.
 func (a *app) newFleetClient(ctx context.Context, k kubeFlags) (client *fleet.Client, namespace string, err error) {
 	cfg, from, err := k.clientConfig(ctx, &node.Origin{Environ: a.environ})
 	if err != nil {
@@ -116,15 +116,15 @@ func (a *app) newFleetClient(ctx context.Context, k kubeFlags) (client *fleet.Cl
 	return client, kubeconfig.Namespace(kubeconfig.Options{Kubeconfig: k.kubeconfig, Context: k.context, Environ: a.environ}), nil
 }
 
-// caFile is a file of CA certificates that are trusted in addition to the system's.
+// caFile is the path of a PEM file with additional CA certificates to trust.
 type caFile string
 
-// maxCAFileSize limits the size of a CA file, in bytes. A system's complete bundle is about
-// a quarter of it.
+// maxCAFileSize limits the size of a CA file, in bytes. The complete CA bundle of an operating
+// system is about a quarter of this size.
 const maxCAFileSize = 1 << 20
 
-// readPEM returns only the certificates, without the rest of the file, or nil if no file
-// is set.
+// readPEM returns the certificates in the file as PEM, without other blocks and text. It returns
+// nil if no file is set.
 func (f caFile) readPEM(ctx context.Context) ([]byte, error) {
 	if f == "" {
 		return nil, nil
@@ -151,7 +151,8 @@ func (f caFile) readPEM(ctx context.Context) ([]byte, error) {
 	return text, nil
 }
 
-// registryTransport returns the transport for registries, or nil if no file is set.
+// registryTransport returns an HTTP transport that trusts the system's CAs and those in the file.
+// It returns nil if no file is set.
 func (f caFile) registryTransport(ctx context.Context) (http.RoundTripper, error) {
 	authorities, err := f.readPEM(ctx)
 	if err != nil || authorities == nil {

@@ -61,7 +61,8 @@ is written.`,
 			if len(args) > 1 {
 				f.to = args[1]
 			}
-			// Checked before a missing PATH, because --config instead of PATH has its own hint.
+			// Check the flags before the arguments. A user who passes --config instead of PATH then
+			// gets a specific hint.
 			if err := a.checkConvertFlags(f); err != nil {
 				return err
 			}
@@ -152,7 +153,7 @@ func (f *convertFlags) invalidResultError(res *convert.Result, at, consequence s
 	return errors.Join(err, fmt.Errorf("kubelet %s would not start with the converted file%s", strings.TrimPrefix(f.target.KubeletVersion, "v"), consequence))
 }
 
-// replaceFiles overwrites existing files. done completes the note "FILE is …".
+// replaceFiles overwrites existing files and prints a note for each: "FILE is " + done.
 func (a *app) replaceFiles(files []convert.File, done string) error {
 	list, err := convert.Replace(files)
 	if err != nil {
@@ -181,7 +182,7 @@ func (a *app) createFiles(f *convertFlags, res *convert.Result) error {
 	return cmp.Or(node.PermissionError(err), err)
 }
 
-// printConversionNotes prints the changes that a reader may not expect.
+// printConversionNotes prints notes about changes that the user may not expect.
 func (a *app) printConversionNotes(res *convert.Result) {
 	if !slices.ContainsFunc(res.Files, convert.File.IsChanged) {
 		a.Note("nothing to convert: %s", terminal.FormatCount(len(res.Files), "file")+" in kubelet.config.k8s.io/v1 already")

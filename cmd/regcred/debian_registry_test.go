@@ -23,8 +23,8 @@ import (
 	"github.com/regcred/regcred/internal/testenv"
 )
 
-// TestDockerRegistry gets credentials for, and pulls from, a third-party registry:
-// Debian's docker-registry with htpasswd. The plugin is a shell script or a Go program.
+// TestDockerRegistry looks up credentials for a third-party registry and pulls from it. The
+// registry is Debian's docker-registry with htpasswd. The plugin is a shell script or a Go program.
 func TestDockerRegistry(t *testing.T) {
 	requirePackages(t, "docker-registry", "htpasswd")
 	dir := t.TempDir()

@@ -62,8 +62,8 @@ contacted, and all files are removed at the end.`,
 	return cmd
 }
 
-// demoPluginCmd returns the hidden command that implements the demo's plugin, which is a copy of
-// this program under the plugin's name.
+// demoPluginCmd returns the hidden command that is the demo's plugin. The plugin executable is a
+// copy of this program.
 func (a *app) demoPluginCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:    "demo-plugin PASSWORD-FILE REGISTRY",
@@ -161,7 +161,7 @@ func (d *demo) explainImage(ctx context.Context) error {
 	d.Quote(demoIndent, out.String())
 	if code != exitOK {
 		if d.json {
-			why := &terminal.Text{} // the reason is not printed elsewhere
+			why := &terminal.Text{} // the output of explain is not printed elsewhere
 			why.Quote("", out.String())
 			_ = why.FlushTo(d.a.Stderr)
 		}
@@ -197,7 +197,7 @@ func (d *demo) pullAndLookUp(ctx context.Context) error {
 	r := &d.report
 	k, err := regcred.New(cfg, regcred.Options{BinDir: d.binDir(), Environ: d.a.environ, Observer: func(e regcred.Event) {
 		if e.Kind == regcred.EventExec {
-			r.Execs++ // one provider runs at a time here
+			r.Execs++ // not concurrent, because only one provider runs at a time
 		}
 	}})
 	if err != nil {

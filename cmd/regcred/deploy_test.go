@@ -112,7 +112,7 @@ func (u *userData) cloudConfig(t *testing.T, text string) {
 	u.scripts = append(u.scripts, c.RunCmd...)
 }
 
-// decodeYAML rejects unknown fields.
+// decodeYAML decodes a YAML document into a value. It reports unknown fields as errors.
 func decodeYAML(t *testing.T, name, text string, into any) {
 	t.Helper()
 	d := yaml.NewDecoder(strings.NewReader(text))
@@ -227,8 +227,8 @@ func TestDeployCommands(t *testing.T) {
 		found := must.Get(filepath.Glob(deploy + glob))(t)
 		files = append(files, slices.DeleteFunc(found, isDir)...)
 	}
-	// A command starts at the beginning of a line, a string or a value, or follows another
-	// one.
+	// A command is at the beginning of a line, a string or a value, or follows another command and
+	// "&&".
 	command := regexp.MustCompile(`(?m)(?:^|["=]|&& )\s*(?:\$ )?(?:sudo )?(?:\./|/usr/local/bin/)?regcred ([a-z][^"|&#\n]*)`)
 	commands := 0
 	for _, file := range files {
@@ -264,7 +264,8 @@ func prepullFlagsOf(text string) string {
 	return flags
 }
 
-// acceptsCommand parses a command without running it.
+// acceptsCommand returns an error if regcred does not accept a command line. It does not run the
+// command.
 func acceptsCommand(args []string) error {
 	root := (&app{}).rootCmd()
 	cmd, rest, err := root.Find(args)

@@ -50,8 +50,8 @@ func systemdRoot(t *testing.T, unit string) string {
 	return root
 }
 
-// analyze returns the output of systemd-analyze, which is empty if it has no complaint.
-// Its exit code is 0 even if it ignores a line.
+// analyze returns the output of systemd-analyze, which is empty if there is no problem. The exit
+// code is not enough, because it is 0 even if systemd-analyze ignores a line.
 func analyze(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "systemd-analyze", args...).CombinedOutput()
@@ -61,9 +61,8 @@ func analyze(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// TestPrepullUnit checks that systemd accepts every line of the service and orders it
-// before the kubelet, and that an enabled service starts with the kubelet but does not
-// block it.
+// TestPrepullUnit checks that systemd accepts every line of the service and orders the service
+// before the kubelet. An enabled service must start with the kubelet, but must not block it.
 func TestPrepullUnit(t *testing.T) {
 	text := readDeploy(t, "systemd/"+prepullUnit)
 	root := systemdRoot(t, text)
@@ -89,7 +88,7 @@ func TestPrepullUnit(t *testing.T) {
 	}
 }
 
-// TestPrepullUnitWrong checks that the previous test would find an error.
+// TestPrepullUnitWrong checks that the checks in TestPrepullUnit detect errors.
 func TestPrepullUnitWrong(t *testing.T) {
 	text := readDeploy(t, "systemd/"+prepullUnit)
 	for _, tt := range []struct{ from, to, want string }{

@@ -47,8 +47,9 @@ func readPage(t *testing.T, name string) string {
 	return strings.ReplaceAll(string(data), "\r\n", "\n") // git may check out CRLF
 }
 
-// TestDocsUsage verifies that each command has a page, which quotes its usage, and the index links to it. "go test
-// ./cmd/regcred -run TestDocsUsage -update-docs" writes the quotes.
+// TestDocsUsage verifies that each command has a page that quotes its usage, and that the index
+// links to the page. "go test ./cmd/regcred -run TestDocsUsage -update-docs" updates the quoted
+// usage.
 func TestDocsUsage(t *testing.T) {
 	index := readPage(t, "README.md")
 	var visit func(cmd *cobra.Command)
@@ -169,7 +170,7 @@ func TestDocsJSON(t *testing.T) {
 	}
 }
 
-// documentedPluginRun is a pluginRunReport with the fields of the request.
+// documentedPluginRun is a pluginRunReport whose request has the documented fields.
 type documentedPluginRun struct {
 	pluginRunReport
 	Request struct {
@@ -181,8 +182,8 @@ type documentedPluginRun struct {
 	} `json:"request"`
 }
 
-// decodeResult decodes a command's output, which has the fields of result and the
-// schema version.
+// decodeResult decodes a command's JSON output into result. It reports unknown fields, and a
+// missing schema version.
 func decodeResult(t *testing.T, command, document string, result any) {
 	t.Helper()
 	version := fmt.Sprintf("\n  \"schemaVersion\": %d,\n", shown.SchemaVersion)
@@ -205,7 +206,7 @@ func decodeResult(t *testing.T, command, document string, result any) {
 	}
 }
 
-// jsonNames lists the names of all JSON fields in this package's source.
+// jsonNames lists the names of all JSON fields in the source files of the results.
 func jsonNames(t *testing.T) []string {
 	t.Helper()
 	var names []string

@@ -127,7 +127,7 @@ func (a *app) kubeletToCheck(ctx context.Context, n *node.Reader, o *node.Origin
 	}
 	setup, err := k.Node.Setup(ctx)
 	if err != nil {
-		return k // this system runs no kubelet, or interrupted
+		return k // the system runs no kubelet, or ctx was canceled
 	}
 	k.Setup = setup
 	if k.Node.IsHost() {
@@ -136,8 +136,8 @@ func (a *app) kubeletToCheck(ctx context.Context, n *node.Reader, o *node.Origin
 	return k
 }
 
-// clusterToCheck returns the cluster to check. With --as-kubelet, only a kubelet's
-// identity gives useful results.
+// clusterToCheck returns the cluster to check. With --as-kubelet, the checks are skipped if there
+// is no kubelet whose identity can be used, because another identity gives no useful results.
 func (a *app) clusterToCheck(ctx context.Context, o *node.Origin, d *doctorFlags) *doctor.Cluster {
 	c := &doctor.Cluster{Clock: &doctor.ClockSkew{Now: a.Now}, Namespace: d.pod.namespace, PodName: d.pod.name}
 	if o == nil && a.asKubelet != "" && d.kubeconfig == "" {
@@ -153,12 +153,11 @@ func (a *app) clusterToCheck(ctx context.Context, o *node.Origin, d *doctorFlags
 	return c
 }
 
-// originFromCaller returns an origin with the caller's environment, for a node without a
+// originFromCaller returns an origin with the caller's environment. It is used if the node has no
 // configuration.
 func (a *app) originFromCaller() *node.Origin { return &node.Origin{Environ: a.environ, Dir: a.dir} }
 
-// doctorFindings returns the results to include in SARIF: all except passed and skipped
-// checks.
+// doctorFindings returns the findings to include in SARIF. Passed and skipped checks are left out.
 func doctorFindings(r *doctor.Report) (list []finding.Finding) {
 	for _, f := range r.Findings {
 		if f.Severity.Compare(finding.SeverityInfo) < 0 {
@@ -215,7 +214,7 @@ func (d *doctorFlags) validate() error {
 	return nil
 }
 
-// imageToTrace returns the image to trace.
+// imageToTrace returns doctor's input for --image.
 func (a *app) imageToTrace(w *doctor.Input, d *doctorFlags) *doctor.Image {
 	i := &doctor.Image{
 		Reference: d.image, ForPod: d.pod.isSet(), Platform: "linux/" + runtime.GOARCH, Offline: d.offline, Timeout: d.hostTimeout,

@@ -116,7 +116,7 @@ func (a *app) execCommand(ctx context.Context, e *execFlags, args []string) erro
 	case err != nil:
 		a.Error(err)
 	case killedBy == os.Interrupt, killedBy == syscall.SIGTERM, killedBy == syscall.SIGHUP:
-		code = exitBySignal(killedBy) // for example, SIGQUIT could make this program dump its memory
+		code = exitBySignal(killedBy) // not for other signals: SIGQUIT, for example, could make this program dump its memory
 	}
 	return exitWithCode(code)
 }
@@ -127,7 +127,7 @@ func (a *app) runWithSession(ctx context.Context, s *dockerclient.Session, args 
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = s.Environ(a.environ), a.stdin, a.Stdout, a.Stderr
 	for _, f := range []*aliasedFlag{&a.config, &a.binDir} {
 		if f.value == "" {
-			continue // the helper finds it by itself
+			continue // the helper finds the path itself
 		}
 		path, err := filepath.Abs(f.value)
 		if err != nil {
@@ -138,7 +138,7 @@ func (a *app) runWithSession(ctx context.Context, s *dockerclient.Session, args 
 	return runChild(ctx, cmd)
 }
 
-// sessionOptions returns the content of the session's files.
+// sessionOptions returns the options of the session from which its files are written.
 func (a *app) sessionOptions(ctx context.Context, e *execFlags) (o dockerclient.SessionOptions, err error) {
 	if e.materialize {
 		o.Logins, err = a.firstCredentials(ctx, e.images)
@@ -231,7 +231,7 @@ func (a *app) firstCredentials(ctx context.Context, images []string) (logins []d
 	return logins, nil
 }
 
-// warnExpiry warns when a credential that is written to a file will expire, if the time
+// warnExpiry warns that a credential in a file is not renewed, and states when it expires if that
 // is known.
 func (a *app) warnExpiry(repository string, c regcred.Credential) {
 	claims, err := jwt.Parse(c.Password.Reveal())
@@ -260,7 +260,7 @@ const (
 // did not start.
 func runChild(ctx context.Context, cmd *exec.Cmd) (code int, killedBy os.Signal, err error) {
 	got := make(chan os.Signal, 16)
-	signal.Notify(got, forwardedSignals(signal.Ignored)...) // never stopped, so that a signal does not prevent the cleanup after the command
+	signal.Notify(got, forwardedSignals(signal.Ignored)...) // never stopped, because a signal must not end this program before it has cleaned up
 	if err := takeOverSignals(ctx); err != nil {
 		return exitFailed, nil, err
 	}

@@ -13,9 +13,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestExecOnTerminal checks that a command can read from the terminal and gets each ^C
-// once, and that ^Z stops both the command and regcred, so that the shell can resume
-// them.
+// TestExecOnTerminal checks that a command can read from the terminal and gets each ^C once. ^Z
+// must stop both the command and regcred, so that the shell can resume them.
 func TestExecOnTerminal(t *testing.T) {
 	bash, err := exec.LookPath("bash") // with job control
 	if err != nil {

@@ -75,8 +75,8 @@ func (e *execution) leftovers(t *testing.T) []string {
 	return must.Get(filepath.Glob(filepath.Join(e.temp, "*")))(t)
 }
 
-// TestExecSignal checks that a signal sent only to regcred is forwarded to the command,
-// that regcred waits for the command and ends the same way, and that no files remain.
+// TestExecSignal checks that a signal sent only to regcred is forwarded to the command. regcred
+// must wait for the command, end with the command's exit code or signal, and remove its files.
 func TestExecSignal(t *testing.T) {
 	for name, tt := range map[string]struct {
 		script string
@@ -131,8 +131,8 @@ func TestExecSignal(t *testing.T) {
 	}
 }
 
-// TestExecKilled checks that a run removes the files of a killed run, but not the files
-// of a live one.
+// TestExecKilled checks that "regcred exec" removes the files of an earlier run that was killed,
+// but not the files of a run that is still active.
 func TestExecKilled(t *testing.T) {
 	const script = `echo "$DOCKER_CONFIG"; read x`
 	var killed, living *execution
@@ -192,8 +192,8 @@ func TestExecFailsBefore(t *testing.T) {
 	}
 }
 
-// TestExecKilledAlone checks that the command keeps its files while it lives, even if
-// regcred is killed.
+// TestExecKilledAlone checks that the command keeps its files while it runs, even if regcred is
+// killed.
 func TestExecKilledAlone(t *testing.T) {
 	killed := newExecution(t, `echo there; read x; cat "$DOCKER_CONFIG/config.json"`)
 	stdin, theirs, err := os.Pipe()
@@ -233,8 +233,8 @@ func awaitFree(t *testing.T, dir string) {
 	must.Do(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
 }
 
-// TestExecRelativeTemp checks that a command finds its files after it changes its
-// working directory.
+// TestExecRelativeTemp checks that a command finds its files after it changes its working
+// directory, even if TMPDIR is relative.
 func TestExecRelativeTemp(t *testing.T) {
 	e := newExecution(t, `cd / && cat "$DOCKER_CONFIG/config.json" "$REGISTRY_AUTH_FILE"`)
 	e.Dir = e.temp

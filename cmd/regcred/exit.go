@@ -19,8 +19,8 @@ const (
 	exitNoMatch = report.ExitEmpty  // nothing matched, or the response has no credentials
 )
 
-// exitError ends the program with an exit code, after all output except the hint has
-// been printed.
+// exitError ends the program with an exit code. Everything except the hint has already been
+// printed.
 type exitError struct {
 	code int
 	hint string

@@ -37,7 +37,8 @@ func (s *kubeSubject) newSubjectReport() *report.Subject {
 	return j
 }
 
-// addSkippedSecrets adds the pull secrets that have no credentials and so no attempt.
+// addSkippedSecrets adds the pull secrets that the kubelet ignores. The lookup has no attempt for
+// them.
 func addSkippedSecrets(r *report.Explanation, secrets []regcred.PullSecret) {
 	for _, s := range secrets {
 		if why := doctor.IgnoredReason(&s); why != "" {
@@ -51,7 +52,7 @@ func newSourceReport(at regcred.Attempt, j *report.Attempt) report.Source {
 	s := report.Source{Kind: at.Kind, Name: at.Provider, Attempt: *j}
 	if _, s.Unread = errors.AsType[*unreadableSecret](at.Err); s.Unread {
 		s.Kind, s.Name = regcred.FromPullSecret, strings.TrimPrefix(s.Name, unreadableSecretPrefix)
-		s.DurationSeconds = 0 // unknown: the kubelet reads the token before the lookup
+		s.DurationSeconds = 0 // unknown, because pull secrets are read before the lookup
 	}
 	return s
 }
@@ -132,8 +133,8 @@ func renderExplanation(t *terminal.Text, r *report.Explanation) {
 	}
 }
 
-// sourceMark returns the mark of a source: the mark of its attempt or, if worse, of the
-// findings about its credentials for the image.
+// sourceMark returns the mark to print for a source. It is the mark of the source's attempt, or a
+// worse mark if a finding concerns the source's credentials for the image.
 func sourceMark(s *report.Source, credentials []report.Credential) terminal.Mark {
 	mark := attemptMark(&s.Attempt)
 	if s.Outcome != report.OutcomeAnswered {
@@ -202,7 +203,7 @@ func renderSubject(t *terminal.Text, s *report.Subject) {
 	}
 }
 
-// shortHash shortens a hash, with enough digits to compare it with the kubelet's
+// shortHash shortens a hash. The remaining digits are enough to compare the hash with the kubelet's
 // metric.
 func shortHash(hash string) string {
 	const digits = len("sha256:") + 12
@@ -226,7 +227,7 @@ func renderProvider(t *terminal.Text, p *report.Provider) {
 		renderAttempt(t, p.Attempt)
 	}
 	for _, f := range p.Findings {
-		// Skip a provider that does not match, unless an error explains why.
+		// For a provider that does not match, print only errors. An error may be the reason.
 		if p.Matched || f.Severity == finding.SeverityError {
 			renderFinding(t, f)
 		}
@@ -247,7 +248,7 @@ func renderClosestPattern(t *terminal.Text, p *report.Provider) {
 	}
 }
 
-// renderFinding prints a lint finding, except infos.
+// renderFinding prints a lint finding, unless its severity is info.
 func renderFinding(t *terminal.Text, f finding.Finding) {
 	if f.Severity == finding.SeverityInfo {
 		return
@@ -255,8 +256,8 @@ func renderFinding(t *terminal.Text, f finding.Finding) {
 	t.Detail("%s: %s [%s]", f.Severity, f.Message, f.Rule)
 }
 
-// addSourceFindings adds the lint findings to each source and, if no key matches, the
-// reason.
+// addSourceFindings adds the lint findings to each source. If no key of a source matches the image,
+// it also adds a hint about the nearest key.
 func (s *lookupSession) addSourceFindings(ctx context.Context, r *report.Explanation, now time.Time) {
 	byTitle := map[string]*regcred.PullSecret{}
 	for i := range s.req.PullSecrets {

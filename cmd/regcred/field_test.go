@@ -54,7 +54,8 @@ func TestField(t *testing.T) {
 	t.Logf("%s", count)
 }
 
-// named reports whether one finding contains all wanted fragments and no unwanted ones.
+// named reports whether one finding contains all wanted fragments, and the output contains no
+// unwanted fragment.
 func (c *fieldCase) named(out string) bool {
 	for _, not := range c.not {
 		if contains(out, not) {
@@ -76,8 +77,9 @@ func contains(text, fragment string) bool {
 	return strings.Contains(fold(text), fold(fragment))
 }
 
-// A finding starts with its severity, either at the margin, below a section's heading
-// or below a passed item. Passed items are not findings.
+// findingStart matches the first line of a finding. It begins with the severity, either at the
+// margin, below a section's heading or below a passed item. Passed items are not findings.
+// findingRest matches the other lines of a finding.
 var (
 	findingStart = regexp.MustCompile(`^( {0,2}(error|warning|info|skipped|no|none|note):?( |$)| +(error|warning): )`)
 	findingRest  = regexp.MustCompile(`^(   |hint: )`)
@@ -119,7 +121,7 @@ func TestFieldFindings(t *testing.T) {
 	}
 }
 
-// fieldCount counts the cases and the named cases, by class.
+// fieldCount counts the cases, and the cases whose cause is named in the output, by class.
 type fieldCount struct{ cases, named map[string]int }
 
 func newFieldCount() *fieldCount { return &fieldCount{map[string]int{}, map[string]int{}} }

@@ -93,7 +93,7 @@ func (c *fieldCase) environ(dir string) []string {
 
 var base64Of = regexp.MustCompile(`@(base64|base64url|file)\{([^}]*)\}@`)
 
-// expand replaces variables and base64 expressions.
+// expand replaces variables, and expressions such as @base64{TEXT}@ and @file{NAME}@.
 func (c *fieldCase) expand(s, dir string) string {
 	s = strings.NewReplacer("$WORK", dir, "@CANARY_PASSWORD@", canary.PasswordSecret).Replace(s)
 	return base64Of.ReplaceAllStringFunc(s, func(m string) string {
@@ -113,7 +113,8 @@ func (c *fieldCase) expand(s, dir string) string {
 	})
 }
 
-// layOut writes the files of a case. A file that uses another one comes after it.
+// layOut writes the files of a case in order. A file that contains @file{NAME}@ must come after the
+// file NAME.
 func (c *fieldCase) layOut(t *testing.T, dir string) error {
 	t.Helper()
 	for _, f := range c.files {

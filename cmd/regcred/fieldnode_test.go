@@ -24,22 +24,22 @@ import (
 // fieldWork is the path of a case's directory on its node.
 const fieldWork = "/case"
 
-// isolated reports whether a case needs its own machine, because it is a node or
-// resolves names.
+// isolated reports whether a case needs its own namespaces, because it contains a node's root
+// directory or a server with a host name.
 func (c *fieldCase) isolated(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "root"))
 	return err == nil || slices.ContainsFunc(c.servers, func(s string) bool { return fieldHost(s) != "" })
 }
 
-// fieldHost returns the host of a server, if it has one.
+// fieldHost returns the host of a server, or "" if the server has none.
 func fieldHost(server string) string {
 	host, _, _ := net.SplitHostPort(strings.Fields(server)[0])
 	return host
 }
 
-// onNode returns a command that runs a case in its own namespaces: its root directory
-// is the file system, the network is only loopback, no other process runs, and
-// /etc/hosts lists the servers of the case.
+// onNode returns a command that runs a case in its own namespaces. The case's root directory is the
+// file system. The network has only loopback, no other process is visible, and /etc/hosts lists the
+// servers of the case.
 func (c *fieldCase) onNode(t *testing.T, dir string) *exec.Cmd {
 	t.Helper()
 	root, bin := filepath.Join(dir, "root"), filepath.Join(dir, "root/.bin")
@@ -86,7 +86,7 @@ exec chroot "$0" /.bin/fieldserve /case/.case.txtar /case`
 	return cmd
 }
 
-// fieldNamespaces returns the flags of unshare for a separate machine.
+// fieldNamespaces returns the flags that make unshare create the namespaces of a separate machine.
 func fieldNamespaces(t *testing.T) []string {
 	t.Helper()
 	flags := []string{"--net", "--mount", "--pid", "--fork", "--kill-child"}
@@ -99,7 +99,7 @@ func fieldNamespaces(t *testing.T) []string {
 	return flags
 }
 
-// fieldJournal is the file with a unit's log.
+// fieldJournal is the file that contains the log of the kubelet's unit.
 const fieldJournal = "/var/log/kubelet.log"
 
 // fieldJournalMain implements the parts of journalctl that the tests use.
@@ -113,7 +113,7 @@ func fieldJournalMain() {
 	fmt.Println(strings.Join(lines, "\n"))
 }
 
-// startSystemd implements the parts of systemd that report a unit's state.
+// startSystemd serves the part of systemd's API that reports a unit's state.
 func (n *fieldNet) startSystemd(state string) error {
 	p := map[string]any{
 		"LoadState": "loaded", "ActiveState": "active", "SubState": "running", "MainPID": uint32(n.kubelet), "UnitFileState": "enabled",

@@ -203,7 +203,7 @@ func (s fieldSettings) handler(url string) (http.Handler, error) {
 	return registry, nil
 }
 
-// startNames starts a name server that knows no names. The servers' names are in
+// startNames starts a DNS server that does not resolve any name. The names of the servers are in
 // /etc/hosts.
 func (n *fieldNet) startNames() error {
 	if n.names {
@@ -298,7 +298,7 @@ func (n *fieldNet) certificate(host, kind string) (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: ca.key}}}, nil
 }
 
-// makeAuthority creates the CA in the machine's trust store.
+// makeAuthority creates the CA that the case's machine trusts.
 func (n *fieldNet) makeAuthority() (err error) {
 	if n.ca, err = newFieldCA("Example Root"); err != nil {
 		return err
@@ -332,7 +332,7 @@ func (n *fieldNet) startKubelet(c *fieldCase, args []string) error {
 	}
 	cmd := exec.Command("kubelet", args...)
 	cmd.Dir, cmd.Env = n.dir, []string{"GORACE=" + noRaceSleep, "PATH=" + os.Getenv("PATH")}
-	if _, err := cmd.StdinPipe(); err != nil { // the process ends with this one
+	if _, err := cmd.StdinPipe(); err != nil { // the process ends when this process closes the pipe
 		return err
 	}
 	stdout, err := cmd.StdoutPipe()

@@ -19,9 +19,8 @@ import (
 	"github.com/regcred/regcred/internal/report"
 )
 
-// aliasedFlag is a value that two flags can set: one named as in the kubelet, and a
-// short form. It is an error if their values differ. An environment variable sets the
-// default.
+// aliasedFlag is a setting with two flags: the kubelet's flag name and a short form. It is an error
+// if both flags are set to different values. An environment variable sets the default.
 type aliasedFlag struct {
 	value    string
 	source   string // source of the value: "--config", "REGCRED_CONFIG"; "" if not set
@@ -98,7 +97,7 @@ func addTargetFlags(cmd *cobra.Command, t *config.Target, something string) {
 }
 
 func registerFlagCompletion(cmd *cobra.Command, name string, values []string) {
-	// Fails only for a flag that does not exist.
+	// The call fails only if the flag does not exist.
 	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -180,7 +179,8 @@ func checkMutuallyExclusive(flags ...flagValue) error {
 	return nil
 }
 
-// rulesFlag is a flag for names of lint rules: repeatable, with comma-separated lists.
+// rulesFlag is a flag for names of lint rules. It can be repeated and accepts comma-separated
+// lists.
 type rulesFlag struct{ list *[]string }
 
 func (r rulesFlag) Type() string   { return "NAME" }

@@ -35,7 +35,7 @@ type getFlags struct {
 type getResult struct {
 	Image       string              `json:"image,omitempty"`
 	Registry    string              `json:"registry,omitempty"`
-	Repository  string              `json:"repository"` // as providers see it; for a registry, its host
+	Repository  string              `json:"repository"` // the name that patterns are matched against; with --registry, only the host
 	Credentials []report.Credential `json:"credentials"`
 	Error       string              `json:"error,omitempty"` // if set, it is unknown whether the image needs credentials
 }
@@ -90,7 +90,7 @@ func (a *app) get(ctx context.Context, g *getFlags, tgt regcred.Request) error {
 		return err
 	}
 	hint := fmt.Sprintf("run \"%s\" to see every step", a.repeatCommandLine("explain", append(g.subjectArgs(), targetArgs(tgt)...)...))
-	for _, at := range slices.Backward(res.Attempts) { // the first with a known fix
+	for _, at := range slices.Backward(res.Attempts) { // use the fix of the first attempt that has one
 		hint = cmp.Or(doctor.AttemptFix(at, s.subject != nil, s.origin.Config), hint)
 	}
 	s.printNodeFindings(ctx, a, res)

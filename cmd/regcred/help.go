@@ -93,8 +93,8 @@ const (
 	flagGroupCluster = "Kubernetes API server"
 )
 
-// groupAnnotation is the annotation with a flag's group. Flags without it belong to their
-// command only.
+// groupAnnotation is the flag annotation that holds the flag's group. Flags without a group are
+// listed under "Flags".
 const groupAnnotation = "regcred_group"
 
 func assignFlagGroup(cmd *cobra.Command, group string, names ...string) {
@@ -153,8 +153,8 @@ func flagUsageName(f *pflag.Flag, arg string) string {
 	return name + " " + arg
 }
 
-// makeParentCommand makes cmd the parent of the subcommands. It prints its help if it is called
-// without one, as git and kubectl do.
+// makeParentCommand makes cmd the parent of the subcommands. Without a subcommand, cmd prints its
+// help, as git and kubectl do.
 func makeParentCommand(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(subcommands...)
 	cmd.Args = cobra.ArbitraryArgs

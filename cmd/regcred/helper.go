@@ -99,7 +99,7 @@ func (a *app) helperInstall(ctx context.Context, h *helperFlags) error {
 		return usageError("configure the helper in registries.conf: credential-helpers = [\"containers-auth.json\", \"regcred\"]",
 			"--all-hosts applies only to docker's file, because podman, skopeo and buildah do not read credsStore")
 	}
-	cfg, o, err := a.loadForHelper(ctx, !a.config.isSetByFlag()) // with --config, the helper gets both from its environment
+	cfg, o, err := a.loadForHelper(ctx, !a.config.isSetByFlag()) // with --config, the helper takes the bin dir from its own environment
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ byte. A file that was created for the helper's entries is deleted.`,
 	return cmd
 }
 
-// editHelpers edits the files of all clients, or of none if one cannot be edited.
+// editHelpers edits the config files of all clients. If one file cannot be edited, none is changed.
 func (a *app) editHelpers(ctx context.Context, h *helperFlags, clients []dockerclient.Client,
 	edit func(dockerclient.Client) func([]byte) ([]byte, error), r *helperReport) error {
 	a.findHelper(r)
@@ -182,8 +182,8 @@ func (a *app) addFiles(r *helperReport, clients []dockerclient.Client, do func(d
 	return nil
 }
 
-// clientKeys returns the keys for hosts in a client's file, in the spelling of every
-// client that reads it.
+// clientKeys returns the keys that hosts have in a client's config file. Clients that share the
+// file may spell a host differently, so the keys of all of them are included.
 func (a *app) clientKeys(c dockerclient.Client, hosts []string) (keys []string) {
 	for _, reader := range c.ClientsOfFile(a.clientEnv()) {
 		keys = append(keys, reader.HelperKeys(hosts)...)
@@ -263,7 +263,7 @@ func (a *app) helperStatus(ctx context.Context, output *enumFlag) error {
 	}
 	for i := range r.Files {
 		if failed != nil {
-			r.Files[i].LeftOver = nil // unknown
+			r.Files[i].LeftOver = nil // unknown, because the configuration could not be loaded
 		}
 	}
 	if err := a.print(output, r, r.renderStatus); err != nil {
@@ -273,8 +273,8 @@ func (a *app) helperStatus(ctx context.Context, output *enumFlag) error {
 	return errors.Join(failed, exitWithCode(r.exitCode()))
 }
 
-// loadForHelper loads the configuration that the helper will find. The helper has no
-// flags, so errors name the variables.
+// loadForHelper loads the configuration that the helper will find. The helper has no flags, so
+// error messages mention only the environment variables.
 func (a *app) loadForHelper(ctx context.Context, needBinDir bool) (*config.Config, *node.Origin, error) {
 	a.forHelper = true
 	return a.resolveAndLoad(ctx, "", needBinDir)

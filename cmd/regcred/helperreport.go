@@ -23,7 +23,7 @@ const helperProgram = "docker-credential-" + dockerclient.HelperName
 // helperReport is the result of the helper commands.
 type helperReport struct {
 	Helper string             `json:"helper,omitempty"` // path of the helper; "" if it is not on the PATH
-	Config string             `json:"config,omitempty"` // empty if not needed
+	Config string             `json:"config,omitempty"` // path of the configuration; empty if it was not loaded
 	Hosts  []string           `json:"hosts"`            // exact hosts in the configuration
 	Files  []helperFileReport `json:"files"`
 
@@ -52,7 +52,7 @@ func newHelperFileReport(c dockerclient.Client, change dockerclient.FileChange, 
 	f := helperFileReport{Client: c, Path: change.Path, Changed: change.IsChanged(), Diff: diffText(change), Hosts: []string{}, Others: map[string]string{}}
 	e, err := dockerclient.ReadEntries(change.New)
 	if err != nil {
-		return f // cannot fail, because the edit has parsed the same content
+		return f // not reached, because the edit has already parsed this content
 	}
 	f.Hosts = append(f.Hosts, e.Hosts...)
 	f.AllHosts = e.Store == dockerclient.HelperName
@@ -72,9 +72,8 @@ func newHelperFileReport(c dockerclient.Client, change dockerclient.FileChange, 
 	return f
 }
 
-// diffText returns the changes in a file as input for patch. If the changed lines
-// contain other values, which may be secret, the result is only for reading, not for
-// patch.
+// diffText returns the change of a file as a diff. If the changed lines contain other values, which
+// may be secret, the values are masked. The diff is then not valid input for patch.
 func diffText(c dockerclient.FileChange) string {
 	raw := textedit.Diff(c.Path, c.Old, c.New)
 	masked := textedit.Diff(c.Path, dockerclient.MaskValues(c.Old), dockerclient.MaskValues(c.New))
@@ -114,8 +113,8 @@ func findOnPath(list, name string) string {
 	return ""
 }
 
-// nextToProgram looks for a program in the directory of this one, with symlinks resolved
-// too.
+// nextToProgram looks for a program in the directory of this executable. If the executable is a
+// symlink, it also looks in the directory of the symlink's target.
 func nextToProgram(name string) string {
 	self, err := os.Executable()
 	if err != nil {
@@ -156,7 +155,7 @@ func (f *helperFileReport) hostsText() string {
 	return text
 }
 
-// renderStatus prints the status.
+// renderStatus prints whether the helper is on the PATH, and the status of each file.
 func (r *helperReport) renderStatus(t *terminal.Text) {
 	if r.Helper != "" {
 		t.MarkedLine(terminal.MarkOK, helperProgram+": "+r.Helper)
@@ -182,16 +181,16 @@ func (r *helperReport) renderStatus(t *terminal.Text) {
 	}
 }
 
-// namesHelper reports whether the file names regcred's helper.
+// namesHelper reports whether the file configures regcred's helper.
 func (f *helperFileReport) namesHelper() bool { return len(f.Hosts) > 0 || f.AllHosts }
 
-// isComplete reports whether the file names regcred's helper for exactly the
-// configuration's hosts.
+// isComplete reports whether the file configures regcred's helper for exactly the hosts in the
+// configuration.
 func (f *helperFileReport) isComplete() bool {
 	return f.namesHelper() && len(f.Missing) == 0 && len(f.LeftOver) == 0 && len(f.Others) == 0
 }
 
-// exitCode returns the exit code for a status.
+// exitCode returns the exit code of "regcred helper status".
 func (r *helperReport) exitCode() int {
 	named := 0
 	for _, f := range r.Files {
@@ -211,7 +210,8 @@ func (r *helperReport) exitCode() int {
 	return exitOK
 }
 
-// printFileNotes prints notes about unexpected content of the files.
+// printFileNotes prints notes about other helpers, ignored credentials, and a helper that is not on
+// the PATH.
 func (a *app) printFileNotes(r *helperReport) {
 	named := false
 	for _, f := range r.Files {

@@ -21,7 +21,7 @@ import (
 // imageExample is the transcript in docs/cli/doctor.md as a field case.
 const imageExample = "testdata/docs/doctor-image.txtar"
 
-// inGeneral replaces text that differs between machines.
+// inGeneral lists the replacements for text that differs between machines.
 var inGeneral = []struct {
 	look *regexp.Regexp
 	put  string
@@ -72,7 +72,8 @@ func TestDocsDoctorChecks(t *testing.T) {
 	}
 }
 
-// TestDocsImage runs the example of tracing an image.
+// TestDocsImage runs the example of "regcred doctor --image" and compares its output with the
+// document.
 func TestDocsImage(t *testing.T) {
 	c := must.Get(readFieldCase(imageExample))(t)
 	_, example, _ := strings.Cut(readPage(t, "doctor.md"), "--image registry.example/team/app:1.2\n")

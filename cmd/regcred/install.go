@@ -165,7 +165,8 @@ func (a *app) install(ctx context.Context, i *installFlags, w install.Desired) e
 	return withChangeHint(err)
 }
 
-// explainRefusal prints what to change in the node's own configuration instead.
+// explainRefusal prints how to change the configuration manually on a node that regcred does not
+// support.
 func (a *app) explainRefusal(i *installFlags, s *node.Setup, w install.Desired, refused *install.UnsupportedNodeError) error {
 	manual, err := install.NewManualChange(w.Config, i.hideValues)
 	if err != nil {

@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// The main thread only waits. Linux delivers a signal for the process to the main
-// thread first, and the signal has no effect while that thread is blocked on a hung
-// mount.
+// init keeps the main goroutine on the main thread, which only waits. Linux delivers a signal for
+// the process to the main thread first, and the signal has no effect while that thread is blocked
+// on a hung mount.
 func init() { runtime.LockOSThread() }
 
-// runWithSignals runs f with a context that is canceled by a signal, so that f can stop
-// plugins, remove files and print its result. Then the program ends by the same signal,
-// so that a shell loop ends too. runWithSignals does not wait for calls that cannot be
-// canceled, for example stat on a hung mount.
+// runWithSignals runs f with a context that a signal cancels, so that f can stop plugins, remove
+// files and print its result. After that, the program kills itself with the same signal, so that a
+// shell loop ends too. runWithSignals does not wait for calls that cannot be canceled, for example
+// stat on a hung mount.
 func runWithSignals(f func(context.Context) int) int {
 	// Turn SIGPIPE into a write error. Ignoring the signal would have the same effect,
 	// but plugins would inherit the ignored signal.
@@ -91,11 +91,11 @@ func takeOverSignals(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// shutdownTimeout limits the time that f may take after a signal.
+// shutdownTimeout limits how long runWithSignals waits for f after a signal.
 const shutdownTimeout = 5 * time.Second
 
-// terminationSignals returns the signals that end the program. SIGHUP is sent when a session
-// is closed. Ignored signals, as under nohup, stay ignored.
+// terminationSignals returns the signals that end the program. It leaves out ignored signals, such
+// as SIGHUP under nohup.
 func terminationSignals(ignored func(os.Signal) bool) []os.Signal {
 	all := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 	return slices.DeleteFunc(all, ignored)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// exitBySignal ends the program with a signal. If the signal is blocked, it returns the
-// exit code that shells use for that signal.
+// exitBySignal kills the program with sig. If the signal is blocked, it returns the exit code that
+// shells use for the signal.
 func exitBySignal(sig os.Signal) int {
 	number, ok := sig.(syscall.Signal)
 	if !ok {

@@ -150,7 +150,8 @@ func TestIgnoredSignal(t *testing.T) {
 	}
 }
 
-// TestBrokenPipe closes the reading end of standard output, as "| head" does.
+// TestBrokenPipe checks that regcred exits without an error message and removes its files if the
+// reader of standard output is gone, as with "| head".
 func TestBrokenPipe(t *testing.T) {
 	regcred := must.Get(exec.LookPath("regcred"))(t)
 	r, w, err := os.Pipe()
@@ -179,8 +180,7 @@ func TestBrokenPipe(t *testing.T) {
 	}
 }
 
-// TestEarlySignal checks that a signal that arrives before takeOverSignals is not lost, in either
-// order.
+// TestEarlySignal checks that a signal that arrives before takeOverSignals is not lost.
 func TestEarlySignal(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	if err := takeOverSignals(ctx); err != nil {

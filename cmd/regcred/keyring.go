@@ -26,12 +26,12 @@ type lookupSession struct {
 	cfg              *config.Config
 	origin           *node.Origin
 	subject          *kubeSubject    // nil without --pod and --service-account
-	req              regcred.Request // pod or service account; the target is not set
+	req              regcred.Request // the pod or service account; Image and Registry are not set
 	kubeletExitError error           // why the kubelet would not start on this node, or nil
 
 	nodeConfig regcred.Source // nil if disabled
 
-	printed map[string]bool // printed findings about the node's docker config
+	printed map[string]bool // texts of the printed findings about the node's docker config
 }
 
 // openKeyring finds, loads and validates the configuration. It opens a keyring with the
@@ -97,10 +97,10 @@ func (a *app) newSession(ctx context.Context, cfg *config.Config, o *node.Origin
 	return s, err
 }
 
-// lookupTarget looks up a target. failed reports that all providers or a pull secret
-// failed; the reasons are in the attempts, not in err. A lookup without credentials is
-// an error on a node whose kubelet does not start, because that node cannot pull at
-// all, not even anonymously.
+// lookupTarget looks up credentials for tgt. failed is true if all providers or a pull secret
+// failed. In that case err is nil, and the attempts contain the errors. If there are no credentials
+// and the node's kubelet would not start, err states why. Such a node cannot pull at all, not even
+// anonymously.
 func (s *lookupSession) lookupTarget(ctx context.Context, tgt regcred.Request) (res *regcred.Result, failed bool, err error) {
 	req := s.req
 	req.Image, req.Registry = tgt.Image, tgt.Registry
@@ -109,7 +109,7 @@ func (s *lookupSession) lookupTarget(ctx context.Context, tgt regcred.Request) (
 		return res, true, nil
 	}
 	if err == nil && hasFailedPullSecret(res.Attempts) {
-		// kubelet: MakeDockerKeyring fails as a whole, and so does the pull.
+		// In the kubelet, MakeDockerKeyring then returns an error, and the pull fails.
 		res.Credentials, failed = nil, true
 	}
 	if err == nil && !failed && len(res.Credentials) == 0 && s.kubeletExitError != nil {
@@ -126,8 +126,8 @@ func hasFailedPullSecret(attempts []regcred.Attempt) bool {
 	return slices.ContainsFunc(failedAttempts(attempts), func(at regcred.Attempt) bool { return at.Kind == regcred.FromPullSecret })
 }
 
-// warnFailedAttempts warns about failed attempts if others succeeded. It also prints
-// the reason that a plugin gives for returning no credentials, which the kubelet drops.
+// warnFailedAttempts prints a warning for each failed attempt. For a plugin that returned no
+// credentials, it prints the last line of the plugin's standard error, which the kubelet discards.
 func (a *app) warnFailedAttempts(attempts []regcred.Attempt) {
 	for _, at := range failedAttempts(attempts) {
 		a.Warn("%v", at.Err)
@@ -139,9 +139,9 @@ func (a *app) warnFailedAttempts(attempts []regcred.Attempt) {
 	}
 }
 
-// newRequest returns a lookup request from the flags and the subject, which may be nil.
-// The caller sets the image or registry. kubelet: the pod's own pull secrets come
-// before secrets from files, in one keyring.
+// newRequest returns a lookup request from the flags and the subject, which may be nil. The caller
+// sets the image or registry. As in the kubelet, all pull secrets form one keyring. The pod's own
+// secrets come first.
 func (l *lookupFlags) newRequest(ctx context.Context, s *kubeSubject) (req regcred.Request, err error) {
 	if s != nil {
 		req.Pod, req.PullSecrets = &s.pod.Pod, slices.Clone(s.secrets)
@@ -171,8 +171,8 @@ func (s *lookupSession) nodeFindings(ctx context.Context, now time.Time) (list [
 	return list
 }
 
-// printNodeFindings prints, once, the findings about the node's docker config that can
-// explain the result. If other sources have credentials, it prints nothing.
+// printNodeFindings prints the findings about the node's docker config that can explain the result,
+// each finding only once. It prints nothing if only other sources returned credentials.
 func (s *lookupSession) printNodeFindings(ctx context.Context, a *app, res *regcred.Result) {
 	var matched []string
 	for _, c := range res.Credentials {

@@ -56,7 +56,7 @@ func scriptKube(ts *testscript.TestScript, neg bool, args []string) {
 	commandKube(ts, slot.server, args)
 }
 
-// kubeKey is the key for a script's API server.
+// kubeKey is the key of the script's API server in the script environment's values.
 type kubeKey struct{}
 
 type kubeSlot struct{ server *testkube.Server }

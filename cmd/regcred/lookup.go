@@ -73,7 +73,7 @@ func (l *lookupFlags) setPodFlags() []string {
 		flagValue{"service-account-token-file", l.tokenFile})
 }
 
-// subjectArgs returns the flags that select the pod or service account, for repeating
+// subjectArgs returns the flags that select the pod or service account. A hint uses them to repeat
 // the lookup with another command.
 func (l *lookupFlags) subjectArgs() []string {
 	var words []string
@@ -86,7 +86,7 @@ func (l *lookupFlags) subjectArgs() []string {
 	}
 	add("pod", l.pod.String())
 	add("service-account", l.serviceAccount.String())
-	if l.queriesCluster() { // otherwise explain rejects them
+	if l.queriesCluster() { // explain rejects these flags without a pod or service account
 		add("kubeconfig", l.kubeconfig)
 		add("context", l.context)
 		add("ca-file", string(l.caFile))
@@ -100,8 +100,8 @@ func (l *lookupFlags) subjectArgs() []string {
 	return words
 }
 
-// repeatCommandLine returns a command line that uses the same configuration, quoted for
-// a shell.
+// repeatCommandLine returns a command line that runs another regcred command with the same
+// configuration. The line is quoted for a shell.
 func (a *app) repeatCommandLine(command string, words ...string) string {
 	line := []string{commandName(os.Args[0]), command}
 	for _, s := range []struct {
@@ -170,7 +170,7 @@ func (a *app) explainTarget(cfg *config.Config, tgt regcred.Request) (regcred.Ex
 	case e.Error != "":
 		return e, withHint(errors.New(e.Error), imageSyntaxHint)
 	}
-	// The user probably meant a registry.
+	// A name such as docker.io/library/registry.example was probably meant as a registry.
 	name, found := strings.CutPrefix(e.Repository, "docker.io/library/")
 	if found && (strings.Contains(name, ".") || name == "localhost") {
 		a.Note("%q is the image %s on Docker Hub; for the registry with this name, use --registry %s", tgt.Image, e.Repository, terminal.QuoteShellWord(tgt.Image))

@@ -21,7 +21,7 @@ func TestObjectName(t *testing.T) {
 	}
 }
 
-// TestPodFlags covers each flag that adds credentials of a pod.
+// TestPodFlags checks that setPodFlags returns every flag that adds a pod's credentials.
 func TestPodFlags(t *testing.T) {
 	l := &lookupFlags{
 		pullSecrets: []string{"a", "b"}, identityFlags: identityFlags{tokenFile: "t"}, noNodeConfig: true,

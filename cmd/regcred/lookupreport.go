@@ -113,7 +113,7 @@ func renderIdentity(t *terminal.Text, id *report.ServiceAccountIdentity) {
 	}
 }
 
-// identitySuffix describes who may share a cached response, as a suffix for the scope.
+// identitySuffix describes which pods can use a cached response. The text is appended to the scope.
 func identitySuffix(id *report.ServiceAccountIdentity) string {
 	switch {
 	case id == nil:

@@ -38,7 +38,7 @@ type nodeChangeFlags struct {
 	output   *enumFlag
 	root     string
 	stateDir string
-	version  string // kubelet version, if the kubelet cannot be called
+	version  string // kubelet version to use if the kubelet cannot be run
 
 	restart bool
 	within  time.Duration
@@ -54,8 +54,8 @@ func addChangeFlags(cmd *cobra.Command, formats ...string) *nodeChangeFlags {
 	return c
 }
 
-// addRestartFlags adds the flags about restarts of the kubelet, and with probe the test
-// pull after a change.
+// addRestartFlags adds the flags that control a kubelet restart. If probe is true, it also adds
+// --probe.
 func addRestartFlags(cmd *cobra.Command, c *nodeChangeFlags, probe bool) {
 	f := cmd.Flags()
 	f.BoolVar(&c.restart, "restart", false, "allow a kubelet restart if one is needed; running containers are not affected")
@@ -106,7 +106,7 @@ func (a *app) newInstaller(ctx context.Context, c *nodeChangeFlags) (*install.In
 			return nil, fmt.Errorf("--root %s: not a directory", c.root)
 		}
 		if c.root = abs; c.root == string(filepath.Separator) {
-			c.root = "" // no prefix: this machine
+			c.root = "" // the root of this machine needs no prefix
 		}
 	}
 	look := func(ctx context.Context) (*node.Setup, error) {
@@ -140,14 +140,14 @@ func (a *app) newInstaller(ctx context.Context, c *nodeChangeFlags) (*install.In
 // kubeletService returns the service that runs the kubelet.
 func kubeletService(s *node.Setup) service.Service {
 	k := service.Service{Name: s.Service, LogFile: s.KubeletLog()}
-	if m, err := service.Detect(); err == nil { // on failure, a restart returns the error
+	if m, err := service.Detect(); err == nil { // if no service manager is found, a restart returns an error
 		k.Manager = m
 	}
 	return k
 }
 
-// probePull pulls an image into the node's runtime. It uses the credentials of the
-// installed entries and the kubelet's environment.
+// probePull pulls an image into the node's runtime. It looks up credentials with the providers that
+// are configured in the kubelet, in the kubelet's environment.
 func (a *app) probePull(ctx context.Context, in *install.Installer, image string) error {
 	status, err := in.Status(ctx)
 	if err != nil {
@@ -164,7 +164,7 @@ func (a *app) probePull(ctx context.Context, in *install.Installer, image string
 	if err != nil {
 		return err
 	}
-	entries.SetDefaultCacheType(cfg.Providers) // already in use by the node's kubelet
+	entries.SetDefaultCacheType(cfg.Providers) // kubelet 1.33 accepts tokenAttributes without a cacheType
 	k, err := regcred.New(cfg, regcred.Options{BinDir: status.Current.Layout.BinDir, Environ: o.Environ, Dir: o.Dir})
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func (a *app) kubeletOrigin(ctx context.Context) (*node.Origin, error) {
 	return &node.Origin{Environ: a.environ, Dir: a.dir}, nil
 }
 
-// withChangeHint adds a hint to an error of a change.
+// withChangeHint adds a hint to an error of install, status, rollback or uninstall.
 func withChangeHint(err error) error {
 	if e, ok := errors.AsType[*install.OwnerError](err); ok {
 		return withHint(err, e.Hint())
@@ -250,12 +250,13 @@ func newChangeReport(p *install.Plan, dryRun bool, err error) *report.Change {
 	return r
 }
 
-// emptyChangeReport returns a report with empty lists, which install prints and rollback omits.
+// emptyChangeReport returns a report whose lists are empty and not nil, so that install prints them
+// as [].
 func emptyChangeReport(outcome report.ChangeOutcome) *report.Change {
 	return &report.Change{Outcome: outcome, Restart: []string{}, Warnings: []string{}, Changes: []report.FileChange{}}
 }
 
-// markFailed marks r as failed.
+// markFailed sets the outcome, the error and the hint of a failed change.
 func markFailed(r *report.Change, err error) {
 	r.Outcome, r.Generation, r.Error = report.ChangeFailed, 0, shown.EscapeLine(err.Error())
 	_, r.Restarted = errors.AsType[*install.RestartedError](err)

@@ -210,8 +210,8 @@ func nodeDriftText(n fleet.Node) string {
 	return "0"
 }
 
-// nodeErrorText returns why a node is unhealthy, or the last error since its last
-// apply.
+// nodeErrorText returns why a node is unhealthy. For other nodes, it returns the last error, unless
+// a later apply succeeded.
 func nodeErrorText(n fleet.Node) string {
 	if n.Reason != "" || n.Status == nil || n.Status.LastError == nil || n.Status.LastError.Time.Before(n.Status.LastApply) {
 		return n.Reason
@@ -254,7 +254,7 @@ func abbreviateNames(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// summaryText prints the number of nodes by state, and the progress of rollouts.
+// summaryText returns the number of nodes in each state, and the progress of rollouts.
 func (r *nodesReport) summaryText() string {
 	states := slices.SortedFunc(maps.Keys(r.Counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(r.Counts[b], r.Counts[a]), cmp.Compare(a, b))

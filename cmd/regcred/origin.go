@@ -20,8 +20,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// localNode returns this machine. If variables are set or there are no flags, its
-// errors name environment variables instead of flags.
+// localNode returns this machine. Its errors mention the environment variables instead of the flags
+// if a variable is set and no flag is, or if the configuration is for the helper, which has no
+// flags.
 func (a *app) localNode() node.Node {
 	n := node.Node{Root: a.root}
 	if !a.config.isSetByFlag() && !a.binDir.isSetByFlag() && (a.forHelper || a.config.value+a.binDir.value != "") {
@@ -30,8 +31,8 @@ func (a *app) localNode() node.Node {
 	return n
 }
 
-// resolveOrigin finds the configuration that the flags or path select, which is a
-// configuration given as an argument or "".
+// resolveOrigin finds the configuration. path is the command's PATH argument. If path is empty, the
+// flags select the configuration.
 func (a *app) resolveOrigin(ctx context.Context, path string, needBinDir bool) (*node.Origin, error) {
 	return a.findOrigin(ctx, a.localNode().NewReader(), node.FindOptions{Config: path, NeedBinDir: needBinDir})
 }
@@ -104,7 +105,8 @@ func (a *app) pluginEnvironment(ctx context.Context) (*node.Origin, error) {
 	return a.localNode().NewReader().FindEnvironment(ctx, w)
 }
 
-// setCaller sets the environment of the caller, and checks the time limit for plugins.
+// setCaller sets --as-kubelet and the caller's environment in w. It returns an error for an invalid
+// --plugin-timeout.
 func (a *app) setCaller(w *node.FindOptions) error {
 	if a.timeout <= 0 {
 		return usageError("", "--plugin-timeout is %v; it must be positive", a.timeout)
@@ -137,7 +139,7 @@ func (a *app) resolveAndLoad(ctx context.Context, path string, needBinDir bool) 
 	return cfg, o, err
 }
 
-// loadProvider is like load, but also finds a provider by name.
+// loadProvider is like resolveAndLoad, but also finds a provider by name.
 func (a *app) loadProvider(ctx context.Context, name string) (cfg *config.Config, o *node.Origin, index int, err error) {
 	if cfg, o, err = a.resolveAndLoad(ctx, "", true); err != nil {
 		return nil, nil, 0, err
@@ -158,14 +160,15 @@ func environmentText(env string) string {
 	return "that of " + strings.Replace(env, "pid", "process", 1)
 }
 
-// pluginCommand returns the command for a provider's plugin. All subcommands use it.
+// pluginCommand returns the command that runs a provider's plugin.
 func (a *app) pluginCommand(cfg *config.Config, provider int, o *node.Origin) plugin.Command {
 	c := cfg.Command(provider, o.BinDir)
 	c.Environ, c.Dir, c.Timeout = o.Environ, o.Dir, a.timeout
 	return c
 }
 
-// selectAnnotations returns the annotations that the configuration lists.
+// selectAnnotations returns the given annotations that t lists. It prints notes about required
+// annotations that are missing and about annotations that are not listed.
 func (a *app) selectAnnotations(t *config.TokenAttributes, token plugin.Secret, given map[string]string) map[string]string {
 	selected := map[string]string{}
 	required := t.RequiredServiceAccountAnnotationKeys

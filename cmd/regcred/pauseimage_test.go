@@ -16,7 +16,7 @@ import (
 	"github.com/regcred/regcred/internal/testcri"
 )
 
-// TestPauseImage pulls the image from the runtime's status, once.
+// TestPauseImage checks that the image from the runtime's status is pulled only once.
 func TestPauseImage(t *testing.T) {
 	for _, tt := range []struct {
 		name, config string

@@ -55,7 +55,8 @@ func TestUnreadableConfig(t *testing.T) {
 	}
 }
 
-// TestNotPermitted uses files and sockets that only root can write or connect to.
+// TestNotPermitted checks the errors for files that only root can write and a socket that only root
+// can connect to.
 func TestNotPermitted(t *testing.T) {
 	regcred, dir := asNobody(t)
 	config := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: CredentialProviderConfig\nproviders:\n" +
@@ -95,7 +96,7 @@ func asNobody(t *testing.T) (regcred func(args ...string) *exec.Cmd, dir string)
 	if os.Geteuid() != 0 {
 		return func(args ...string) *exec.Cmd { return exec.Command(binary, args...) }, dir
 	}
-	// The binary is in a directory that only root can enter.
+	// Link the binary into dir, because its own directory can be entered only by root.
 	link := filepath.Join(dir, "regcred")
 	must.Do(t, os.Link(binary, link))
 	for _, d := range []string{filepath.Dir(dir), dir} {
@@ -128,8 +129,8 @@ func TestNoSudoHintForRootLogin(t *testing.T) {
 	}
 }
 
-// TestValidateOneUnreadable checks that the output for several files keeps its form if
-// one is unreadable, and that a SARIF log marks itself as incomplete.
+// TestValidateOneUnreadable checks that the output for several files keeps its format if one file
+// is unreadable, and that a SARIF log states that it is incomplete.
 func TestValidateOneUnreadable(t *testing.T) {
 	regcred, dir := asNobody(t)
 	good, closed := filepath.Join(dir, "good.yaml"), filepath.Join(dir, "closed.yaml")

@@ -140,7 +140,7 @@ type pluginRunReport struct {
 	Path            string          `json:"path"`
 	Environment     string          `json:"environment"` // "caller" or "kubelet pid N"
 	Args            int             `json:"args"`        // number of arguments; the values may be secret
-	Env             []string        `json:"env"`         // names set by the configuration
+	Env             []string        `json:"env"`         // names of the variables set by the configuration
 	Request         json.RawMessage `json:"request"`
 	Response        *responseReport `json:"response,omitempty"` // set if the kubelet accepts the response
 	ExitCode        int             `json:"exitCode"`           // -1 if a signal killed the plugin
@@ -156,8 +156,8 @@ type pluginRunReport struct {
 	hostProgram string // program that would run the plugin
 }
 
-// responseReport is a response with the current field names. A response in the
-// out-of-tree proposal's protocol keeps its kind and version.
+// responseReport is a response in the current protocol's field names. A response in the out-of-tree
+// proposal's protocol is converted, but keeps its kind and version.
 type responseReport struct {
 	Kind          string                `json:"kind"`
 	APIVersion    string                `json:"apiVersion"`
@@ -192,7 +192,7 @@ func newPluginRunReport(p *config.Provider, o *node.Origin, req *plugin.Request,
 		r.Env = append(r.Env, e.Name)
 	}
 	if r.outOfTree {
-		r.Args++ // get-credentials
+		r.Args++ // the protocol adds the argument get-credentials
 	}
 	if e, ok := errors.AsType[*plugin.ExecError](err); ok {
 		n := len(x.Stdout.Reveal())
@@ -208,8 +208,8 @@ func newPluginRunReport(p *config.Provider, o *node.Origin, req *plugin.Request,
 	return r
 }
 
-// rejectEchoedToken rejects a response that returns the token as the password, as the
-// kubelet does.
+// rejectEchoedToken marks the response as rejected if a password is the service account token. The
+// kubelet rejects such a response too.
 func (r *pluginRunReport) rejectEchoedToken(p *config.Provider, req *plugin.Request, resp *plugin.Response) {
 	if req.ServiceAccountToken.IsZero() || p.TokenAttributes.CacheType == config.CachePerToken {
 		return
@@ -296,7 +296,8 @@ func (r *pluginRunReport) render(t *terminal.Text) {
 	r.renderResult(t)
 }
 
-// argsText describes the arguments. It shows only the one that cannot be secret.
+// argsText returns the number of arguments. It shows only get-credentials, because other arguments
+// may be secret.
 func (r *pluginRunReport) argsText() string {
 	switch {
 	case !r.outOfTree:

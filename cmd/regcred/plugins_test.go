@@ -14,8 +14,8 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// testRequest is a plugin's input, defined again so that the plugins do not depend on
-// the code under test.
+// testRequest is a plugin's input. It is defined again here, so that the test plugins do not depend
+// on the code under test.
 type testRequest struct {
 	APIVersion  string            `json:"apiVersion"`
 	Image       string            `json:"image"`
@@ -35,7 +35,8 @@ func testPlugins() map[string]func() int {
 			req := readRequest()
 			return answer(req.APIVersion, "Image", login(registryOf(req), fmt.Sprintf("token=%v role=%s", req.Token != "", req.Annotations["example.com/role"]), canary.PasswordSecret))
 		},
-		// open returns a password for the streams that must contain one.
+		// open returns a password that is not a canary secret. It is for outputs that must contain
+		// the password.
 		"open": func() int {
 			req := readRequest()
 			return answer(req.APIVersion, "Image", login("*.example", "ci", "open-sesame"), login(registryOf(req), "first", "open-sesame"))
@@ -97,7 +98,8 @@ func testPlugins() map[string]func() int {
 			req := readRequest()
 			return answer(req.APIVersion, "Image", login(registryOf(req), "token", req.Token))
 		},
-		// slip returns a number of seconds as nanoseconds.
+		// slip returns a cache duration of 21600 nanoseconds, as if seconds had been passed as
+		// nanoseconds.
 		"slip": func() int {
 			req := readRequest()
 			return answerFor("21.6µs", req.APIVersion, "Registry", login(registryOf(req), "ci", canary.PasswordSecret))

@@ -126,7 +126,7 @@ type pluginTestReport struct {
 	Provider        string                   `json:"provider,omitempty"` // name in the configuration, if --config is set
 	Environment     string                   `json:"environment"`        // "caller" or "kubelet pid N"
 	Args            int                      `json:"args"`               // number of arguments; the values may be secret
-	Env             []string                 `json:"env"`                // names set for the run
+	Env             []string                 `json:"env"`                // names of the variables set for the runs
 	Images          []string                 `json:"images"`
 	Passed          bool                     `json:"passed"`                // exit code 0
 	Interrupted     bool                     `json:"interrupted,omitempty"` // if true, the remaining checks are missing

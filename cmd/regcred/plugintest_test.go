@@ -112,7 +112,7 @@ func TestPluginTestInterrupted(t *testing.T) {
 	}
 }
 
-// TestArgList checks that --args and --arg keep their order.
+// TestArgList checks that the values of --args and --arg keep their order.
 func TestArgList(t *testing.T) {
 	f, cmd := &pluginTestFlags{}, &cobra.Command{}
 	f.register(cmd)

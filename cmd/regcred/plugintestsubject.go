@@ -72,7 +72,7 @@ func checkIDs() []string {
 type testSubject struct {
 	command     plugin.Command
 	options     plugintest.Options
-	provider    string // name in the configuration; "" without one
+	provider    string // name in the configuration; "" for an executable without one
 	environment string // "caller" or "kubelet pid N"
 }
 
@@ -153,7 +153,7 @@ func (a *app) configureServiceAccount(s *testSubject, p *config.Provider) error 
 	return nil
 }
 
-// configureFromExecutable sets the command for an executable without a configuration.
+// configureFromExecutable sets the command for an executable that is not in a configuration.
 func (a *app) configureFromExecutable(ctx context.Context, s *testSubject, path string) error {
 	o, err := a.pluginEnvironment(ctx)
 	if err != nil {
@@ -188,7 +188,7 @@ func checkExecutable(path string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		hint = "PATH must be an existing file or, with --bin-dir, --config or --as-kubelet, the name of a provider whose executable exists"
 	}
-	// These errors already contain the path.
+	// Drop the path from the error, because the message below already contains it.
 	if e, ok := errors.AsType[*exec.Error](err); ok {
 		err = e.Err
 	}

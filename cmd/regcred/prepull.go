@@ -196,8 +196,8 @@ func newRuntimePuller(runtime *pull.Runtime, policy pull.Policy) func(context.Co
 // maxImageListSize limits the size of an image list, in bytes.
 const maxImageListSize = 4 << 20
 
-// readImages reads a list of images in order, without duplicates. The list may be
-// empty. The error contains all invalid lines.
+// readImages reads a list of images in order, without duplicates. The list may be empty. If lines
+// are invalid, the error lists them.
 func readImages(ctx context.Context, name string, stdin io.Reader) ([]string, error) {
 	var data []byte
 	var err error

@@ -20,13 +20,13 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// BenchmarkPrepull compares "regcred prepull", including its process and the plugin,
-// with direct CRI calls that have the credential: 50 images of one registry into the
-// real containerd, 8 at a time.
+// BenchmarkPrepull compares "regcred prepull" with direct CRI calls that already have the
+// credential. Both pull 50 images of one registry into the real containerd, 8 at a time. The time
+// of "regcred prepull" includes its process and the plugin.
 //
 //	go test -run '^$' -bench Prepull -benchtime 10x ./cmd/regcred
 //
-// It reports both times and how much longer prepull takes (the medians).
+// It reports the median of both times, and how much longer prepull takes.
 func BenchmarkPrepull(b *testing.B) {
 	const images, parallel = 50, 8
 	containerd := testcri.StartContainerd(b)

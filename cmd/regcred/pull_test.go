@@ -19,9 +19,8 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// TestPullScripts runs scripts with a registry, whose host is $REGISTRY. It holds
-// team/app:v1 (digest $DIGEST), which requires authentication, and the public image
-// open/app:v1.
+// TestPullScripts runs scripts with a registry, whose host is $REGISTRY. The registry has the image
+// team/app:v1 (digest $DIGEST), which requires authentication, and the public image open/app:v1.
 func TestPullScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/pull",

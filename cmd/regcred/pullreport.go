@@ -56,7 +56,7 @@ type imageReport struct {
 	Image           string             `json:"image"`
 	Outcome         string             `json:"outcome"`
 	Digest          string             `json:"digest,omitempty"`   // digest of the manifest in the layout
-	Resolved        string             `json:"resolved,omitempty"` // digest of the index, if the reference is one
+	Resolved        string             `json:"resolved,omitempty"` // digest of the index, if the reference points to an index
 	MediaType       string             `json:"mediaType,omitempty"`
 	Platform        string             `json:"platform,omitempty"`
 	Layers          []layerReport      `json:"layers,omitempty"`
@@ -77,8 +77,8 @@ type layerReport struct {
 	Reused bool   `json:"reused,omitempty"` // already present and verified
 }
 
-// setError sets the error. With node-wide credentials, it adds a note if a provider was
-// not called because it requires a service account.
+// setError records why the image was not pulled. It also lists the providers that were not run, for
+// example because they require a service account.
 func (r *imageReport) setError(ctx context.Context, err error, attempts []regcred.Attempt) {
 	r.Outcome = report.OutcomeFailed
 	name := r.Image
@@ -87,7 +87,7 @@ func (r *imageReport) setError(ctx context.Context, err error, attempts []regcre
 	}
 	r.Error = strings.TrimPrefix(err.Error(), fmt.Sprintf("pulling %q: ", name))
 	if late := context.Cause(ctx); errors.Is(late, context.DeadlineExceeded) && !strings.Contains(r.Error, late.Error()) {
-		r.Error = late.Error() // the other error is only a consequence of this one
+		r.Error = late.Error() // err is only a consequence of the timeout
 	}
 	for _, at := range attempts {
 		if at.Skipped != "" {
@@ -206,7 +206,7 @@ type tryReport struct {
 	Error      string             `json:"error"`
 }
 
-// newTryReports never returns nil, so that JSON shows [].
+// newTryReports converts tries. It never returns nil, so that JSON shows [].
 func newTryReports(tries []pull.Try) []tryReport {
 	list := make([]tryReport, 0, len(tries))
 	for _, t := range tries {
@@ -222,8 +222,7 @@ type warningReport struct {
 	Error string       `json:"error"`
 }
 
-// pullFailureText lists the failed attempts, and explains why the image could not be
-// pulled without them.
+// pullFailureText explains why the image was not pulled, and lists the failed attempts.
 func pullFailureText(attempts []regcred.Attempt) string {
 	why := "because a pull without credentials would be anonymous"
 	if hasFailedPullSecret(attempts) {

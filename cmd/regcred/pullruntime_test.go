@@ -30,8 +30,8 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// TestRuntimeScripts runs scripts with a container runtime, whose socket is $SOCKET. It
-// pulls images in it/, anonymously only those in it/open/, and does not find it/none.
+// TestRuntimeScripts runs scripts with a fake container runtime, whose socket is $SOCKET.
+// simulateRegistry determines which images the runtime can pull.
 func TestRuntimeScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/runtime",
@@ -55,7 +55,8 @@ func TestRuntimeScripts(t *testing.T) {
 	})
 }
 
-// simulateRegistry simulates a registry for the runtime.
+// simulateRegistry pulls images with /open/ in the name anonymously. Other images require a
+// credential. Images with /none in the name do not exist.
 func simulateRegistry(_ context.Context, req *runtimeapi.PullImageRequest) (string, error) {
 	switch image := req.Image.Image; {
 	case strings.Contains(image, "/open/"):
@@ -147,9 +148,8 @@ func TestPrepullContainerd(t *testing.T) {
 	}
 }
 
-// TestPrepullParallel uses pulls that wait for each other and would block with fewer
-// than three at a time. The next two tests would fail if more than one pull ran where
-// only one is allowed.
+// TestPrepullParallel checks that three images are pulled at the same time. Each pull waits for two
+// other pulls, so that fewer parallel pulls would time out.
 func TestPrepullParallel(t *testing.T) {
 	const n = 3
 	var mu sync.Mutex
@@ -180,7 +180,8 @@ func TestPrepullParallel(t *testing.T) {
 	}
 }
 
-// TestPrepullInterrupted cancels the context during a pull.
+// TestPrepullInterrupted checks that an interrupted run reports finished pulls and does not start
+// the remaining ones.
 func TestPrepullInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	server := &testcri.Server{}
@@ -249,7 +250,8 @@ func TestPrepullInterruptedList(t *testing.T) {
 	}
 }
 
-// TestPrepullRuntimeGone stops the runtime permanently.
+// TestPrepullRuntimeGone checks that the remaining images are not pulled if the runtime stops
+// permanently.
 func TestPrepullRuntimeGone(t *testing.T) {
 	server := &testcri.Server{}
 	server.OnPull = func(ctx context.Context, _ *runtimeapi.PullImageRequest) (string, error) {
@@ -275,7 +277,8 @@ func TestPrepullRuntimeGone(t *testing.T) {
 	}
 }
 
-// newTestKeyring returns a keyring with one provider that matches no image here.
+// newTestKeyring returns a keyring with one provider, which matches none of the images in these
+// tests.
 func newTestKeyring(t *testing.T) *regcred.Keyring {
 	t.Helper()
 	flags := writeRuntimeConfig(t, "good", "elsewhere.example")

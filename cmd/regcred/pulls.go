@@ -51,7 +51,7 @@ func (f *commonPullFlags) check() error {
 	return nil
 }
 
-// lookupFunc returns the credentials for the image.
+// lookupFunc looks up the credentials for one image.
 type lookupFunc func(context.Context) ([]regcred.Credential, error)
 
 // pullRun is a run of "pull" or "prepull".
@@ -67,7 +67,7 @@ type pullRun struct {
 
 	targetUnavailable atomic.Bool // the destination is unavailable; skip the remaining images
 
-	mu              sync.Mutex      // guards said and the output
+	mu              sync.Mutex      // guards printedWarnings and the output
 	printedWarnings map[string]bool // warnings that have been printed
 }
 
@@ -76,7 +76,7 @@ func newPullRun(a *app, f *commonPullFlags, s *lookupSession) *pullRun {
 	return &pullRun{a: a, f: f, s: s, bars: &terminal.ImageProgress{}, printedWarnings: map[string]bool{}}
 }
 
-// checkImages rejects the whole list if one image is invalid, before anything is
+// checkImages returns an error if one of the images is invalid. It is called before anything is
 // pulled.
 func (a *app) checkImages(s *lookupSession, images []string) error {
 	var errs []error
@@ -99,7 +99,7 @@ func (p *pullRun) pullAll(ctx context.Context, report *pullReport, images []stri
 			return p.printResult(&report.Images[i])
 		})
 	}
-	err := g.Wait() // only write errors
+	err := g.Wait() // only errors in writing the output; pull errors are in the report
 	p.bars.Close()
 	if err != nil {
 		return err
@@ -110,7 +110,8 @@ func (p *pullRun) pullAll(ctx context.Context, report *pullReport, images []stri
 	return errors.Join(p.a.print(p.f.output, report, report.render), p.resultError(report))
 }
 
-// pullImage pulls one image. If the run was interrupted, it does not start.
+// pullImage pulls one image. It does nothing if the run was interrupted or the runtime is
+// unavailable.
 func (p *pullRun) pullImage(ctx context.Context, image string) imageReport {
 	r := imageReport{Image: image, Failed: []tryReport{}}
 	if ctx.Err() != nil || p.targetUnavailable.Load() {

@@ -29,8 +29,8 @@ import (
 // maxPullSecretFileSize limits the size of a file with a pull secret, in bytes.
 const maxPullSecretFileSize = 16 << 20
 
-// newPullSecret returns a pull secret that contains a docker config. kubelet: an
-// invalid docker config fails the lookup.
+// newPullSecret returns a pull secret that contains a docker config. The docker config may be
+// invalid. In the kubelet, that fails the lookup.
 func newPullSecret(name string, kind corev1.SecretType, key string, data []byte) *regcred.PullSecret {
 	return &regcred.PullSecret{Name: filepath.Base(name), Type: string(kind), Data: map[string][]byte{key: data}}
 }
@@ -54,7 +54,7 @@ func readPullSecret(ctx context.Context, name string) (*regcred.PullSecret, erro
 		return nil, fmt.Errorf("%s contains more than one document or Secret; use a separate file for each Secret", name)
 	}
 	var f corev1.Secret
-	switch err := yaml.Unmarshal(data, &f); { // the parser's error would quote the file
+	switch err := yaml.Unmarshal(data, &f); { // err is not returned, because it would quote the file
 	case err != nil && c != nil && len(c.Findings) > 0:
 		return nil, errors.New(c.Findings[0].String())
 	case err != nil:
@@ -77,14 +77,15 @@ func readPullSecret(ctx context.Context, name string) (*regcred.PullSecret, erro
 	return s, nil
 }
 
-// secretDisplayName returns NAMESPACE/NAME. A secret from a file can have no namespace.
+// secretDisplayName returns NAMESPACE/NAME, or NAME for a secret without a namespace.
 func secretDisplayName(s *regcred.PullSecret) string {
 	return strings.TrimPrefix(s.Namespace+"/"+s.Name, "/")
 }
 
-// isRelevantToImage reports whether a finding about a docker config is relevant for an
-// image. If keys match, only findings about their entries are relevant. Otherwise only
-// findings about the file and its keys are.
+// isRelevantToImage reports whether a finding about a docker config can concern an image. matched
+// contains the auth keys that match the image. If there are any, only findings about these keys are
+// relevant. Otherwise, only findings about the whole file and about the syntax of keys are
+// relevant.
 func isRelevantToImage(f finding.Finding, matched []string) bool {
 	_, rest, ok := strings.Cut(f.Path, "[")
 	switch {
@@ -109,8 +110,8 @@ func (a *app) printSecretFindings(secrets []regcred.PullSecret) {
 	}
 }
 
-// printForeignNamespaces prints pull secrets that are not in the pod's namespace. A secret from
-// a file can have no namespace.
+// printForeignNamespaces prints pull secrets that are not in the pod's namespace. It ignores
+// secrets without a namespace, which come from files.
 func (a *app) printForeignNamespaces(secrets []regcred.PullSecret, namespace string) {
 	for _, s := range secrets {
 		if s.Namespace != "" && s.Namespace != namespace {

@@ -20,8 +20,8 @@ import (
 	"github.com/regcred/regcred/internal/testcri"
 )
 
-// TestPrepullOnTerminal checks the progress output while images are pulled. The pulls
-// end after it has appeared.
+// TestPrepullOnTerminal checks the progress output while images are pulled. The pulls finish after
+// the progress output has appeared.
 func TestPrepullOnTerminal(t *testing.T) {
 	seen := make(chan struct{})
 	server := &testcri.Server{OnPull: func(ctx context.Context, _ *runtimeapi.PullImageRequest) (string, error) {
@@ -67,9 +67,9 @@ func TestPrepullOnTerminal(t *testing.T) {
 	}
 }
 
-// prepullOnTerminal runs regcred with a terminal as standard error, and as standard
-// output if stdout is nil, and returns the terminal's output. It calls then once until
-// returns true for the output.
+// prepullOnTerminal runs regcred with a terminal as standard error and, if stdout is nil, as
+// standard output. It returns the terminal's output. Whenever until returns true for the output so
+// far, it calls then.
 func prepullOnTerminal(t *testing.T, args []string, stdout *os.File, until func(string) bool, then func()) string {
 	t.Helper()
 	regcred := must.Get(exec.LookPath("regcred"))(t)

@@ -108,8 +108,8 @@ func (a *app) policyRules(f *rbacFlags, who rbacv1.Subject, audiences []string) 
 			rules = append(rules, coreRule(audience, doctor.RequestAudienceVerb))
 		}
 	} else if f.pullSecrets || len(audiences) > 0 {
-		// Needed even without tokens, because --service-account reads the names of the
-		// account's pull secrets.
+		// These rules are needed even if no tokens are requested, because --service-account reads
+		// the names of the service account's pull secrets.
 		rules = append(rules, coreRule("pods", "get"), coreRule("serviceaccounts", "get"))
 		if len(audiences) > 0 {
 			rules = append(rules, coreRule("serviceaccounts/token", "create"))
@@ -180,8 +180,8 @@ func (f *rbacFlags) roleObjects(who rbacv1.Subject, rules []rbacv1.PolicyRule) [
 	return list
 }
 
-// roleAndBinding returns a role of the given kind and its binding. A Role is marshaled
-// from the same type as a ClusterRole.
+// roleAndBinding returns a role of the given kind and its binding. It uses the ClusterRole types
+// for both kinds, because a Role has the same fields.
 func roleAndBinding(kind string, meta metav1.ObjectMeta, who rbacv1.Subject, rules []rbacv1.PolicyRule) []any {
 	is := func(kind string) metav1.TypeMeta {
 		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}

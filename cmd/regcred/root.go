@@ -180,9 +180,9 @@ func (a *app) reportError(ctx context.Context, cmd *cobra.Command, err error) in
 	return code
 }
 
-// printsJSON reports whether a command prints regcred's own JSON. Output for another
-// program, such as a manifest, has no field for errors, and those commands do not print
-// JSON by default.
+// printsJSON reports whether a command prints regcred's own JSON, which has a field for errors.
+// Such a command prints text by default. Output for another program, such as a manifest, has no
+// field for errors.
 func (a *app) printsJSON(cmd *cobra.Command) bool {
 	if cmd == nil || !a.started {
 		return false
@@ -199,7 +199,7 @@ func (a *app) exitResult(cmd *cobra.Command, err error) (code int, hint string, 
 	}
 	if e, ok := errors.AsType[*node.HintError](err); ok {
 		if err == error(e) {
-			err = e.Err // may be joined errors, one per line; a wrapping error is part of the message
+			err = e.Err // unwrap e, but keep the message of an error that wraps e
 		}
 		if e.Usage {
 			return exitUsage, e.Hint, err

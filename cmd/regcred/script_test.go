@@ -201,9 +201,9 @@ func scriptCompareJSON(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// withoutTimes replaces values that differ between runs, if they are valid. It keeps
-// only the rules of findings, because package lint tests their texts, and it ignores
-// how this test binary is linked.
+// withoutTimes replaces valid values of fields that differ between runs. It keeps only the rules of
+// findings, because package lint tests their texts. It drops the rule dynamic-binary, which depends
+// on how this test binary is linked.
 func withoutTimes(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -226,7 +226,7 @@ func withoutTimes(v any) any {
 	return v
 }
 
-// isTime reports whether a field holds a time, according to its name, or "*".
+// isTime reports whether a field's name is that of a time, and its value is a valid time or "*".
 func isTime(key string, value any) bool {
 	text, isText := value.(string)
 	switch key {
@@ -240,7 +240,7 @@ func isTime(key string, value any) bool {
 	return false
 }
 
-// TestWithoutTimes checks that withoutTimes keeps other values.
+// TestWithoutTimes checks that withoutTimes does not replace other values.
 func TestWithoutTimes(t *testing.T) {
 	parse := func(text string) (v any) {
 		must.Do(t, json.Unmarshal([]byte(text), &v))

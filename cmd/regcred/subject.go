@@ -66,8 +66,8 @@ func (s *kubeSubject) pullSecretOwner() string {
 	return "service account " + s.pod.ServiceAccount
 }
 
-// podDifferences lists how a lookup by the kubelet for a pod of this service account
-// can differ.
+// podDifferences lists how the kubelet's lookup for a pod can differ from a lookup for only its
+// service account.
 func (s *kubeSubject) podDifferences() []string {
 	if s.isPod() {
 		return nil
@@ -93,8 +93,8 @@ func (a *app) printUnusedImageNote(cfg *config.Config, s *kubeSubject, repositor
 }
 
 // unreadableSecret is a pull secret that could not be read from the API server. As a
-// source, it always fails. kubelet: a secret that cannot be read is skipped with an
-// event; a secret that does not parse fails the pull.
+// [regcred.Source], it always returns an error. The kubelet skips a secret that it cannot read and
+// records an event. A secret that it cannot parse fails the pull.
 type unreadableSecret struct {
 	name string // NAMESPACE/NAME
 	error

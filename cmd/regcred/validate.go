@@ -174,7 +174,7 @@ func readFileIfPossible(path string) []byte {
 	return data
 }
 
-// validationError returns an error with the exit code, or nil.
+// validationError returns an error if the findings make the command fail.
 func validationError(r *report.Validation, strict bool) error {
 	if !r.Valid {
 		return exitWithCode(exitFailed)
@@ -186,7 +186,7 @@ func validationError(r *report.Validation, strict bool) error {
 	if serious := count[finding.SeverityError] + count[finding.SeverityWarning]; strict && serious > 0 {
 		return fmt.Errorf("--strict: %s", terminal.FormatCount(serious, "finding"))
 	}
-	if count[finding.SeverityError] > 0 { // as in doctor
+	if count[finding.SeverityError] > 0 { // doctor also fails on errors
 		return exitWithCode(exitFailed)
 	}
 	return nil

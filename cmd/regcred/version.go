@@ -14,8 +14,7 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// version is set by release builds: -ldflags "-X main.version=v1.2.3". The linker can
-// only set package variables; nothing else writes it.
+// version is set by the linker in release builds: -ldflags "-X main.version=v1.2.3".
 var version string
 
 // versionInfo is the result of "regcred version -o json".

@@ -18,8 +18,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// version is set by release builds: -ldflags "-X main.version=v1.2.3". The linker can
-// only set package variables; nothing else writes it.
+// version is set by the linker in release builds: -ldflags "-X main.version=v1.2.3".
 var version string
 
 func main() { program().Main() }
@@ -123,8 +122,8 @@ func (f *flags) setClientCredential(x *token.Exchange) error {
 	return nil
 }
 
-// otherSetFlag returns one of the provider's own flags that is set, other than name, or
-// "".
+// otherSetFlag returns the name of a flag that is set and that excludes the flag name. It returns
+// "" if there is none.
 func (f *flags) otherSetFlag(name string) (other string) {
 	f.set.Visit(func(flag *pflag.Flag) {
 		if flag.Name != name && flag.Name != "other-hosts" && flag.Name != "v" && flag.Name != "version" {

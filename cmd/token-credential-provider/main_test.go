@@ -46,8 +46,8 @@ func binDir(t *testing.T) string {
 	return dir
 }
 
-// tokenFor returns a service account token for an audience that is valid for an hour. Its first part contains
-// the marker.
+// tokenFor returns a service account token for an audience. The token is valid for an hour, and its
+// first part contains canary.TokenSecret.
 func tokenFor(audience string) string {
 	return jwtOf(canary.TokenSecret, map[string]any{
 		"iss": "https://cluster.example", "sub": "system:serviceaccount:team:puller",

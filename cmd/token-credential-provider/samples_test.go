@@ -50,11 +50,12 @@ func newSilentServer(t *testing.T) string {
 	return server.URL()
 }
 
-// sample describes what a registry's documented API expects from a sample, and what it returns.
+// sample describes the requests that a registry's documented API expects for a sample
+// configuration, and the result.
 type sample struct {
 	image       string
 	audience    string // the audience of the request's token; "" without a token
-	file        string // file with a placeholder for the token
+	file        string // audience of the token in the file jwt_svid.token; "" if the request has the token
 	annotations map[string]string
 	username    string // of the credential
 	jwt         bool   // the secret in the response is a JSON Web Token
@@ -68,9 +69,9 @@ type call struct {
 	line    string // method and path
 	status  int
 	user    string // user name of HTTP Basic authentication; the password is the token if basic is ""
-	basic   string // its password
+	basic   string // password of HTTP Basic authentication
 	headers map[string]string
-	json    map[string]string // strings, and documents as Go prints them; "TOKEN" stands for the token
+	json    map[string]string // members of the body, as formatted by fmt.Sprint; "TOKEN" stands for the token
 	form    map[string]string
 	signed  bool // authorized by a token that the node has signed
 }
@@ -143,7 +144,8 @@ func samples() map[string]sample {
 	}
 }
 
-// problem describes why the API would reject a request, without its values.
+// problem returns why the API would reject a request, or "". The text contains no values of the
+// request.
 func (c call) problem(r testcloud.Request, token string) string {
 	user, password, _ := (&http.Request{Header: r.Header}).BasicAuth()
 	wantPassword := c.basic
@@ -189,8 +191,8 @@ var appKey = sync.OnceValue(func() *rsa.PrivateKey {
 	return key
 })
 
-// isSigned reports whether GitHub would accept the token: RS256, for the app, issued in
-// the past, and valid for ten minutes at most.
+// isSigned reports whether GitHub would accept the token. The token must use RS256, be issued by
+// the app in the past, and be valid for ten minutes at most.
 func isSigned(token string) bool {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -212,7 +214,7 @@ func withToken(fields map[string]string, token string) map[string]string {
 	return filled
 }
 
-// serve starts the endpoint, which expects its calls in order.
+// serve returns the handler of the endpoint. It expects the sample's calls in order.
 func (s sample) serve(t *testing.T, secret, token string) http.Handler {
 	var next atomic.Int32
 	bodies := make([]string, len(s.calls))
@@ -227,7 +229,7 @@ func (s sample) serve(t *testing.T, secret, token string) http.Handler {
 			problem = s.calls[i].problem(testcloud.Request{Method: r.Method, Path: r.URL.Path, Header: r.Header, Body: content}, token)
 		}
 		if err != nil || problem != "" {
-			w.Header().Set("X-Request-Id", strings.ReplaceAll(problem, " ", "-")) // is part of the plugin's error
+			w.Header().Set("X-Request-Id", strings.ReplaceAll(problem, " ", "-")) // the plugin's error contains this header
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
@@ -306,8 +308,7 @@ func pullWith(t *testing.T, web *testcloud.FakeNetwork, bin, config string, s sa
 	}
 }
 
-// loadSample loads a configuration that the kubelet accepts and lint does not complain
-// about.
+// loadSample loads a configuration. The kubelet must accept it, and lint must report only infos.
 func loadSample(t *testing.T, name string) *config.Config {
 	t.Helper()
 	cfg, err := config.Load(name)

@@ -40,7 +40,7 @@ providers:
   apiVersion: credentialprovider.kubelet.k8s.io/v1
 `
 
-// installed and the following constants are outputs of regcred on the node.
+// These constants are outputs of regcred on the node.
 const (
 	installed = `{"schemaVersion":1,"outcome":"installed","generation":1,"restart":[],"warnings":[],"changes":[]}`
 	unchanged = `{"schemaVersion":1,"outcome":"unchanged","generation":1,"restart":[],"warnings":[],"changes":[]}`
@@ -57,10 +57,11 @@ const (
 	cannot    = `{"schemaVersion":1,"errors":[{"message":"the disk is full"}]}`
 )
 
-// codes maps each printed text to its exit code.
+// codes maps each output that does not mean success to its exit code.
 var codes = map[string]int{noRestart: 1, wentBack: 1, broken: 1, refused: 1, owned: 1, drifted: 1, nothing: 3, cannot: 1}
 
-// node fakes a node with scripted responses. Each response to a command is used once, and the last one is repeated.
+// node fakes a node with scripted responses. Each response to a command is used once, and the
+// last response is repeated.
 type node struct {
 	t       *testing.T
 	answers map[string][]string // by command: "install", "status", "uninstall", "install --dry-run"
@@ -132,7 +133,7 @@ func newPod(t *testing.T, answers map[string][]string) *pod {
 	return p
 }
 
-// restart returns the next container of the same pod.
+// restart replaces the agent with a new one, like the next container of the same pod.
 func (p *pod) restart() {
 	in := func(name string) string { return filepath.Join(p.dir, name) }
 	p.lines, p.raw, p.talk = nil, nil, nil
@@ -164,7 +165,8 @@ func (p *pod) write(t *testing.T, name, content string) {
 	must.Do(t, os.WriteFile(path, []byte(content), 0o755))
 }
 
-// runFor runs the agent for a duration and calls a function in the meantime.
+// runFor runs the agent. It waits for a duration before each call of meanwhile, and again
+// before it stops the agent.
 func (p *pod) runFor(t *testing.T, d time.Duration, meanwhile ...func()) {
 	t.Helper()
 	p.node.begun = time.Now()
@@ -207,8 +209,8 @@ func (p *pod) phases() string {
 
 type answers = map[string][]string
 
-// TestAgentActions verifies the actions of an agent over several minutes in each
-// situation.
+// TestAgentActions verifies the commands, phases and counters of an agent over several
+// minutes.
 func TestAgentActions(t *testing.T) {
 	gone := func(string) error { return errors.New("no answer of the node's systemd") }
 	none := func(string) error {
@@ -428,7 +430,8 @@ func tree(t *testing.T, dir string) map[string]string {
 	return found
 }
 
-// TestManualStep verifies that the manual step of a node that refuses an install is reported once, without secrets.
+// TestManualStep verifies that the steps for a manual install are logged once, without
+// secrets, if the node's operating system reverts changes.
 func TestManualStep(t *testing.T) {
 	p := newPod(t, answers{"install": {strings.Replace(refused, "(hidden)", canary.EnvSecret, 1)}, "status": {nothing}})
 	codes[p.node.answers["install"][0]] = 1
@@ -493,7 +496,8 @@ func TestBackOff(t *testing.T) {
 	}
 }
 
-// TestAgentStops verifies that an agent stops on request during each operation, without output.
+// TestAgentStops verifies that an agent stops when its context is canceled, during each
+// operation.
 func TestAgentStops(t *testing.T) {
 	for name, a := range map[string]answers{
 		"install":   {"install": {"hangs"}},
@@ -518,7 +522,8 @@ func TestAgentStops(t *testing.T) {
 	}
 }
 
-// TestChangedStateIsAppliedAtOnce verifies that a changed desired state is applied before the next check of the node.
+// TestChangedStateIsAppliedAtOnce verifies that a changed desired state is applied before the next
+// check of the node.
 func TestChangedStateIsAppliedAtOnce(t *testing.T) {
 	p := newPod(t, answers{"install": {installed}, "status": {clean}, "uninstall": {uninst}})
 	synctest.Test(t, func(t *testing.T) {
@@ -555,7 +560,7 @@ func TestLastLine(t *testing.T) {
 	}
 }
 
-// TestSecretsInReasons verifies that values in the node's messages are not passed on.
+// TestSecretsInReasons verifies that secrets in messages from the node are redacted.
 func TestSecretsInReasons(t *testing.T) {
 	said := `{"schemaVersion":1,"errors":[{"message":"theirs said ` + canary.EnvSecret + ` of ` + canary.ArgSecret + ` in /node/pod/host/config/providers.yaml:3\u001b[31m\n"}]}`
 	codes[said] = 1

@@ -11,8 +11,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestClockIsSet verifies that liveness and the print interval use a monotonic clock, so that a clock change on the node
-// does not kill the agent.
+// TestClockIsSet verifies that the deadline and the print interval use the monotonic clock,
+// so that a clock change on the node does not make the agent unhealthy.
 func TestClockIsSet(t *testing.T) {
 	a := &Agent{Options: Options{Work: t.TempDir()}, Print: func([]byte) error { return nil }}
 	must.Do(t, a.initialize(t.Context()))

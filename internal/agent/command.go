@@ -38,7 +38,7 @@ func (e *timeoutError) Error() string {
 	return fmt.Sprintf("regcred %s is still running on the node after %v", e.command, e.within)
 }
 
-// changeCommand changes the node.
+// changeCommand is a regcred command that changes the node.
 type changeCommand struct {
 	args       []string
 	okOutcomes []report.ChangeOutcome
@@ -50,14 +50,14 @@ func (w agentTurn) installCommand(more ...string) changeCommand {
 		[]report.ChangeOutcome{report.ChangeInstalled, report.ChangeRolledBack, report.ChangeRepaired, report.ChangeUnchanged, report.ChangePlanned}}
 }
 
-// uninstallCommand allows a kubelet restart, because the kubelet would otherwise run
-// plugins that no longer exist.
+// uninstallCommand returns the command that uninstalls regcred. It allows a kubelet restart,
+// because the kubelet would otherwise run plugins that no longer exist.
 func (w agentTurn) uninstallCommand() changeCommand {
 	args := []string{"uninstall", "--restart", w.Install.timeout(), "--owner", w.Owner, "-o", "json"}
 	return changeCommand{append(args, w.Install.stateDirArgs()...), []report.ChangeOutcome{report.ChangeUninstalled, report.ChangeUnchanged}}
 }
 
-// runChange changes the node.
+// runChange runs a command that changes the node, and returns its result.
 func (w agentTurn) runChange(ctx context.Context, c changeCommand) (*changeResponse, error) {
 	w.publishStatus(w.Install.waitTimeout())
 	out, code, err := w.run(ctx, w.Install.waitTimeout(), c.args...)
@@ -77,8 +77,8 @@ type unreadableResultError struct{ why error }
 
 func (e *unreadableResultError) Error() string { return e.why.Error() }
 
-// readStatus reads the node's state and updates the status except for the phase. The time limit
-// includes a change that is running.
+// readStatus reads the node's state and updates the agent's status, except for the phase.
+// "regcred status" waits for a running change, which is included in the time limit.
 func (w agentTurn) readStatus(ctx context.Context, within time.Duration) (*statusResponse, error) {
 	out, code, err := w.run(ctx, within, append([]string{"status", "-o", "json", "--quiet"}, w.Install.stateDirArgs()...)...)
 	if err != nil {
@@ -108,8 +108,8 @@ func (w agentTurn) redact(text string) string {
 	return shown.EscapeLine(text)
 }
 
-// redactAll redacts each text that will be shown. The others are only counted, so their
-// content is dropped.
+// redactAll redacts the texts that will be shown. It replaces the remaining texts with "…",
+// because only their number will be shown.
 func (w agentTurn) redactAll(list []string) (texts []string) {
 	texts = slices.Repeat([]string{"…"}, len(list))
 	for i, text := range list[:min(len(list), maxDriftEntries)] {
@@ -122,7 +122,7 @@ func (w agentTurn) redactAll(list []string) (texts []string) {
 // redacted, as in package plugin. Shorter values are usually words like "true".
 const minSecretLength = 8
 
-// configSecrets returns the values of args and env.
+// configSecrets returns the values of args and env in the configuration.
 func (w agentTurn) configSecrets() (list []scrub.Secret) {
 	if w.stage.cfg == nil {
 		return nil
@@ -193,8 +193,8 @@ func decodeOutput(command string, stdout []byte, code int, codes []int, answer a
 	return nil
 }
 
-// decodeChange decodes the result of a change. It must have exit code 0 and one of the
-// good outcomes, or exit code 1 and a reason.
+// decodeChange decodes the result of a change. The command must have exited with code 0 and
+// one of the good outcomes, or with code 1 and a reason.
 func decodeChange(command string, stdout []byte, code int, good ...report.ChangeOutcome) (*changeResponse, error) {
 	a := &changeResponse{}
 	if err := decodeOutput(command, stdout, code, []int{report.ExitOK, report.ExitFailed}, a); err != nil {
@@ -207,8 +207,9 @@ func decodeChange(command string, stdout []byte, code int, good ...report.Change
 	return a, nil
 }
 
-// decodeSavedChange decodes the result of a change that an earlier container started; or
-// nil. Its exit code is unknown and derived from the result.
+// decodeSavedChange decodes the result of a change that an earlier container started. It
+// returns nil if the result is invalid. The exit code was not saved, so it is derived from
+// the result.
 func decodeSavedChange(command string, stdout []byte, good ...report.ChangeOutcome) *changeResponse {
 	var a changeResponse
 	if json.Unmarshal(stdout, &a) != nil {
@@ -243,7 +244,7 @@ func decodeStatus(stdout []byte, code int) (*statusResponse, error) {
 	return a, nil
 }
 
-// differences lists what differs from the installed state.
+// differences returns how the node differs from the installed state.
 func (a *statusResponse) differences() (list []string) {
 	if a.BrokenOff != "" {
 		list = append(list, "broken off: "+a.BrokenOff)

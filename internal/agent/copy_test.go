@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestCopy verifies that files are copied completely or not at all, with modes that let the intended user execute them.
+// TestCopy verifies that CopyExecutables copies all files or none, with mode 0755.
 func TestCopy(t *testing.T) {
 	from := t.TempDir()
 	write := func(name, content string, mode os.FileMode) string {
@@ -36,7 +36,7 @@ func TestCopy(t *testing.T) {
 	for name, tt := range map[string]struct {
 		files []string
 		want  map[string]string
-		fails string // its end
+		fails string // suffix of the error
 	}{
 		"two":         {[]string{a, b}, map[string]string{"a": "-rwxr-xr-x #!/a", "b": "-rwxr-xr-x #!/b"}, ""},
 		"link":        {[]string{link}, map[string]string{"link": "-rwxr-xr-x #!/a"}, ""},

@@ -78,7 +78,7 @@ type savedState struct {
 
 const savedStateVersion = 1
 
-// loadSavedState reads the memory. If it returns an error, the memory is empty, so that
+// loadSavedState reads the saved state. If it returns an error, the state is empty, so that
 // changes may be retried.
 func loadSavedState(ctx context.Context, work string) (m savedState, err error) {
 	none := savedState{SchemaVersion: savedStateVersion}
@@ -95,10 +95,10 @@ func loadSavedState(ctx context.Context, work string) (m savedState, err error) 
 	return m, nil
 }
 
-// reset makes all changes allowed again.
+// reset forgets unfinished and failed changes, so that all changes are allowed again.
 func (m *savedState) reset() { m.Begun, m.Tries, m.GivenUp, m.GivenUpWhy = "", 0, "", "" }
 
-// writeStateFile replaces one of the agent's own files.
+// writeStateFile writes v as JSON to one of the agent's own files.
 func writeStateFile(name string, v any) error {
 	return inroot.FS{}.WriteFile(name, bytes.NewReader(compactJSON(v)), inroot.FileAttr{Mode: 0o600})
 }

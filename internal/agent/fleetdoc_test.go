@@ -25,8 +25,8 @@ func fleetDoc(t *testing.T) string {
 	return string(data)
 }
 
-// TestDocChart verifies that the commands use a release's chart. The chart of a checkout has no image, and an upgrade to
-// it could not pull.
+// TestDocChart verifies that the helm commands in docs/fleet.md use a released chart. The
+// chart in a checkout has no image, so its pods could not start.
 func TestDocChart(t *testing.T) {
 	helm := regexp.MustCompile(`(?m)^\$ helm (?:install|upgrade|template) regcred (\S+)`)
 	commands := helm.FindAllStringSubmatch(fleetDoc(t), -1)
@@ -65,8 +65,9 @@ func TestDocMetrics(t *testing.T) {
 	}
 }
 
-// alerts lists nodes and their states; the rules are evaluated after half an hour. A failing node reports "applying" at
-// each attempt, so that no phase lasts.
+// alerts is a test for promtool. It defines nodes with their phases, and evaluates the rules
+// after half an hour. A failing node reports "applying" at each attempt, so that it stays in
+// no phase for long.
 const alerts = `
 rule_files: [rules.yaml]
 evaluation_interval: 1m
@@ -93,8 +94,8 @@ tests:
       - {expr: 'count(ALERTS{alertname="RegcredDrift"})', eval_time: 30m, exp_samples: [{value: 2}]}
 `
 
-// TestDocAlerts verifies that Prometheus accepts the rules of docs/fleet.md, and that they fire only for nodes that need
-// attention.
+// TestDocAlerts verifies that Prometheus accepts the rules of docs/fleet.md, and that they fire
+// only for nodes that need attention.
 func TestDocAlerts(t *testing.T) {
 	if _, err := exec.LookPath("promtool"); err != nil {
 		testenv.SkipUnlessAvailable(t, "prometheus", "promtool is not installed; on Debian: apt-get install prometheus")

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestHints verifies that the node's hints for a command line are replaced by hints for the chart's values.
+// TestHints verifies that flags in hints from the node are replaced by the chart's values.
 func TestHints(t *testing.T) {
 	for hint, want := range map[string]string{
 		"--restart allows the restart; running containers are not stopped": "(the chart's value restart: IfNeeded allows the restart; running containers are not stopped)",

@@ -18,9 +18,11 @@ import (
 // Host runs regcred on the node.
 type Host interface {
 	// Run runs regcred on the node, and returns its standard output and exit code. Its
-	// standard error goes to the pod's log. An error means that regcred could not be run,
-	// or that ctx has ended; regcred then continues, so that a change is completed. On a
-	// node without systemd it is a [*hostrun.NoSystemdError].
+	// standard error goes to the pod's log.
+	//
+	// An error means that regcred could not be run, or that ctx has ended. If ctx has ended,
+	// regcred continues on the node, so that a change is completed. On a node without
+	// systemd, the error is a [*hostrun.NoSystemdError].
 	Run(ctx context.Context, args ...string) (stdout []byte, code int, err error)
 
 	// Path returns the path on the node of a file in the directory that the pod shares
@@ -32,22 +34,22 @@ type Host interface {
 // and pods use the same unit, so that only one of them changes the node at a time.
 const UnitName = "regcred-agent.service"
 
-// runner runs programs on a node: a [hostrun.Runner].
+// runner runs programs on a node. It is implemented by [hostrun.Runner].
 type runner interface {
 	Run(ctx context.Context, c hostrun.Command, stdout, stderr io.Writer) (code int, err error)
 }
 
-// NewSystemdHost returns the node on which a runner runs programs. hostWork is the path
-// of o.Work on the node. regcred's standard error goes to stderr.
+// NewSystemdHost returns a Host that runs regcred with r. hostWork is the path of o.Work on
+// the node. regcred's standard error goes to stderr.
 func NewSystemdHost(r runner, o Options, hostWork string, stderr io.Writer) Host {
 	return &systemdHost{runner: r, dir: path.Join(hostWork, sharedDir), resultFile: filepath.Join(o.Work, resultFileName), limit: o.Install.ChangeTimeout(), stderr: stderr}
 }
 
 type systemdHost struct {
 	runner     runner
-	dir        string        // on the node
+	dir        string        // path of the shared directory on the node
 	resultFile string        // this pod's file for the result of a change
-	limit      time.Duration // of a change
+	limit      time.Duration // time limit of a change
 	stderr     io.Writer
 }
 

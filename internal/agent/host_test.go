@@ -18,8 +18,7 @@ import (
 	"github.com/regcred/regcred/internal/hostrun"
 )
 
-// fails is a host that runs nothing and returns an error. It records where responses
-// would be kept.
+// fails is a runner that returns an error. It records the output file of each command.
 type fails struct {
 	why  error
 	kept []string
@@ -30,8 +29,8 @@ func (f *fails) Run(_ context.Context, c hostrun.Command, _, _ io.Writer) (int, 
 	return 0, f.why
 }
 
-// TestResponseFileIsKept verifies that the response of a change is stored where the
-// next container looks for it, and that responses of read-only commands are not stored.
+// TestResponseFileIsKept verifies that the result of a change is stored in the file that the
+// next container reads. Results of read-only commands must not be stored.
 func TestResponseFileIsKept(t *testing.T) {
 	r := &fails{why: fs.ErrClosed}
 	h := agent.NewSystemdHost(r, agent.Options{Work: "/pod"}, "/node/work", nil)
@@ -45,8 +44,9 @@ func TestResponseFileIsKept(t *testing.T) {
 	}
 }
 
-// TestUnreachableNode verifies that a node without systemd is left unchanged. An unreachable node is reported differently,
-// because a broken chart must look neither like success nor like a completed uninstall.
+// TestUnreachableNode verifies the phases of a node on which regcred cannot be run. Only a
+// node without systemd is unsupported. All other errors are failures, so that a broken chart
+// is not reported as a successful install or uninstall.
 func TestUnreachableNode(t *testing.T) {
 	for name, tt := range map[string]struct {
 		why             error

@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestUselessRestartIsNotRepeated verifies that a successful install that restarted the kubelet is not repeated although the
-// node still differs.
+// TestUselessRestartIsNotRepeated verifies that an install that restarted the kubelet is not
+// repeated if the node still differs afterwards.
 func TestUselessRestartIsNotRepeated(t *testing.T) {
 	const restarted = `{"schemaVersion":1,"outcome":"mended","generation":1,"restart":["it runs without --x"],"warnings":[],"changes":[]}`
 	const runsWithout = `{"schemaVersion":1,"node":{"kind":"kubeadm","kubelet":"1.36.3"},"current":1,"owner":"ns/rel","generations":[],"problems":[],"restart":["it runs without --x"]}`
@@ -48,8 +48,8 @@ func TestLongFailure(t *testing.T) {
 	}
 }
 
-// TestStoppedAfterRestart verifies that an agent that is stopped after an install restarted the kubelet without effect
-// records that.
+// TestStoppedAfterRestart verifies that a failed install that restarted the kubelet is not
+// repeated by the next container, even if the agent is stopped immediately after the install.
 func TestStoppedAfterRestart(t *testing.T) {
 	p := newPod(t, answers{"install": {wentBack}, "status": {"hangs"}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
@@ -61,7 +61,8 @@ func TestStoppedAfterRestart(t *testing.T) {
 	}
 }
 
-// TestOtherGeneration verifies that a node is not reported as installed if its current generation is another one.
+// TestOtherGeneration verifies that a node is not reported as installed if another generation
+// than the chart's is current.
 func TestOtherGeneration(t *testing.T) {
 	const (
 		second     = `{"schemaVersion":1,"outcome":"installed","generation":2,"restart":[],"warnings":[],"changes":[]}`
@@ -96,7 +97,8 @@ func TestOtherGeneration(t *testing.T) {
 	}
 }
 
-// TestManyDifferences verifies that thousands of differences and secret values do not impair an agent.
+// TestManyDifferences verifies that the agent handles thousands of differences and secret
+// values.
 func TestManyDifferences(t *testing.T) {
 	const providers, values, differences = 500, 8, 3000
 	var config, problems strings.Builder
@@ -134,7 +136,8 @@ func TestManyDifferences(t *testing.T) {
 	}
 }
 
-// TestDanglingPlugin verifies that a third-party plugin that is a dangling symlink is not replaced by the image's plugin.
+// TestDanglingPlugin verifies that a dangling symlink in the directory of third-party plugins
+// is an error. The image's own plugin must not be used instead.
 func TestDanglingPlugin(t *testing.T) {
 	p := newPod(t, answers{"install": {installed}, "status": {nothing}})
 	theirs := filepath.Join(p.dir, "plugins/theirs")
@@ -147,7 +150,8 @@ func TestDanglingPlugin(t *testing.T) {
 	}
 }
 
-// TestHostileCounts verifies that malformed counts are ignored and that no scrape stops the agent.
+// TestHostileCounts verifies that invalid counts are ignored, and that they do not stop the
+// agent when metrics are scraped.
 func TestHostileCounts(t *testing.T) {
 	for name, counts := range map[string]string{
 		"null":     `{"schemaVersion":1,"since":"2026-01-02T12:00:00Z","providers":{"a":null}}`,

@@ -23,7 +23,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// workIn is the environment variable with the directory of [runWriter].
+// workIn is an environment variable. It makes the test binary call [runWriter] with the
+// directory in its value.
 const workIn = "REGCRED_TEST_AGENT_IN"
 
 func TestMain(m *testing.M) {
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// instantNode is a node on which every command succeeds at once.
+// instantNode is a node on which every command succeeds immediately.
 type instantNode struct{}
 
 func (instantNode) Path(name string) string { return "/node/" + name }
@@ -45,13 +46,14 @@ func (instantNode) Run(_ context.Context, args ...string) ([]byte, int, error) {
 	return []byte(installed), 0, nil
 }
 
-// podFiles returns the files of a pod in one of two alternating releases.
+// podFiles returns the configuration and the program of release n. Even and odd releases
+// differ.
 func podFiles(n int) (config, program []byte) {
 	letter := string(rune('a' + n%2))
 	return []byte(strings.ReplaceAll(configuration, "r.example", letter+".example")), bytes.Repeat([]byte(letter), 4<<20+n%2)
 }
 
-// runWriter runs one agent after another, each until it has installed. It never ends.
+// runWriter runs one agent after another, each until it has installed. It never returns.
 func runWriter(dir string) {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	for n := 0; ; n++ {
@@ -79,8 +81,8 @@ func runWriter(dir string) {
 	}
 }
 
-// TestKilled verifies that each file is complete after the agent is killed at any moment, and that its successor removes
-// partial files.
+// TestKilled verifies that no file is incomplete after the agent is killed, and that the next
+// agent removes temporary files.
 func TestKilled(t *testing.T) {
 	dir := t.TempDir()
 	left := 0 // number of partial files
@@ -90,7 +92,7 @@ func TestKilled(t *testing.T) {
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		must.Do(t, cmd.Start())
-		time.Sleep(rand.N(400 * time.Millisecond)) // kill at a random moment, not at a certain progress
+		time.Sleep(rand.N(400 * time.Millisecond)) // kill at a random time
 		must.Do(t, cmd.Process.Kill())
 		if err := cmd.Wait(); stderr.Len() > 0 {
 			t.Fatalf("%v: %s", err, stderr.String())
@@ -107,7 +109,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// checkWhole checks the files that an agent has written, and counts the temporary ones.
+// checkWhole checks that the agent's files are complete, and counts the temporary files.
 func checkWhole(t *testing.T, work string) (temporary int) {
 	t.Helper()
 	whole := map[string][]string{}

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzLine verifies that any status is one short line of JSON.
+// FuzzLine verifies that any status is encoded as one line of limited length.
 func FuzzLine(f *testing.F) {
 	for _, text := range []string{"", "a", "é", `"`, `\`, "\n", "\x00", "\xff", "\u2028", "<&>", "\U0001f600", "\U000e0001"} {
 		f.Add(text, uint16(1), uint8(1))

@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/internal/report"
 )
 
-// maxTries limits how often a change that returns no result is started. This happens if
-// the node goes down, systemd stops the change, or the disk is full.
+// maxTries limits how often a change is started if it returns no result. A result is missing
+// if the node goes down, systemd stops the change, or the disk is full.
 const maxTries = 3
 
 // goalID identifies the desired state of the node.
@@ -28,10 +28,9 @@ func (w agentTurn) goalID() string {
 	return w.sharedChecksum
 }
 
-// changeOnce makes a change that may restart the kubelet. A change that an earlier container
-// of this pod started has continued without it: changeOnce waits for it and returns its
-// result. A change that failed after it restarted the kubelet is not retried by this
-// pod, which is saved before anything else is done.
+// changeOnce makes a change that may restart the kubelet. If an earlier container of this pod
+// started the change, changeOnce waits for it and returns its result. If the change fails
+// after it restarted the kubelet, changeOnce saves that this pod must not retry it.
 func (w agentTurn) changeOnce(ctx context.Context, c changeCommand) (*changeResponse, error) {
 	answer, err := w.resumeChange(ctx, c)
 	if answer == nil && err == nil {
@@ -48,8 +47,8 @@ func (w agentTurn) changeOnce(ctx context.Context, c changeCommand) (*changeResp
 	return answer, nil
 }
 
-// startChange makes a change, and first saves that it does. It removes the result of an
-// earlier change, so that it is not mistaken for the result of this change.
+// startChange makes a change. It first saves that the change was started, and removes the
+// result of an earlier change, so that it is not mistaken for the new result.
 func (w agentTurn) startChange(ctx context.Context, c changeCommand) (*changeResponse, error) {
 	if err := os.Remove(filepath.Join(w.Work, resultFileName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("nothing was started: %w", err)
@@ -76,8 +75,8 @@ func changeMayHaveRun(err error) bool {
 	return overdue || killed || lost || begun || unclear
 }
 
-// resumeChange waits for a change that an earlier container started, and returns its result,
-// or nil.
+// resumeChange waits for a change that an earlier container started, and returns its result.
+// It returns nil if there is no such change or no result.
 func (w agentTurn) resumeChange(ctx context.Context, c changeCommand) (*changeResponse, error) {
 	if w.memory.Begun == "" || w.memory.Begun != w.goalID() {
 		return nil, nil
@@ -90,7 +89,7 @@ func (w agentTurn) resumeChange(ctx context.Context, c changeCommand) (*changeRe
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // otherwise an unreadable file would block all changes
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // only log it, so that an unreadable file does not block all changes
 		w.logf("read the result of regcred %s: %v", c.args[0], err)
 	}
 	if answer := decodeSavedChange(c.args[0], data, c.okOutcomes...); answer != nil {

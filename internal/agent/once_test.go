@@ -26,8 +26,8 @@ const (
 
 func init() { codes[stays], codes[notOff] = 1, 1 }
 
-// killedDuring returns a pod whose container ends during a change on its node, the change's response, and the
-// pod's next container.
+// killedDuring returns the next container of a pod whose first container ended while the
+// command was running on the node. answer is the result that the command has saved.
 func killedDuring(t *testing.T, command, answer string) *pod {
 	t.Helper()
 	p := newPod(t, answers{command: {"hangs"}, "status": {nothing}})
@@ -41,16 +41,17 @@ func killedDuring(t *testing.T, command, answer string) *pod {
 	p.write(t, "work/answer.json", answer)
 	p.restart()
 	p.node.calls = nil
-	p.node.answers = answers{"status": {nothing}} // any other command is an error
+	p.node.answers = answers{"status": {nothing}} // all other commands fail
 	return p
 }
 
-// TestContainerEndsDuringChange verifies that a container that ends during a change leaves the outcome to the next one. A change
-// that restarted the kubelet without effect is not repeated.
+// TestContainerEndsDuringChange verifies that a new container waits for the change that the
+// previous container started, and uses its result. A failed change that restarted the kubelet
+// is not repeated.
 func TestContainerEndsDuringChange(t *testing.T) {
 	for name, tt := range map[string]struct {
 		command, answer string
-		then            answers // from the other container on the node
+		then            answers // responses to the new container
 		commands        string
 		phases          string
 		reason          string
@@ -103,12 +104,12 @@ func TestContainerEndsDuringChange(t *testing.T) {
 	}
 }
 
-// TestKilledBeforehand verifies that the response of an earlier change is not used for
-// a change that was not started before its container was killed.
+// TestKilledBeforehand verifies that the saved result of an earlier change is not used if the
+// container was killed before the new change started.
 func TestKilledBeforehand(t *testing.T) {
 	p := newPod(t, answers{"uninstall": {"hangs"}})
 	p.write(t, "state/state", "absent")
-	p.write(t, "work/answer.json", unchanged) // of an install
+	p.write(t, "work/answer.json", unchanged) // result of an earlier install
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
 	p.restart()
 	p.node.calls, p.node.answers = nil, answers{"status": {clean}, "uninstall": {uninst}}
@@ -118,7 +119,7 @@ func TestKilledBeforehand(t *testing.T) {
 	}
 }
 
-// TestUnreadableResponseFile verifies that an unreadable response is ignored and later replaced.
+// TestUnreadableResponseFile verifies that an unreadable result file is ignored and replaced.
 func TestUnreadableResponseFile(t *testing.T) {
 	for name, spoil := range map[string]func(file string) error{
 		"a link to itself": func(file string) error { return os.Symlink(file, file) },
@@ -140,16 +141,17 @@ func TestUnreadableResponseFile(t *testing.T) {
 	}
 }
 
-// TestKilledAgainAndAgain verifies that one install is made however often the container is killed.
+// TestKilledAgainAndAgain verifies that an install is made only once, even if the container
+// is killed repeatedly.
 func TestKilledAgainAndAgain(t *testing.T) {
 	p := killedDuring(t, "install", wentBack)
 	p.node.answers["status"] = []string{"hangs"}
-	for range 5 { // while it waits for the change in progress
+	for range 5 { // killed while it waits for the change
 		synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
 		p.restart()
 	}
 	p.node.answers["status"] = []string{nothing}
-	for range 5 { // and after that
+	for range 5 { // killed after the change has ended
 		synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
 		p.restart()
 	}
@@ -158,7 +160,8 @@ func TestKilledAgainAndAgain(t *testing.T) {
 	}
 }
 
-// TestRepeatedlyKilledChange verifies that a change that is repeatedly ended by systemd or a reboot is not repeated forever.
+// TestRepeatedlyKilledChange verifies that a change is started at most three times if systemd
+// or a reboot always kills it.
 func TestRepeatedlyKilledChange(t *testing.T) {
 	for command, want := range map[string]agent.Phase{"install": agent.PhaseFailed, "uninstall": agent.PhaseNotRemoved} {
 		t.Run(command, func(t *testing.T) {
@@ -187,8 +190,8 @@ func TestRepeatedlyKilledChange(t *testing.T) {
 	}
 }
 
-// TestNoAnswer verifies that a change without a readable response, because of a full disk or a missing systemd, is not
-// repeated forever, since it may have restarted the kubelet.
+// TestNoAnswer verifies that a change is started at most three times if it never returns a
+// readable result, because each attempt may have restarted the kubelet.
 func TestNoAnswer(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer string
@@ -219,7 +222,8 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// TestUnstartedChangeIsRetried verifies that a change that could not be started does not count as an attempt and is retried.
+// TestUnstartedChangeIsRetried verifies that a change that could not be started is retried
+// without a limit.
 func TestUnstartedChangeIsRetried(t *testing.T) {
 	p := newPod(t, answers{"install": {installed}, "status": {clean}})
 	left := 6
@@ -235,8 +239,9 @@ func TestUnstartedChangeIsRetried(t *testing.T) {
 	}
 }
 
-// TestFailedUninstallRunsOnce verifies that an uninstall that restarts the kubelet and rolls back runs once, and again only on
-// request. An uninstall without a restart is retried.
+// TestFailedUninstallRunsOnce verifies that an uninstall that restarted the kubelet and was
+// rolled back is not repeated until the user requests it again. An uninstall that failed
+// without a restart is retried.
 func TestFailedUninstallRunsOnce(t *testing.T) {
 	p := newPod(t, answers{"uninstall": {notOff}, "install": {installed}, "status": {clean}})
 	p.write(t, "state/state", "absent")

@@ -11,7 +11,7 @@ import (
 
 // Options holds the chart's settings for a node's pod. Paths are paths in the pod.
 type Options struct {
-	Node     string // its name
+	Node     string // name of the node
 	Owner    string // NAMESPACE/RELEASE
 	Revision string // the name of the ConfigMap with the configuration
 
@@ -21,8 +21,8 @@ type Options struct {
 	ImagePlugins string // a directory with the image's plugins
 	Work         string // absolute path of a directory that survives container restarts; partly shared with the node
 
-	Executable string // of regcred
-	Dispatcher string // of regcred-credential-provider
+	Executable string // path of regcred
+	Dispatcher string // path of regcred-credential-provider
 
 	Install InstallFlags
 
@@ -80,9 +80,9 @@ func (i InstallFlags) timeout() string { return "--timeout=" + i.healthTimeout()
 
 func (i InstallFlags) healthTimeout() time.Duration { return cmp.Or(i.Timeout, 4*time.Minute) }
 
-// ChangeTimeout returns how long a change may take before systemd stops it. The time
-// includes copying files, checking plugins, waiting for a healthy kubelet and a test
-// pull, and rolling back, which takes at most 10 minutes.
+// ChangeTimeout returns how long a change may take before systemd stops it. The time includes
+// copying files, checking plugins, waiting for a healthy kubelet, and a test pull. It also
+// includes a rollback, which takes at most 10 minutes.
 func (i InstallFlags) ChangeTimeout() time.Duration {
 	return 5*time.Minute + 2*i.healthTimeout() + 10*time.Minute
 }

@@ -15,13 +15,14 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestReady verifies the probe's result for each phase and for an agent that hangs.
+// TestReady verifies the result of the readiness probe for each phase, and for an agent that
+// hangs.
 func TestReady(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answers answers
 		later   time.Duration
 		ready   bool
-		line    string // its beginning
+		line    string // prefix of the line
 	}{
 		"installed":      {answers{"install": {installed}, "status": {clean}}, 0, true, "node n1: installed"},
 		"not long ago":   {answers{"install": {installed}, "status": {clean}}, 5 * time.Minute, true, "node n1: installed"},
@@ -45,7 +46,8 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestReadyWithoutAgent verifies that a missing or foreign status file is reported as not ready.
+// TestReadyWithoutAgent verifies that a pod is not ready if the status file is missing or was
+// not written by the agent.
 func TestReadyWithoutAgent(t *testing.T) {
 	for name, tt := range map[string]struct{ content, line string }{
 		"none":    {"", "starting: nothing has been changed yet"},

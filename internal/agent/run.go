@@ -26,7 +26,7 @@ import (
 	"github.com/regcred/regcred/internal/tally"
 )
 
-// Agent manages one node. Run must be called once.
+// Agent manages one node. Call Run only once.
 type Agent struct {
 	Options
 	Host  Host
@@ -34,27 +34,27 @@ type Agent struct {
 	Say   func(text string)       // prints a message to standard error
 
 	memory         savedState
-	lastSavedState savedState    // as saved in the memory file
+	lastSavedState savedState    // last state that was saved
 	desiredState   string        // last desired state that was read
-	sharedChecksum string        // checksum of the files that were shared with the node last
+	sharedChecksum string        // checksum of the last configuration
 	installed      int           // the generation that this chart installed; 0 if unknown
 	isSettled      bool          // the node is known to be in the desired state
 	settledAs      Status        // phase and reason of a settled node that is no longer checked
-	retry          retrySchedule // after a failure
-	repairs        retrySchedule // after a repair
+	retry          retrySchedule // schedule after a failure
+	repairs        retrySchedule // schedule after a repair
 	failedChecks   int           // consecutive checks that failed
 	logged         bool          // a message was printed after the last status
 
-	printed     []byte // last line that was printed, without its time
+	printed     []byte // last printed status, without its time
 	lastPrinted time.Time
 
 	mu     sync.Mutex // guards the fields below, which metrics read
 	status Status
 	counts *tally.Counts
-	until  time.Time // when the next turn must have ended
+	until  time.Time // when the next turn must have ended; the agent is unhealthy after that
 }
 
-// The desired states.
+// These are the desired states of a node.
 const (
 	statePresent = "present"
 	stateAbsent  = "absent"
@@ -85,8 +85,8 @@ func (a *Agent) Run(ctx context.Context) error {
 // statePollInterval is the interval at which the desired state is read.
 const statePollInterval = 2 * time.Second
 
-// waitForNextTurn waits until the next turn is due, or the desired state changes. It returns false
-// if ctx has ended.
+// waitForNextTurn waits until the next turn is due or the desired state changes. It returns
+// false if ctx has ended.
 func (a *Agent) waitForNextTurn(ctx context.Context, pause time.Duration) bool {
 	due := time.NewTimer(pause)
 	defer due.Stop()
@@ -106,7 +106,7 @@ func (a *Agent) waitForNextTurn(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// initialize reads the saved memory and publishes the first status.
+// initialize loads the saved state and publishes the first status.
 func (a *Agent) initialize(ctx context.Context) (err error) {
 	if err := makeDir(a.Work); err != nil {
 		return err
@@ -122,8 +122,8 @@ func (a *Agent) initialize(ctx context.Context) (err error) {
 	return nil
 }
 
-// nextPause returns the time until the next turn: an interval from the start of this one, or
-// less if a retry is due.
+// nextPause returns the time until the next turn. Turns start one interval apart, or earlier
+// if a retry is due.
 func (a *Agent) nextPause(begun time.Time) time.Duration {
 	next := begun.Add(a.interval())
 	if at := a.retry.nextTime; at.After(time.Now()) && at.Before(next) {
@@ -132,7 +132,7 @@ func (a *Agent) nextPause(begun time.Time) time.Duration {
 	return max(time.Until(next), time.Second)
 }
 
-// runTurn does whatever is due now.
+// runTurn checks the node once, and makes the changes that are due.
 func (a *Agent) runTurn(ctx context.Context) {
 	want, err := a.readState(ctx)
 	if err != nil {
@@ -161,7 +161,7 @@ func (a *Agent) runTurn(ctx context.Context) {
 	}
 }
 
-// resetIfChanged starts again from an unsettled state, without a pending retry, if the
+// resetIfChanged makes the agent install again, without waiting for a retry, if the
 // configuration has changed.
 func (a *Agent) resetIfChanged(sum string) {
 	if a.sharedChecksum != "" && a.sharedChecksum != sum {
@@ -170,8 +170,8 @@ func (a *Agent) resetIfChanged(sum string) {
 	a.sharedChecksum = sum
 }
 
-// readState reads the desired state. If it cannot be read, nothing is changed on the
-// node.
+// readState reads the desired state from the file. If it returns an error, the agent must not
+// change the node.
 func (a *Agent) readState(ctx context.Context) (string, error) {
 	data, err := regularfile.Read(ctx, a.State, 1<<10)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -188,7 +188,8 @@ func (a *Agent) readState(ctx context.Context) (string, error) {
 	}
 }
 
-// updateStatus updates the status.
+// updateStatus changes the status with f, and copies the counters and the last error from the
+// saved state.
 func (a *Agent) updateStatus(f func(*Status)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -209,8 +210,9 @@ func (a *Agent) setPhase(p Phase, reason string) {
 	a.updateStatus(func(s *Status) { s.Phase, s.Reason = p, reason })
 }
 
-// publishStatus writes the status to the file. It prints the status if it has changed
-// or was last printed long ago. more extends the deadline for the next call.
+// publishStatus writes the status to the file. It prints the status if it has changed or was
+// last printed long ago. If publishStatus is not called again in time, the agent is
+// unhealthy. more extends this time.
 func (a *Agent) publishStatus(more time.Duration) {
 	now := time.Now() // keeps the monotonic clock reading
 	a.mu.Lock()
@@ -234,7 +236,7 @@ func (a *Agent) publishStatus(more time.Duration) {
 	}
 }
 
-// saveState saves the memory if it has changed.
+// saveState saves the state if it has changed.
 func (a *Agent) saveState() {
 	if a.memory == a.lastSavedState {
 		return
@@ -246,8 +248,8 @@ func (a *Agent) saveState() {
 	a.lastSavedState = a.memory
 }
 
-// logf prints a message. A status must be printed after it, because the log's last line
-// must be a status.
+// logf prints a message. The status must be printed again after a message, because the last
+// line of the log must be a status.
 func (a *Agent) logf(format string, args ...any) {
 	a.logged = true
 	if a.Say != nil {
@@ -255,7 +257,7 @@ func (a *Agent) logf(format string, args ...any) {
 	}
 }
 
-// retrySchedule holds the time of the next try, and the phase until then.
+// retrySchedule holds the time of the next try, and the phase to report until then.
 type retrySchedule struct {
 	wait     time.Duration
 	nextTime time.Time // zero: immediately
@@ -269,8 +271,8 @@ const (
 	maxRetryWait = 10 * time.Minute
 )
 
-// scheduleNext schedules the next try after twice the last wait, minus up to a quarter,
-// so that a cluster's nodes do not all retry at the same time.
+// scheduleNext schedules the next try. It doubles the wait time each time, and subtracts up
+// to a quarter, so that the nodes of a cluster do not all retry at the same time.
 func (r *retrySchedule) scheduleNext() {
 	r.wait = min(max(2*r.wait, minRetryWait), maxRetryWait)
 	r.nextTime = time.Now().Add(r.wait - rand.N(r.wait/4))

@@ -41,7 +41,7 @@ func (a *Agent) Metrics(version string) (*prometheus.Registry, error) {
 	return registry, nil
 }
 
-// Status returns the node's state. It may be called at any time.
+// Status returns the node's state. It is safe for concurrent use.
 func (a *Agent) Status() Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -81,8 +81,8 @@ func (status nodeMetrics) Collect(to chan<- prometheus.Metric) {
 	gauge("drift", "Current number of differences between the node and the installed state.", float64(len(s.Drift)))
 }
 
-// Serve serves /metrics and /healthz until ctx ends. /healthz returns 200 as long as
-// the agent keeps checking its node, whatever the node's state.
+// Serve serves /metrics and /healthz until ctx ends. /healthz returns 200 as long as the
+// agent checks its node regularly, regardless of the node's state.
 func (a *Agent) Serve(ctx context.Context, l net.Listener, metrics *prometheus.Registry) error {
 	server := &http.Server{
 		Handler:           a.newHandler(metrics),

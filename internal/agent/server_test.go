@@ -24,7 +24,7 @@ import (
 const counted = `{"schemaVersion":1,"node":{"kind":"kubeadm"},"current":7,"owner":"ns/rel","generations":[],"problems":["a","b"],"restart":["c"],
 "counts":{"schemaVersion":1,"since":"2026-01-02T12:00:00Z","runs":{"answered":2},"providers":{"ecr":{"results":{"credentials":2},"runs":2,"seconds":1.5,"lastRun":"2026-01-02T12:00:00Z"}}}}`
 
-// TestMetrics verifies the metrics of a drifted node over HTTP.
+// TestMetrics verifies the metrics of a drifted node, read over HTTP.
 func TestMetrics(t *testing.T) {
 	codes[counted] = 1
 	p := newPod(t, answers{"install": {strings.Replace(installed, `"generation":1`, `"generation":7`, 1)}, "status": {counted}})
@@ -101,7 +101,7 @@ func get(t *testing.T, method, url string) (status int, text string) {
 	return resp.StatusCode, string(data)
 }
 
-// TestServer verifies that only two paths can be read.
+// TestServer verifies that the server serves only /metrics and /healthz.
 func TestServer(t *testing.T) {
 	p := newPod(t, answers{"install": {installed}, "status": {clean}})
 	metrics := must.Get(p.Metrics("v1.2.3"))(t)

@@ -34,7 +34,7 @@ const (
 	dispatcherName = "regcred-credential-provider"
 )
 
-// sharedFiles prepares the files that the node's regcred uses.
+// sharedFiles copies the files that regcred uses on the node.
 type sharedFiles struct {
 	*Options
 	cfg *config.Config // nil if it cannot be read
@@ -43,8 +43,8 @@ type sharedFiles struct {
 // path returns the path of a shared file.
 func (s *sharedFiles) path(name string) string { return filepath.Join(s.Work, sharedDir, name) }
 
-// loadSharedFiles reads the configuration. If it returns an error, the stage can still
-// be used to share regcred.
+// loadSharedFiles reads the configuration. If it returns an error, the result can still be
+// used to copy regcred.
 func loadSharedFiles(o *Options) (*sharedFiles, error) {
 	cfg, err := config.Load(o.Config)
 	if err != nil {
@@ -53,7 +53,7 @@ func loadSharedFiles(o *Options) (*sharedFiles, error) {
 	return &sharedFiles{o, cfg}, nil
 }
 
-// checksum identifies the chart's settings and the configuration.
+// checksum returns a checksum of the chart's settings and the configuration.
 func (s *sharedFiles) checksum() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q", s.Revision, s.Install.args())
@@ -63,7 +63,7 @@ func (s *sharedFiles) checksum() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// copyAll copies everything, each file atomically.
+// copyAll copies all shared files. Each file is replaced atomically.
 func (s *sharedFiles) copyAll(ctx context.Context) error {
 	if err := s.copyRegcred(ctx); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (s *sharedFiles) copyAll(ctx context.Context) error {
 	for i := range s.cfg.Providers {
 		name := s.cfg.Providers[i].Name
 		if slices.Contains(wanted, name) {
-			continue // regcred rejects it on the node, with a better message
+			continue // regcred rejects duplicate names on the node, with a better message
 		}
 		if err := config.CheckName(name); err != nil {
 			return fmt.Errorf("configuration in ConfigMap %s: provider %q: %w", s.Revision, name, err)
@@ -92,7 +92,7 @@ func (s *sharedFiles) copyAll(ctx context.Context) error {
 	return s.copyConfig()
 }
 
-// copyRegcred copies only regcred, which is enough to check the node.
+// copyRegcred copies only the regcred programs, which is enough to check the node.
 func (s *sharedFiles) copyRegcred(ctx context.Context) error {
 	for _, dir := range []string{s.path(""), s.path(pluginDir), s.path(configDir)} {
 		if err := makeDir(dir); err != nil {
@@ -113,13 +113,14 @@ func copySharedExecutable(ctx context.Context, from, to string) error {
 	return hostrun.SetExecutableLabel(to)
 }
 
-// copyConfig copies the configuration, which may contain secrets, into a directory.
+// copyConfig copies the configuration files into the shared directory. They may contain
+// secrets.
 func (s *sharedFiles) copyConfig() error {
 	wanted := []string{}
 	for _, f := range s.cfg.Files() {
 		name := filepath.Base(f.Name)
 		if ext := filepath.Ext(name); ext != ".json" && ext != ".yaml" && ext != ".yml" {
-			name += ".yaml" // other names are ignored in a directory; JSON is valid YAML
+			name += ".yaml" // the kubelet ignores other names in a directory; JSON is valid YAML
 		}
 		wanted = append(wanted, name)
 		to := filepath.Join(s.path(configDir), name)
@@ -133,8 +134,8 @@ func (s *sharedFiles) copyConfig() error {
 	return removeOthers(s.path(configDir), wanted)
 }
 
-// pluginPath returns the path of a provider's executable in this pod. An executable
-// copied from another image overrides this image's own.
+// pluginPath returns the path of a provider's executable in this pod. An executable that was
+// copied from another image takes precedence over one in this pod's image.
 func (s *sharedFiles) pluginPath(name string) (string, error) {
 	for _, dir := range []string{s.Plugins, s.ImagePlugins} {
 		path := filepath.Join(dir, name)
@@ -154,7 +155,7 @@ func (s *sharedFiles) pluginPath(name string) (string, error) {
 	return "", fmt.Errorf("provider %q (ConfigMap %s) has no executable: %s; add an image that contains the executable to plugins.images", name, s.Revision, here)
 }
 
-// dirNamesText lists the names in a directory.
+// dirNamesText returns the names of the files in a directory as one text.
 func dirNamesText(dir string) string {
 	list, err := os.ReadDir(dir)
 	if len(list) == 0 || err != nil {
@@ -178,7 +179,7 @@ func makeDir(dir string) error {
 	return inroot.FS{}.Sweep(dir)
 }
 
-// removeOthers removes everything from a directory except the wanted names.
+// removeOthers removes all files from a directory except those with the wanted names.
 func removeOthers(dir string, wanted []string) error {
 	list, err := os.ReadDir(dir)
 	for _, e := range list {
@@ -205,7 +206,7 @@ func updateExecutable(ctx context.Context, from, to string) error {
 	return inroot.FS{}.WriteFile(to, regularfile.WithContext(ctx, file), inroot.FileAttr{Mode: 0o755})
 }
 
-// hasSameContent reports whether an executable is a copy of another file.
+// hasSameContent reports whether the executable at name is a copy of file, with mode 0755.
 func hasSameContent(file *os.File, name string) (bool, error) {
 	other, err := regularfile.Open(name)
 	if err != nil {
@@ -223,9 +224,9 @@ func hasSameContent(file *os.File, name string) (bool, error) {
 	return otherErr == nil && bytes.Equal(x.Sum(nil), y.Sum(nil)), err
 }
 
-// CopyExecutables copies executables into a directory, atomically and with mode 0755.
-// It copies nothing if one of them is not a regular file or not a Linux executable. It
-// uses no other files from the image.
+// CopyExecutables copies executables into a directory, atomically and with mode 0755. It
+// copies nothing if one of them is not a regular file or not a Linux executable. It needs no
+// other files from the image.
 func CopyExecutables(ctx context.Context, files []string, dir string) error {
 	if info, err := os.Stat(dir); err != nil {
 		return fmt.Errorf("copy to %s: %w", dir, regularfile.BareError(err))
@@ -255,7 +256,7 @@ func CopyExecutables(ctx context.Context, files []string, dir string) error {
 	return inroot.FS{}.Sweep(to)
 }
 
-// checkExecutable returns an error if a file cannot be executed.
+// checkExecutable returns an error if a file is not an executable for Linux.
 func checkExecutable(name string) error {
 	info, err := executable.Read(name)
 	switch {

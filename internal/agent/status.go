@@ -30,7 +30,7 @@ const (
 	PhaseNotRemoved  Phase = "not-removed" // state absent: the uninstall failed
 )
 
-// IsDone reports whether a pod in this phase is ready and has nothing left to do.
+// IsDone reports whether a node in this phase needs no further change. Then its pod is ready.
 func (p Phase) IsDone() bool {
 	return p == PhaseInstalled || p == PhasePlanned || p == PhaseUnsupported || p == PhaseRemoved
 }
@@ -38,9 +38,9 @@ func (p Phase) IsDone() bool {
 // statusVersion is the schema version of a Status.
 const statusVersion = 1
 
-// Status is a node's state. A pod prints it as one line of JSON regularly and whenever
-// it changes. So it is always the last line of the pod's log, and readers only need
-// permission to read logs.
+// Status is a node's state. A pod prints it as one line of JSON, regularly and whenever it
+// changes. The last line of the pod's log is always a status, so readers only need permission
+// to read logs.
 type Status struct {
 	SchemaVersion int       `json:"schemaVersion"` // 1
 	Time          time.Time `json:"time"`          // when this status was written
@@ -51,10 +51,10 @@ type Status struct {
 	Reason        string    `json:"reason,omitempty"` // why the node is in this phase, on one line
 
 	Kind       string   `json:"kind,omitempty"`       // kind of node, as in "regcred status"
-	Kubelet    string   `json:"kubelet,omitempty"`    // its version
+	Kubelet    string   `json:"kubelet,omitempty"`    // version of the kubelet
 	Generation int      `json:"generation,omitempty"` // current generation; 0 if none exists
-	KubeletHas int      `json:"kubeletHas,omitempty"` // the generation whose entries the kubelet has loaded
-	Drift      []string `json:"drift,omitempty"`      // differences that have not been repaired
+	KubeletHas int      `json:"kubeletHas,omitempty"` // generation whose entries the kubelet has loaded
+	Drift      []string `json:"drift,omitempty"`      // remaining differences from the installed state
 
 	Applies   int       `json:"applies"`            // installs that changed the node since the pod was created
 	Failures  int       `json:"failures"`           // installs and uninstalls that failed
@@ -63,14 +63,14 @@ type Status struct {
 	LastError *Error    `json:"lastError,omitempty"`
 }
 
-// Error is the last failure.
+// Error describes the last failure.
 type Error struct {
 	Time    time.Time `json:"time"`
 	Message string    `json:"message"` // one line, without secrets
 }
 
-// Limits for a status line, in bytes. Container runtimes split lines above 16 KiB
-// (containerd) or 8 KiB (CRI-O), and the kubelet returns only the last part.
+// These constants limit a status line, in bytes or items. Container runtimes split lines
+// above 16 KiB (containerd) or 8 KiB (CRI-O), and the kubelet returns only the last part.
 const (
 	maxStatusLine      = 8 << 10
 	maxReasonLength    = 1 << 10
@@ -97,7 +97,7 @@ func (s Status) encodeLine() []byte {
 	}
 }
 
-// shortenTexts shortens texts and puts each on one line.
+// shortenTexts shortens each text and replaces its line breaks.
 func (s *Status) shortenTexts() {
 	for _, text := range []*string{&s.Node, &s.Owner, &s.Revision, &s.Kind, &s.Kubelet} {
 		*text = shortenText(*text, maxOwnerLength)
@@ -112,7 +112,8 @@ func (s *Status) shortenTexts() {
 	}
 }
 
-// truncateList returns the first texts of a list, and how many more there are.
+// truncateList returns the first texts of a list. If some are omitted, the last text is their
+// number.
 func truncateList(list []string) []string {
 	if len(list) <= maxDriftEntries {
 		return list

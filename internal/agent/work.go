@@ -15,20 +15,20 @@ import (
 	"github.com/regcred/regcred/internal/scrub"
 )
 
-// agentTurn is a single turn of an agent.
+// agentTurn is one turn of an agent's loop.
 type agentTurn struct {
 	*Agent
 	stage *sharedFiles
 }
 
-// maintain makes the node have what the chart specifies: it installs first, then checks the
-// node each turn, and installs again if the node differs.
+// maintain keeps the node in the state that the chart specifies. The first turn installs.
+// Later turns check the node, and install again if it differs.
 func (w agentTurn) maintain(ctx context.Context) {
 	if !w.isSettled {
 		w.applyConfig(ctx, PhaseFailed)
 		if p := w.Status().Phase; ctx.Err() == nil && (p == PhaseFailed || p == PhaseUnsupported) {
-			w.publishStatus(0)                          // readStatus may block if systemd hangs
-			_, _ = w.readStatus(ctx, statusWaitTimeout) // to update the rest of the status; applyConfig has reported the error
+			w.publishStatus(0)                          // before readStatus, which may block if systemd hangs
+			_, _ = w.readStatus(ctx, statusWaitTimeout) // to update the other fields; applyConfig has reported the error
 		}
 		return
 	}
@@ -45,8 +45,8 @@ func (w agentTurn) maintain(ctx context.Context) {
 	}
 }
 
-// repairNode installs again, unless it did so recently. If another process keeps
-// changing the node, the kubelet must not be restarted every minute.
+// repairNode installs again, unless it did so recently. If another process keeps changing the
+// node, repairs must not restart the kubelet every minute.
 func (w agentTurn) repairNode(ctx context.Context) {
 	if !w.repairs.isDue() {
 		w.setPhase(PhaseDrifted, fmt.Sprintf("the node was repaired but differs from the installed state again, because another process keeps changing it; the next repair is at %s", w.repairs.nextTime.UTC().Format(time.RFC3339)))
@@ -61,7 +61,7 @@ func (w agentTurn) repairNode(ctx context.Context) {
 	}
 }
 
-// markInstalled records that the node is as it was installed.
+// markInstalled records that the node is in the installed state.
 func (w agentTurn) markInstalled() {
 	w.isSettled, w.retry = true, retrySchedule{}
 	w.memory.reset()
@@ -72,9 +72,8 @@ func (w agentTurn) markInstalled() {
 	w.setPhase(PhaseInstalled, "")
 }
 
-// maxFailedChecks is the number of failed checks after which a node counts as failed.
-// One failure is not enough, because systemd is briefly unavailable when it re-executes
-// itself.
+// maxFailedChecks is the number of failed checks after which the phase becomes failed. One
+// failure is not enough, because systemd is briefly unavailable when it re-executes itself.
 const maxFailedChecks = 3
 
 func (w agentTurn) recordFailedCheck(err error) {
@@ -85,8 +84,8 @@ func (w agentTurn) recordFailedCheck(err error) {
 	}
 }
 
-// applyConfig installs, unless it must wait before a retry. If the install fails, the
-// phase becomes otherwise.
+// applyConfig installs, unless it must wait before a retry. If the install fails, it sets the
+// phase to otherwise.
 func (w agentTurn) applyConfig(ctx context.Context, otherwise Phase) {
 	switch {
 	case w.gaveUp():
@@ -107,8 +106,8 @@ func (w agentTurn) applyConfig(ctx context.Context, otherwise Phase) {
 	}
 }
 
-// checkInstall reports whether an install succeeded. If it failed, the phase becomes
-// otherwise.
+// checkInstall reports whether an install succeeded. If it failed, checkInstall sets the
+// phase to otherwise.
 func (w agentTurn) checkInstall(ctx context.Context, answer *changeResponse, err error, otherwise Phase) bool {
 	switch {
 	case ctx.Err() != nil:
@@ -124,7 +123,7 @@ func (w agentTurn) checkInstall(ctx context.Context, answer *changeResponse, err
 	return false
 }
 
-// verifyInstall checks a node after a successful install.
+// verifyInstall checks the node after a successful install.
 func (w agentTurn) verifyInstall(ctx context.Context, answer *changeResponse) {
 	if answer.Outcome != report.ChangeUnchanged {
 		w.memory.Applies++
@@ -149,7 +148,7 @@ func (w agentTurn) verifyInstall(ctx context.Context, answer *changeResponse) {
 	}
 }
 
-// differences lists how the node differs from what this chart installed.
+// differences returns how the node differs from what this chart installed.
 func (w agentTurn) differences(a *statusResponse) []string {
 	list := a.differences()
 	switch current := *a.Current; {
@@ -164,8 +163,8 @@ func (w agentTurn) differences(a *statusResponse) []string {
 	return list
 }
 
-// handleRefusal handles a node whose system reverts changes. It logs how to make the
-// change manually, without the values of args and env.
+// handleRefusal handles a node whose operating system reverts changes. It logs how to make
+// the change manually, without the values of args and env.
 func (w agentTurn) handleRefusal(answer *changeResponse) {
 	if w.retry.phase != PhaseUnsupported {
 		w.logf("regcred cannot install on this node's operating system; make the following change instead:\n%s", scrub.RedactPart(answer.Instead, w.configSecrets(), false, false))
@@ -173,7 +172,7 @@ func (w agentTurn) handleRefusal(answer *changeResponse) {
 	w.retryLater(PhaseUnsupported, w.redact(answer.reason()))
 }
 
-// reportPlan reports once what an install would change.
+// reportPlan reports what an install would change. It does so once per configuration.
 func (w agentTurn) reportPlan(ctx context.Context) {
 	if _, err := w.readStatus(ctx, statusWaitTimeout); err != nil && ctx.Err() == nil && !w.handleUnsupported(err) {
 		w.logf("check the node: %v", err)
@@ -191,7 +190,7 @@ func (w agentTurn) reportPlan(ctx context.Context) {
 	}
 }
 
-// isIdle reports whether there is nothing to do now. If so, it keeps the phase.
+// isIdle reports whether there is nothing to do now. If so, it keeps the last phase.
 func (w agentTurn) isIdle() bool {
 	switch {
 	case w.isSettled:
@@ -204,7 +203,7 @@ func (w agentTurn) isIdle() bool {
 	return true
 }
 
-// planText returns what would change, without file content.
+// planText describes what would change, without file contents.
 func planText(a *changeResponse) string {
 	if len(a.Changes) == 0 && len(a.Restart) == 0 {
 		return "no changes needed: the node is up to date"
@@ -220,7 +219,7 @@ func planText(a *changeResponse) string {
 	return text
 }
 
-// uninstallOwn uninstalls what this chart has installed.
+// uninstallOwn uninstalls regcred if this chart installed it.
 func (w agentTurn) uninstallOwn(ctx context.Context) {
 	if w.isIdle() {
 		return
@@ -254,7 +253,7 @@ func (w agentTurn) uninstallOwn(ctx context.Context) {
 	}
 }
 
-// reportRemovalPlan reports, in a dry run, whether there is anything to uninstall.
+// reportRemovalPlan reports in a dry run whether an uninstall would remove anything.
 func (w agentTurn) reportRemovalPlan(ctx context.Context) {
 	look, err := w.readStatus(ctx, statusWaitTimeout)
 	switch {
@@ -270,7 +269,8 @@ func (w agentTurn) reportRemovalPlan(ctx context.Context) {
 	}
 }
 
-// handleNoSystemd handles a node that is certain to have no systemd.
+// handleNoSystemd handles an uninstall on a node without systemd. After several checks, it is
+// certain that nothing was installed.
 func (w agentTurn) handleNoSystemd(err error) {
 	if w.failedChecks++; w.failedChecks <= maxFailedChecks {
 		w.retryLater(PhaseNotRemoved, err.Error())
@@ -301,7 +301,7 @@ func (w agentTurn) recordFailure(ctx context.Context, p Phase, err error) {
 	}
 }
 
-// retryLater schedules a retry, and keeps the given phase until then.
+// retryLater schedules a retry, and sets the phase until then.
 func (w agentTurn) retryLater(p Phase, reason string) {
 	w.retry.scheduleNext()
 	w.retry.phase, w.retry.reason = p, reason
@@ -313,8 +313,8 @@ func (w agentTurn) recordError(err error) {
 	w.memory.LastError = &Error{time.Now().UTC().Truncate(time.Second), shortenText(w.redact(err.Error()), maxReasonLength)}
 }
 
-// handleUnsupported reports whether an error means that regcred cannot run on the node.
-// If regcred has run there before, systemd is only temporarily unavailable.
+// handleUnsupported reports whether err means that the node has no systemd. If regcred has
+// run on the node before, systemd is only temporarily unavailable.
 func (w agentTurn) handleUnsupported(err error) bool {
 	_, ok := errors.AsType[*hostrun.NoSystemdError](err)
 	return ok && !w.memory.Reached

@@ -61,7 +61,8 @@ func noResponse(ctx context.Context, err error) *Failure {
 	return &Failure{Err: redactedCause(ctx, err), connectionLost: isConnectionLost(err)}
 }
 
-// redactedCause returns why a response is missing, without anything that was sent or received.
+// redactedCause returns why there is no complete response. The error contains no data that
+// was sent or received.
 func redactedCause(ctx context.Context, err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestRetryAfter verifies how the client handles Retry-After values.
+// TestRetryAfter verifies how long to wait for each Retry-After header.
 func TestRetryAfter(t *testing.T) {
 	for _, tt := range []struct {
 		code int

@@ -31,8 +31,8 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// maxObject is the default limit of a response in bytes. An object in etcd has at most
-// 1.5 MiB, and a secret's data grow by a third in JSON.
+// maxObject is the default size limit of a response, in bytes. An object in etcd has at most
+// 1.5 MiB, and the data of a secret grows by a third in JSON.
 const maxObject = 4 << 20
 
 // Server is a client of an API server. It is safe for concurrent use.
@@ -89,7 +89,7 @@ func (c *Call) path() []string {
 		path = []string{"apis", c.Group, "v1"}
 	}
 	resource, sub, _ := strings.Cut(c.Resource, "/")
-	named := c.Name != "" || sub != "" || c.Verb == "get" // then an empty namespace or name is an error
+	named := c.Name != "" || sub != "" || c.Verb == "get" // then newRequest rejects an empty namespace or name
 	if named || c.Namespace != "" {
 		path = append(path, "namespaces", c.Namespace)
 	}
@@ -103,7 +103,8 @@ func (c *Call) path() []string {
 	return path
 }
 
-// GetObject is like [Server.Do], but decodes the response, which must have a kind.
+// GetObject is like [Server.Do], but decodes the response, which must be an object of the
+// given kind.
 func (s *Server) GetObject(ctx context.Context, c *Call, kind string, into any) *Failure {
 	body, failure := s.Do(ctx, c)
 	if failure != nil {
@@ -117,8 +118,8 @@ func (s *Server) GetObject(ctx context.Context, c *Call, kind string, into any) 
 	return nil
 }
 
-// Do sends a call, with retries if they are safe, as in client-go, and returns the body of a successful
-// response.
+// Do sends a call and returns the body of a successful response. Like client-go, it retries
+// the call if that is safe.
 func (s *Server) Do(ctx context.Context, c *Call) ([]byte, *Failure) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("timed out after %v: %w", s.timeout, context.DeadlineExceeded))
 	defer cancel()

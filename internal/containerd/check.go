@@ -17,11 +17,11 @@ import (
 	"github.com/regcred/regcred/internal/tomlfile"
 )
 
-// RuleVersion is the rule of a finding that containerd's version is unknown.
+// RuleVersion is the rule of the finding that containerd's version is unknown.
 const RuleVersion = "mirror-version"
 
-// Check returns findings about the configuration and all hosts.toml files. It reads
-// each file only once.
+// Check returns findings about the configuration and all hosts.toml files. It reads the files only
+// on the first call.
 func (r *Runtime) Check() []finding.Finding {
 	r.checked.Do(func() { r.found = r.withVersionNote(r.findProblems()) })
 	return slices.Clone(r.found)
@@ -91,8 +91,8 @@ func (r *Runtime) Hosts() (list []string) {
 	})
 }
 
-// hostFromDirName returns the host that a directory is for, such as quay.io:8443 for
-// "quay.io_8443_".
+// hostFromDirName returns the registry host of a directory name. For example, the directory
+// quay.io_8443_ is for the host quay.io:8443.
 func hostFromDirName(name string) string {
 	if rest, ok := strings.CutSuffix(name, "_"); ok {
 		if i := strings.LastIndexByte(rest, '_'); i > 0 {
@@ -148,14 +148,14 @@ func (c *checker) checkConfigPathUnset() {
 		"config_path is not set, so containerd reads no hosts.toml in %s and pulls every image directly from its registry", documentedCertDir)
 }
 
-// treatsListAsOneDir reports whether containerd treats a list of directories as a
-// single directory name, and so reads no hosts.toml.
+// treatsListAsOneDir reports whether containerd treats the list in config_path as one directory
+// name. If it does, it reads no hosts.toml.
 func (reg *registryConfig) treatsListAsOneDir(v Version) bool {
 	return reg.usesTransferService && v.allowsOnlyOneDirectory() && len(reg.configPaths) > 1
 }
 
-// checkMultipleDirectories reports a config_path with two directories, because some
-// releases read neither.
+// checkMultipleDirectories reports a config_path with several directories, because some releases
+// read none of them.
 func (c *checker) checkMultipleDirectories() {
 	if !c.configPathSet || !c.treatsListAsOneDir(c.release) || !slices.ContainsFunc(c.configPaths, c.hasHosts) {
 		return
@@ -168,8 +168,8 @@ func (c *checker) hasHosts(dir string) bool {
 	return slices.ContainsFunc(c.subdirectories(dir), func(name string) bool { return c.runtime.hasHostsFile(filepath.Join(dir, name)) })
 }
 
-// checkSections reports registry tables that belong to another version of the
-// configuration file.
+// checkSections reports registry tables that containerd ignores, because they belong to another
+// format version of the file.
 func (c *checker) checkSections() {
 	for _, s := range c.runtime.files {
 		for _, plugin := range []string{criPluginV1, criPluginV2, imagesPluginV3} {
@@ -194,7 +194,8 @@ func registryPlugin(format int) string {
 	return imagesPluginV3
 }
 
-// readsPlugin reports whether a release reads a plugin's table in a file of a version.
+// readsPlugin reports whether a containerd release reads a plugin's table in a file of the given
+// format version.
 func readsPlugin(format int, plugin string, v Version) bool {
 	switch {
 	case plugin == registryPlugin(format):
@@ -209,7 +210,7 @@ func readsPlugin(format int, plugin string, v Version) bool {
 	return false
 }
 
-// subdirectories returns the names of the directories in dir, which are image hosts.
+// subdirectories returns the names of the directories in dir, one for each image host.
 func (c *checker) subdirectories(dir string) (names []string) {
 	entries, err := c.runtime.fs().ReadDir(dir)
 	if err != nil {
@@ -238,8 +239,8 @@ func (c *checker) checkDirectory(root string) {
 	}
 }
 
-// checkMisplaced reports hosts files in a directory that should contain only
-// directories of hosts.
+// checkMisplaced reports hosts.toml files directly in root. They must be in a directory for their
+// host.
 func (c *checker) checkMisplaced(root string) {
 	entries, err := c.runtime.fs().ReadDir(root)
 	if err != nil {
@@ -261,8 +262,8 @@ func (c *checker) checkMisplaced(root string) {
 	}
 }
 
-// isHostsFile reports whether a file, whatever its name, has the content of a
-// hosts.toml.
+// isHostsFile reports whether a file is probably meant as a hosts.toml. It has a server or host
+// table, or its name is docker.io.
 func (c *checker) isHostsFile(path string) bool {
 	f, err := tomlfile.Read(context.Background(), c.runtime.fs(), path)
 	if f == nil || err != nil {
@@ -293,8 +294,8 @@ func (c *checker) checkOverridesDefault(dir, name string, names []string) {
 		"this directory has no hosts.toml and overrides _default, so only the host itself is queried")
 }
 
-// checkHostsFile checks the hosts.toml in dir, which applies to images of the host
-// name.
+// checkHostsFile checks the hosts.toml in dir. name is the last element of dir, which determines
+// the images to which the file applies.
 func (c *checker) checkHostsFile(dir, name string) {
 	h, err := c.runtime.readHosts(dir, c.release)
 	if err != nil {

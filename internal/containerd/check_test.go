@@ -21,7 +21,7 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-// TestCheck verifies that each class of faults is one finding with its line.
+// TestCheck verifies the findings for mistakes in a hosts.toml.
 func TestCheck(t *testing.T) {
 	const certs, dir = "/etc/containerd/certs.d", "/etc/containerd/certs.d/quay.io"
 	const file = dir + "/hosts.toml"
@@ -80,7 +80,8 @@ func checkFindings(t *testing.T, found []finding.Finding, want []string) {
 	}
 }
 
-// TestCheckConfig verifies the same for config.toml and directories.
+// TestCheckConfig verifies the findings for mistakes in config.toml and in the names of
+// directories.
 func TestCheckConfig(t *testing.T) {
 	const config, certs = "/etc/containerd/config.toml", "/etc/containerd/certs.d"
 	const hosts = "server = 'https://m.example'\n[host.'https://m.example']\n"
@@ -125,7 +126,7 @@ func TestCheckConfig(t *testing.T) {
 	}
 }
 
-// TestHosts verifies that the directories match the images' hosts.
+// TestHosts verifies that Hosts returns the image hosts of the directories.
 func TestHosts(t *testing.T) {
 	const certs = "/certs"
 	r := node(t, fmt.Sprintf(version2, certs), map[string]string{
@@ -136,7 +137,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestPort verifies the finding that a directory for a host does not apply to the host's ports.
+// TestPort verifies that a directory for a host without a port is reported for images of the same
+// host with a port.
 func TestPort(t *testing.T) {
 	r := node(t, fmt.Sprintf(version2, "/certs"), map[string]string{"/certs/quay.io/hosts.toml": "[host.'https://m.example']\n"})
 	for image, want := range map[string][]string{"quay.io/a": nil, "quay.io:8443/a": {"warning mirror-directory /certs/quay.io/hosts.toml:1", "info mirror-version /etc/containerd/config.toml:0"}, "a.example:1/a": nil} {
@@ -156,7 +158,8 @@ func TestParseVersion(t *testing.T) {
 	}
 }
 
-// FuzzRoute verifies that the two files can always be read, and that messages contain no header and no password.
+// FuzzRoute verifies that no content of the two files causes a panic, and that a route has no hosts
+// if and only if the pull fails.
 func FuzzRoute(f *testing.F) {
 	f.Add("version = 2\n[plugins.'io.containerd.grpc.v1.cri'.registry]\nconfig_path = '/certs'\n", "server = 'm'\n[host.'https://m.example'.header]\na = ['b']\n", "1.6.20")
 	f.Add("[plugins.cri.registry.mirrors.'*']\nendpoint = ['a', 'http://b/c']\n[plugins.cri.registry.configs.x.auth]\n", "host = {a = {}}\n", "2.4.2")
@@ -184,7 +187,8 @@ func FuzzRoute(f *testing.F) {
 	})
 }
 
-// TestUnknownVersion verifies that the newest release's rules apply, and that one note reports that.
+// TestUnknownVersion verifies that a containerd of unknown version is checked as the newest
+// release, and that one note is added to warnings and errors.
 func TestUnknownVersion(t *testing.T) {
 	const config, file = "/etc/containerd/config.toml", "/certs/quay.io/hosts.toml"
 	for hosts, want := range map[string][]string{

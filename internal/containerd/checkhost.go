@@ -16,7 +16,8 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-// checkHost checks a table of a hosts.toml. dir is the name of the file's directory.
+// checkHost checks a host table or the server of a hosts.toml. dir is the name of the file's
+// directory. last is true for the last host of the file.
 func (c *checker) checkHost(f *hostsFile, h *host, dir string, last bool) {
 	c.checkFiles(f, h)
 	c.checkHeaders(f, h)
@@ -66,7 +67,7 @@ func (h *host) sentenceSubject() string {
 // redactedURL returns a host as configured, but without its password.
 func redactedURL(name string) string { return strconv.Quote(route.RedactAddress(name)) }
 
-// lastURLInText returns the last of several URLs in s, without its scheme.
+// lastURLInText returns the last of several URLs in name, without its scheme and credentials.
 func lastURLInText(name string) string {
 	name = name[strings.LastIndex(name, "://")+len("://"):]
 	return name[strings.LastIndexByte(name, '@')+1:]
@@ -110,10 +111,10 @@ func (c *checker) checkHeaders(f *hostsFile, h *host) {
 	}
 }
 
-// checkTables reports host tables that containerd ignores or uses twice.
+// checkTables reports host tables that containerd ignores, and hosts that it queries twice.
 func (c *checker) checkTables(f *hostsFile) {
 	var top struct {
-		Hosts map[string]any `toml:"host"` // also with other case
+		Hosts map[string]any `toml:"host"` // the decoder also accepts other capitalizations of "host"
 	}
 	if f.file.Decode(&top) != nil {
 		return
@@ -158,7 +159,7 @@ func (c *checker) checkTableKeys(f *hostsFile, t map[string]any, at, known []str
 		lower, near := strings.ToLower(key), strings.ReplaceAll(key, "-", "_")
 		switch {
 		case slices.Contains(known, lower) && c.release.isAtLeast2():
-			continue // containerd 1's parser is case-sensitive
+			continue // containerd 2's parser is case-insensitive
 		case slices.Contains(known, lower):
 			fix = "write " + lower
 		case slices.Contains(known, near):

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package containerd reads containerd's registry configuration: which hosts containerd
-// queries for an image, in which order, and which credential each host receives.
+// Package containerd reads containerd's registry configuration. It determines which hosts
+// containerd queries for an image, in which order, and which credential each host receives.
 //
 //	r, err := containerd.Read("", containerd.DefaultFile, containerd.ParseVersion("2.1.4"))
 //	…
@@ -41,15 +41,15 @@ type Runtime struct {
 	format int // config version, 1 if not set
 }
 
-// parsedConfigFile is one file with its plugins.
+// parsedConfigFile is config.toml or a file that it imports.
 type parsedConfigFile struct {
 	*tomlfile.File
 	format  int
 	plugins map[string]any
 }
 
-// ErrNoCRI is returned if no kubelet uses this containerd. For example, Docker's
-// package disables the CRI plugin.
+// ErrNoCRI is returned if the CRI plugin is disabled, so that no kubelet can use this containerd.
+// Docker's package, for example, disables the plugin.
 var ErrNoCRI = errors.New("the CRI plugin is disabled")
 
 // Plugins with a registry table, for config versions 1, 2 and 3.
@@ -90,7 +90,7 @@ func Read(root, path string, version Version) (*Runtime, error) {
 
 func (r *Runtime) fs() inroot.FS { return inroot.FS{Root: r.Root} }
 
-// readFile reads one file and returns its imports.
+// readFile adds a file to r and its disabled plugins to disabled. It returns the file's imports.
 func (r *Runtime) readFile(path string, disabled map[string]bool) (imports []string, err error) {
 	f, err := r.versionOrNewest().tomlParser()(context.Background(), r.fs(), path)
 	if e, ok := errors.AsType[*tomlfile.Error](err); ok {
@@ -123,7 +123,8 @@ func (r *Runtime) readFile(path string, disabled map[string]bool) (imports []str
 	return r.resolveImports(path, top.Imports)
 }
 
-// resolveImports expands the imports of a file. They are relative to its directory.
+// resolveImports expands globs in the imports of a file. Imports are relative to the directory of
+// the file.
 func (r *Runtime) resolveImports(path string, imports []string) (found []string, err error) {
 	for _, pattern := range imports {
 		if !filepath.IsAbs(pattern) {
@@ -149,8 +150,8 @@ func (r *Runtime) resolveImports(path string, imports []string) (found []string,
 	return found, nil
 }
 
-// keyLocation returns the file and line that set a plugin's key. The last file that
-// sets it wins.
+// keyLocation returns the file and line that set a plugin's key. If several files set it, the last
+// one is returned.
 func (r *Runtime) keyLocation(keys ...string) (file string, line int) {
 	for _, s := range slices.Backward(r.files) {
 		for _, plugin := range []string{imagesPluginV3, criPluginV2, criPluginV1} {
@@ -194,9 +195,9 @@ func (v Version) atLeast(major, minor, patch int) bool {
 // Differences between releases, taken from their sources and the tests in
 // upstream/mirrors.
 
-func (v Version) isAtLeast2() bool             { return v.Major >= 2 }                              // merges imports key by key; needs no host table if there is a server
-func (v Version) supportsReferrers() bool      { return v.atLeast(2, 2, 0) }                        // has this capability
-func (v Version) supportsDialTimeout() bool    { return v.atLeast(2, 1, 0) }                        // has this key
+func (v Version) isAtLeast2() bool             { return v.Major >= 2 }                              // merges imports by key; accepts a server without a host table
+func (v Version) supportsReferrers() bool      { return v.atLeast(2, 2, 0) }                        // supports the capability "referrers"
+func (v Version) supportsDialTimeout() bool    { return v.atLeast(2, 1, 0) }                        // supports the key dial_timeout
 func (v Version) hasDefaultConfigPath() bool   { return v.atLeast(2, 2, 0) }                        // has a default for config_path
 func (v Version) supportsFormat4() bool        { return v.atLeast(2, 3, 0) }                        // reads config version 4, and migrates version 3
 func (v Version) triesHTTPSFirst() bool        { return v.atLeast(1, 7, 0) }                        // tries HTTPS for loopback hosts and for http hosts with TLS settings

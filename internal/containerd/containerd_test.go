@@ -19,14 +19,14 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-// configs holds the versions of config.toml.
+// Contents of a config.toml in format versions 2 and 3. %q is the config_path.
 const (
 	version2 = "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".registry]\nconfig_path = %q\n"
 	version3 = "version = 3\n[plugins.'io.containerd.cri.v1.images'.registry]\nconfig_path = %q\n[plugins.'io.containerd.gc.v1.scheduler']\npause_threshold = 0.02\n"
 )
 
-// node writes files below a root directory and reads the configuration there, for an
-// unknown version.
+// node writes a config.toml and other files below a root directory, and reads the configuration for
+// an unknown containerd version.
 func node(t *testing.T, config string, files map[string]string) *containerd.Runtime {
 	t.Helper()
 	return nodeOf(t, "", config, files)
@@ -49,12 +49,12 @@ func nodeOf(t *testing.T, version, config string, files map[string]string) *cont
 
 const mirror = "https://mirror.example/v2/hub"
 
-// TestOrigin verifies that only a file with another server and a host prevents every
-// version of a runtime from contacting the image's own host.
+// TestOrigin verifies that containerd may query the original registry unless a hosts.toml contains
+// another server and a host table.
 func TestOrigin(t *testing.T) {
 	const certs = "/etc/containerd/certs.d"
 	for name, tt := range map[string]struct {
-		path  string // of hosts.toml
+		path  string // path of the hosts.toml
 		text  string
 		host  string
 		want  string // part of the reason; "" for none
@@ -110,15 +110,15 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-// TestRead verifies that a file with which no containerd starts is an error with a
-// position, and that Docker's own configuration is recognized.
+// TestRead verifies the errors for files with which containerd does not start, and for the
+// config.toml of Docker's package, which disables the CRI plugin.
 func TestRead(t *testing.T) {
 	if _, err := containerd.Read(t.TempDir(), "/etc/containerd/config.toml", containerd.Version{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
 	for text, want := range map[string]string{
 		"version = ": "line 1, column", "version = 2\nimports = [\"/etc/x.toml\"]\n": "/config.toml imports /etc/x.toml, which does not exist", "plugins = 1\n": "cannot be read",
-		"version = 3\nimports = ['/etc/containerd/conf.d/*.toml']\n": "", "version = 3\nimports = ['*.toml']\n": "", // itself alone
+		"version = 3\nimports = ['/etc/containerd/conf.d/*.toml']\n": "", "version = 3\nimports = ['*.toml']\n": "", // imports only itself
 		"": "", "version = 5\n": "/config.toml:1: unsupported containerd config version 5", "version = 3\nimports = ['[*']\n": "syntax error in pattern",
 		"disabled_plugins = [\"cri\"]\n":                                             containerd.ErrNoCRI.Error(),
 		"version = 3\ndisabled_plugins = ['io.containerd.grpc.v1.cri']\n":            containerd.ErrNoCRI.Error(),
@@ -132,7 +132,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// hosts lists the hosts that are queried for an image, without their credentials.
+// hosts returns the URLs that containerd queries for an image.
 func hosts(t *testing.T, r *containerd.Runtime, image, version string) (list []string) {
 	t.Helper()
 	ref := must.Get(route.Parse(image))(t)
@@ -146,13 +146,14 @@ func hosts(t *testing.T, r *containerd.Runtime, image, version string) (list []s
 	return list
 }
 
-// TestSections verifies the section that each version of the file uses, which depends on the containerd version.
+// TestSections verifies which section of config.toml each containerd release reads, for each format
+// version.
 func TestSections(t *testing.T) {
 	const mirrored, alone = "https://mirror.example/v2/library/x", "https://registry-1.docker.io/v2/library/x"
 	const version1 = "[plugins.cri.registry]\nconfig_path = %q\n"
 	for _, tt := range []struct {
 		config string
-		want   map[string]bool // by containerd version: whether config_path is read
+		want   map[string]bool // whether config_path is read, by containerd version
 	}{
 		{version1, map[string]bool{"1.6.20": true, "1.7.29": true, "2.0.0": true, "2.4.3": true}},
 		{version2, map[string]bool{"1.6.20": true, "1.7.29": true, "2.0.0": true, "2.4.3": true}},
@@ -175,8 +176,8 @@ func TestSections(t *testing.T) {
 	}
 }
 
-// TestImports verifies that containerd 1 uses the whole plugin section of the last file that has it, and that containerd
-// 2 merges the files by key.
+// TestImports verifies that containerd 1 uses only the last file that has the plugin's section, and
+// that containerd 2 merges the files by key.
 func TestImports(t *testing.T) {
 	const section = "[plugins.'io.containerd.grpc.v1.cri'"
 	r := node(t, "version = 2\nimports = ['conf.d/*.toml', '/etc/more.toml']\n"+section+".registry]\nconfig_path = '/certs'\n", map[string]string{

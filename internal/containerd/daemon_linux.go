@@ -21,11 +21,11 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// maxProgramOutput limits the program's output, in bytes.
+// maxProgramOutput is the maximum size of a program's output, in bytes.
 const maxProgramOutput = 1 << 20
 
-// daemon is the process that serves a socket. It is read through a single open
-// directory of /proc, so that a process that reuses the PID is never mistaken for it.
+// daemon is the containerd process that serves a socket. All its data is read through one open
+// directory in /proc, so that another process that reuses the PID is never read instead.
 type daemon struct {
 	pid  int
 	proc *os.File
@@ -96,8 +96,8 @@ func (d *daemon) readProcess() error {
 	return cmp.Or(d.checkSameFile("/"), d.checkSameFile(d.file), d.checkProgram())
 }
 
-// checkSameFile returns an error if path is a different file for the process than for
-// this process.
+// checkSameFile returns an error if path leads to different files for containerd and for regcred,
+// for example in different mount namespaces.
 func (d *daemon) checkSameFile(path string) error {
 	theirs, theirErr := os.Stat(d.procPath("root") + path)
 	if errors.Is(theirErr, fs.ErrPermission) {
@@ -105,7 +105,7 @@ func (d *daemon) checkSameFile(path string) error {
 	}
 	ours, err := os.Stat(path)
 	if err != nil && theirErr != nil || err == nil && theirErr == nil && os.SameFile(ours, theirs) {
-		return nil // without a file, containerd uses its defaults
+		return nil // the same file, or no file; without a file, containerd uses its defaults
 	}
 	return fmt.Errorf("containerd sees a different file at %s than this process does: run regcred where containerd runs", path)
 }
@@ -147,7 +147,7 @@ func (d *daemon) runProgram(ctx context.Context, args ...string) ([]byte, error)
 	}
 	text, err := io.ReadAll(io.LimitReader(out, maxProgramOutput+1))
 	if len(text) > maxProgramOutput {
-		_ = cmd.Process.Kill() // otherwise it would block on a full pipe
+		_ = cmd.Process.Kill() // otherwise the program would block on a full pipe
 		err = fmt.Errorf("the output is longer than %d bytes", maxProgramOutput)
 	}
 	if ended := cmd.Wait(); err == nil {

@@ -50,8 +50,8 @@ type hostTable struct {
 	DialTimeout  string         `toml:"dial_timeout"`
 }
 
-// clearWrongCaseKeys empties the settings whose keys have another case: containerd
-// 1 has a case-sensitive parser, and containerd 2 does not.
+// clearWrongCaseKeys clears the settings whose keys are not in lower case. containerd 1 ignores
+// such keys, because its parser is case-sensitive.
 func (t *hostTable) clearWrongCaseKeys(written map[string]any) {
 	v := reflect.ValueOf(t).Elem()
 	for i := range v.NumField() {
@@ -74,7 +74,8 @@ func newHostsFileError(line int, format string, args ...any) *hostsFileError {
 	return &hostsFileError{line: line, what: fmt.Sprintf(format, args...)}
 }
 
-// readHosts reads the hosts.toml of a directory. It returns an error only if reading fails.
+// readHosts reads the hosts.toml of a directory. It returns an error only if the file cannot be
+// read. Invalid content is stored as parseError.
 func (r *Runtime) readHosts(dir string, v Version) (*hostsFile, error) {
 	h := &hostsFile{path: filepath.Join(dir, "hosts.toml")}
 	f, err := v.tomlParser()(context.Background(), r.fs(), h.path)
@@ -281,7 +282,8 @@ func parseStringList(v any) (texts []string, ok bool) {
 	return nil, false
 }
 
-// parseCertPairs decodes a string, a list of strings or a list of pairs.
+// parseCertPairs decodes a string, a list of strings or a list of pairs into pairs of a certificate
+// and a key.
 func parseCertPairs(v any) (found [][2]string, ok bool) {
 	items, isList := v.([]any)
 	if !isList {

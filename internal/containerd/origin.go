@@ -13,10 +13,10 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-// OriginQueryReason returns why containerd may query host itself for images of host, or
-// "" if it never does. If the version is unknown, it returns "" only if no possible
-// release would query the host. The result decides whether a cloud's credential is sent
-// only to its mirror.
+// OriginQueryReason returns why containerd may query the original registry for images of host. It
+// returns "" if containerd never does. If the version is unknown, it returns "" only if no possible
+// release would query the registry. The result decides whether a cloud's credential is sent only to
+// the cloud's mirror.
 func (r *Runtime) OriginQueryReason(host string) string {
 	image := route.Image{Repository: host + "/image", Host: host, Path: "image", Tag: "latest"}
 	for _, v := range r.originCheckVersions() {
@@ -36,8 +36,8 @@ func (r *Runtime) OriginQueryReason(host string) string {
 	return ""
 }
 
-// originCheckVersions returns the known version. If it is unknown, it returns one
-// release for each different rule about when the image's own host is queried.
+// originCheckVersions returns the releases that OriginQueryReason checks. If the version is
+// unknown, it returns one release for each different behavior.
 func (r *Runtime) originCheckVersions() []Version {
 	if r.Version.IsKnown() {
 		return []Version{r.Version}
@@ -52,8 +52,8 @@ func (r *Runtime) originCheckVersions() []Version {
 	return list
 }
 
-// relativePathReason reports a relative config_path, because its meaning depends on the
-// process.
+// relativePathReason returns an explanation if config_path is relative. The path then depends on
+// containerd's working directory.
 func (r *Runtime) relativePathReason(v Version) string {
 	certs := r.decodeRegistry(v).configPaths
 	if i := slices.IndexFunc(certs, func(dir string) bool { return !filepath.IsAbs(dir) }); i >= 0 {
@@ -62,7 +62,8 @@ func (r *Runtime) relativePathReason(v Version) string {
 	return ""
 }
 
-// originHopReason returns how the settings for a host lead to the host itself.
+// originHopReason returns why the settings for a host make containerd query the host itself. It
+// returns "" if the reason is in the content of the hosts.toml.
 func (r *Runtime) originHopReason(host string, v Version) string {
 	reg := r.decodeRegistry(v)
 	if len(reg.configPaths) == 0 {
@@ -89,7 +90,7 @@ func (r *Runtime) originHopReason(host string, v Version) string {
 	return ""
 }
 
-// describeOriginHop returns how a hosts.toml refers to the host itself.
+// describeOriginHop describes the part of a hosts.toml that refers to the host itself.
 func describeOriginHop(h *route.Hop, last bool) string {
 	switch {
 	case h.Line == 0 && last:

@@ -69,7 +69,7 @@ func FindDaemon(ctx context.Context, socket string) (*Daemon, error) {
 	return s, nil
 }
 
-// pauseImageFromDump returns the pause image of a complete configuration.
+// pauseImageFromDump returns the pause image in the output of "config dump".
 func pauseImageFromDump(dump []byte) (string, error) {
 	var file struct {
 		Plugins map[string]map[string]any `toml:"plugins"`
@@ -90,9 +90,9 @@ func pauseImageFromDump(dump []byte) (string, error) {
 	return image, nil
 }
 
-// configFileFromArgs returns the file that containerd's command line specifies. Go's
-// package flag parses that command line: "-config" equals "--config", and the last one
-// wins.
+// configFileFromArgs returns the configuration file that containerd's arguments specify. The
+// arguments are parsed as by Go's package flag: "-config" is the same as "--config", and the last
+// one takes precedence.
 func configFileFromArgs(args []string, dir string) string {
 	file := DefaultFile
 	for i, arg := range args {

@@ -24,8 +24,8 @@ import (
 	"github.com/regcred/regcred/internal/testcri"
 )
 
-// TestMain makes the test binary run as a containerd with a single configuration file, which "config dump"
-// prints.
+// TestMain makes the test binary act as containerd: it listens on a socket, and prints its
+// configuration file for "config dump".
 func TestMain(m *testing.M) {
 	socket := os.Getenv("TEST_CONTAINERD_SOCKET")
 	switch {
@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// startRuntime starts such a containerd and returns its socket.
+// startRuntime starts the test binary as a containerd that listens on socket.
 func startRuntime(t *testing.T, cmd *exec.Cmd, socket string) {
 	t.Helper()
 	cmd.Env = append(cmd.Env, "TEST_CONTAINERD_SOCKET="+socket)
@@ -71,7 +71,7 @@ func startRuntime(t *testing.T, cmd *exec.Cmd, socket string) {
 	}
 }
 
-// shortDir creates a directory for a socket that all users may enter.
+// shortDir creates a directory whose path is short enough for a socket. All users can enter it.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir := must.Get(os.MkdirTemp("", "ctd"))(t)
@@ -119,8 +119,8 @@ func TestPauseImage(t *testing.T) {
 	}
 }
 
-// TestPauseImageOfOthers verifies that a program is not run if it belongs to another user or to a process with another
-// root directory.
+// TestPauseImageOfOthers verifies that PauseImage does not run the program of a process that
+// belongs to another user or sees other files.
 func TestPauseImageOfOthers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can start a process as another user, or with mounts of its own")
@@ -155,8 +155,8 @@ func TestPauseImageOfOthers(t *testing.T) {
 	}
 }
 
-// TestPauseImageOfContainerd uses a real containerd whose file has changed since
-// its start.
+// TestPauseImageOfContainerd verifies PauseImage with a real containerd whose file has changed
+// since its start.
 func TestPauseImageOfContainerd(t *testing.T) {
 	c := testcri.StartContainerd(t)
 	c.SetSandboxImage("it.example/pause:3")

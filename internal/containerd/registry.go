@@ -28,8 +28,8 @@ type tlsFiles struct {
 	skipVerify    bool
 }
 
-// defaultConfigPath is the default of config_path since containerd 2.2.0, if there are
-// no mirrors.
+// defaultConfigPath is the default of config_path since containerd 2.2.0, if registry.mirrors is
+// empty.
 const defaultConfigPath = "/etc/containerd/certs.d:/etc/docker/certs.d"
 
 // decodeRegistry decodes the registry table for a release.
@@ -80,8 +80,8 @@ func (reg *registryConfig) readConfigs(raw map[string]any) {
 	}
 }
 
-// isTransferDisabled reports whether a setting disables the transfer service.
-// containerd: CheckLocalImagePullConfigs.
+// isTransferDisabled reports whether a setting disables the transfer service. Source: containerd's
+// CheckLocalImagePullConfigs.
 func isTransferDisabled(plugin, registry map[string]any) bool {
 	is := func(key string, value bool) bool { b, ok := plugin[key].(bool); return ok && b == value }
 	downloads, ok := plugin["max_concurrent_downloads"].(int64)
@@ -90,8 +90,7 @@ func isTransferDisabled(plugin, registry map[string]any) bool {
 		len(asTable(registry["mirrors"]))+len(asTable(registry["configs"]))+len(asTable(registry["auths"])) > 0
 }
 
-// mergedPluginTable returns the merged table, from all files, of the plugin that pulls
-// images.
+// mergedPluginTable returns the table of the plugin that pulls images, merged from all files.
 func (r *Runtime) mergedPluginTable(v Version) map[string]any {
 	if !v.isAtLeast2() {
 		return r.pluginTableV1()
@@ -118,8 +117,8 @@ func (r *Runtime) pluginTableV1() (found map[string]any) {
 	return found
 }
 
-// migratedPluginTable returns the plugin's table from a file, as containerd 2 migrates
-// it from an older config version. containerd: plugins/cri/images, migrateConfig.
+// migratedPluginTable returns the plugin's table in one file, after containerd 2 has migrated it
+// from an older format version. Source: containerd's migrateConfig in plugins/cri/images.
 func (s *parsedConfigFile) migratedPluginTable(v Version) map[string]any {
 	plugin := maps.Clone(asTable(s.plugins[imagesPluginV3]))
 	if plugin == nil {

@@ -42,13 +42,14 @@ func (r *Runtime) Route(image route.Image) *route.Route {
 	return w
 }
 
-// hasDefaultHostDir reports whether the usual directory has a directory for a host.
+// hasDefaultHostDir reports whether documentedCertDir contains a directory for a host.
 func (r *Runtime) hasDefaultHostDir(host string) bool {
 	dir, err := r.hostDir([]string{documentedCertDir}, host)
 	return err != nil || dir != ""
 }
 
-// addPortMismatchFinding reports a directory for the same host without its port.
+// addPortMismatchFinding reports a directory for the image's host without the image's port.
+// containerd does not use such a directory.
 func (r *Runtime) addPortMismatchFinding(w *route.Route, host string) {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
@@ -153,8 +154,8 @@ func (w *routePlanner) configPathDirs() []string {
 	return w.configPaths
 }
 
-// hostDir returns the directory for a host from the first directory of config_path that
-// has one, or "".
+// hostDir returns the directory for a host in the first of roots that has one. It returns "" if
+// there is none.
 func (r *Runtime) hostDir(roots []string, host string) (string, error) {
 	names := []string{host, "_default"}
 	if i := strings.LastIndexByte(host, ':'); i > 0 {
@@ -198,7 +199,7 @@ func (w *routePlanner) addHost(h *host, path string, last bool) {
 
 func isAuthorizationHeader(name string) bool { return strings.EqualFold(name, "Authorization") }
 
-// addHop adds a host with the settings that apply to every host.
+// addHop adds a host to the route, after applying the settings that are the same for every host.
 func (w *routePlanner) addHop(hop route.Hop) {
 	hop.Headers = slices.Concat(hop.Headers, w.headers)
 	if w.logins[hop.Base.Host] {
@@ -221,7 +222,7 @@ func (w *routePlanner) skipReason(capabilities []string) string {
 	return ""
 }
 
-// requireFiles makes the pull fail if a certificate or key cannot be read.
+// requireFiles sets Fails if a certificate or key of the host cannot be read.
 func (w *routePlanner) requireFiles(h *host, path string) {
 	names := slices.Clone(h.ca)
 	for _, pair := range h.client {
@@ -250,7 +251,7 @@ func (w *routePlanner) originHop() route.Hop {
 		if plain {
 			hop = route.NewHop("http", name, "/v2", w.image.Path)
 		}
-		// containerd does not verify the host's certificate, which counts as a TLS
+		// containerd does not verify the certificate of a loopback host, and treats this as a TLS
 		// setting.
 		hop.SkipVerify = p != "80" || !w.version.triesHTTPSFirst()
 		hop.HTTPToo = plain && w.version.triesHTTPSFirst() && p != "80"
@@ -264,7 +265,8 @@ func (w *routePlanner) isOrigin(host string) bool {
 	return canonicalHost(host) == canonicalHost(w.image.Host)
 }
 
-// canonicalHost returns the canonical spelling of a host name.
+// canonicalHost returns a host name in lower case, without a default port, and with docker.io for
+// Docker Hub.
 func canonicalHost(host string) string {
 	host = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(host), ":443"), ":80")
 	host = strings.TrimSuffix(host, ".")
@@ -323,7 +325,7 @@ func (w *routePlanner) schemeFor(endpoint string) string {
 	return "https"
 }
 
-// addEndpoint adds an endpoint of the mirrors under key. If key is "", it adds the
+// addEndpoint adds an endpoint that registry.mirrors lists under key. If key is "", it adds the
 // image's own host.
 func (w *routePlanner) addEndpoint(u *url.URL, key string) {
 	hop := route.NewHop(u.Scheme, u.Host, cmp.Or(u.Path, "/v2"), w.image.Path)

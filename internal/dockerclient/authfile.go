@@ -52,14 +52,14 @@ func (e Env) authFiles() (list []string) {
 	return list
 }
 
-// mergeAuthFiles merges files as their readers do: an entry for a host or a part
-// of it hides later entries.
+// mergeAuthFiles merges files in order of precedence, as podman does. An entry for a host, or for a
+// path below the host, hides matching entries of later files.
 func mergeAuthFiles(paths []string) (all authFileContent, err error) {
 	all = authFileContent{map[string]json.RawMessage{}, map[string]string{}}
 	for _, path := range paths {
 		f, err := readFile(path)
 		if errors.Is(err, fs.ErrPermission) {
-			continue // the command, which runs as the same user, cannot read it either
+			continue // the command runs as the same user, so it cannot read the file either
 		}
 		if err != nil {
 			return all, err
@@ -100,8 +100,8 @@ func (a *authFileContent) mergeNext(next authFileContent) {
 	}
 }
 
-// hasEntry reports whether a credential or a helper applies to scope, a host or a path
-// below one.
+// hasEntry reports whether a has a credential or a helper for scope. scope is a host or a path
+// below a host.
 func (a *authFileContent) hasEntry(scope string) bool {
 	host, _, _ := strings.Cut(scope, "/")
 	if _, ok := a.CredHelpers[host]; ok {
@@ -115,8 +115,8 @@ func (a *authFileContent) hasEntry(scope string) bool {
 	return false
 }
 
-// hasEntryBelow reports whether a path below a host has a credential, which a helper
-// for the host would hide.
+// hasEntryBelow reports whether a has a credential for a path below host. A helper for the host
+// would hide this credential.
 func (a *authFileContent) hasEntryBelow(host string) bool {
 	for key, text := range a.Auths {
 		if isCredentialEntry(text) && strings.HasPrefix(dockerconfig.Scope(key), host+"/") {
@@ -133,8 +133,9 @@ func isCredentialEntry(text json.RawMessage) bool {
 	return json.Unmarshal(text, &fields) != nil || len(fields) > 0
 }
 
-// putLogins adds credentials by repository, which take precedence. It also adds one for
-// the whole host if all of the host's credentials are the same.
+// putLogins adds a credential for each repository. These credentials take precedence over the
+// existing entries. If all credentials for a host are the same, putLogins also adds one for the
+// whole host.
 func (a *authFileContent) putLogins(logins []Credential) error {
 	first, differ := firstPerHost(logins)
 	alone := map[string]bool{}
@@ -205,9 +206,9 @@ func firstPerHost(logins []Credential) (first, differ []Credential) {
 	return first, differ
 }
 
-// PutCredentials returns docker's file with one credential for each host, which
-// replaces the host's existing entries and helpers. It uses the host's first credential
-// and returns those that differ from it. data is nil if there is no file.
+// PutCredentials returns docker's file with one credential for each host. The credential replaces
+// the host's existing entries and helpers. If a host has several credentials, PutCredentials uses
+// the first and returns those that differ from it. data is nil if there is no file.
 func PutCredentials(data []byte, logins []Credential) (text []byte, differ []Credential, err error) {
 	if data == nil {
 		data = []byte("{}")
@@ -241,8 +242,8 @@ func PutCredentials(data []byte, logins []Credential) (text []byte, differ []Cre
 // isSameHost reports whether two keys are for the same registry.
 func isSameHost(a, b string) bool { return dockerconfig.Scope(a) == dockerconfig.Scope(b) }
 
-// setMember sets the member for a host in a field that is an object, and removes the
-// host's other members.
+// setMember sets the member for a host in the object called field, and removes the host's other
+// members from it.
 func (d *configDocument) setMember(field, key, text string) error {
 	m, set := d.field(field)
 	if !set {

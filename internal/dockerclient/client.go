@@ -13,7 +13,7 @@
 //	…
 //	change, err = dockerclient.ApplyChange(ctx, path, …)
 //
-// Errors never contain credentials, nor do results unless documented.
+// Errors never contain credentials. Results contain credentials only if this is documented.
 package dockerclient
 
 import (
@@ -26,7 +26,7 @@ import (
 // Client is a family of programs that read the same files.
 type Client string
 
-// The families.
+// The supported clients.
 const (
 	// ClientDocker is docker and every program that reads its config.json: compose,
 	// buildx, nerdctl, crane, cosign, ko, oras, helm, regctl.
@@ -37,8 +37,7 @@ const (
 	ClientContainers Client = "containers"
 )
 
-// Env is the part of a process's environment that determines the paths of its clients'
-// files.
+// Env contains the parts of a process's environment that determine the paths of clients' files.
 type Env struct {
 	Getenv func(string) string
 	Dir    string // working directory; absolute
@@ -78,7 +77,7 @@ func (c Client) ClientsOfFile(e Env) (list []Client) {
 	return list
 }
 
-// resolvedPath returns the file to which the path of a client's file leads.
+// resolvedPath returns the path of the client's file with all symlinks resolved.
 func (c Client) resolvedPath(e Env) (string, error) {
 	path, err := c.Path(e)
 	if err != nil {
@@ -120,7 +119,8 @@ func (e Env) absPath(path string) string {
 	return filepath.Join(e.Dir, path)
 }
 
-// homeDir returns the home directory as docker finds it: HOME or the system's setting.
+// homeDir returns the home directory as docker does: from HOME, or else from the system's user
+// database.
 func (e Env) homeDir() (string, error) {
 	name := "HOME"
 	if runtime.GOOS == "windows" {

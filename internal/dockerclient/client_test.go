@@ -37,7 +37,8 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// TestPathHomeUnset verifies the home directory from the system's user database, which docker uses if HOME is not set.
+// TestPathHomeUnset verifies that Path uses the home directory from the system's user database if
+// HOME is not set, as docker does.
 func TestPathHomeUnset(t *testing.T) {
 	path, err := ClientDocker.Path(Env{Dir: "/", Getenv: func(string) string { return "" }})
 	if err == nil && (!filepath.IsAbs(path) || path == "/.docker/config.json") {

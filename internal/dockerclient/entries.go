@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/dockerconfig"
 )
 
-// HelperName is the name of regcred's helper in clients' files, which is the program's
-// name after "docker-credential-".
+// HelperName is the name of regcred's helper in clients' files. The program is called
+// docker-credential-regcred.
 const HelperName = "regcred"
 
 // Fields of a config.json.
@@ -26,7 +26,7 @@ const (
 	authsField       = "auths"
 )
 
-// ConflictPolicy selects what to do with other helpers' entries for regcred's hosts.
+// ConflictPolicy specifies what to do if one of the hosts already has another helper.
 type ConflictPolicy string
 
 // The policies.
@@ -36,7 +36,7 @@ const (
 	ConflictReplace ConflictPolicy = "replace" // replace the entry; it cannot be restored later
 )
 
-// Desired describes the entries that a file should have.
+// Desired describes the entries for regcred's helper that a file should have.
 type Desired struct {
 	Hosts    []string       // keys of credHelpers
 	AllHosts bool           // set credsStore too, for every host that is not in credHelpers
@@ -50,9 +50,9 @@ type HelperEntries struct {
 	Others map[string]string // the other helpers, by key
 }
 
-// ReadEntries returns the entries of a file. It returns an error if the file cannot be
-// changed safely, because its readers may interpret it differently. The error contains
-// no values except helper names.
+// ReadEntries returns the helpers in a file. It returns an error if clients may interpret the file
+// differently, because such a file cannot be changed safely. The error contains no values except
+// helper names.
 func ReadEntries(data []byte) (HelperEntries, error) {
 	doc, err := parseDocument(data)
 	if err != nil || doc == nil {
@@ -61,8 +61,8 @@ func ReadEntries(data []byte) (HelperEntries, error) {
 	return doc.entries(), nil
 }
 
-// PutEntries returns a file with the wanted entries instead of all previous entries
-// for regcred's helper. All other bytes stay. Data is nil for a missing file.
+// PutEntries returns a file with the desired entries for regcred's helper. They replace all
+// previous entries for the helper. All other bytes are unchanged. data is nil for a missing file.
 func PutEntries(data []byte, w Desired) ([]byte, error) {
 	clean, err := RemoveEntries(data)
 	if err != nil {
@@ -91,8 +91,8 @@ func PutEntries(data []byte, w Desired) ([]byte, error) {
 	return doc.encode(), nil
 }
 
-// RemoveEntries returns a file without the entries for regcred's helper, or nil if the
-// file contains nothing else.
+// RemoveEntries returns a file without the entries for regcred's helper. It returns nil if the file
+// contains only what PutEntries writes to a new file.
 func RemoveEntries(data []byte) ([]byte, error) {
 	doc, err := parseDocument(data)
 	if err != nil || doc == nil {
@@ -172,7 +172,7 @@ func parseDocument(data []byte) (*configDocument, error) {
 // encoding/json, they ignore case.
 func isFieldNamed(m jsonMember, name string) bool { return strings.EqualFold(m.Key, name) }
 
-// readFields finds the helpers in the file.
+// readFields reads the helpers in the file into d.
 func (d *configDocument) readFields() error {
 	list, err := d.parseMembers()
 	if err != nil {
@@ -236,7 +236,8 @@ func (d *configDocument) entries() HelperEntries {
 	return e
 }
 
-// field returns a member of the file, which is already checked.
+// field returns the file's member with the given name, ignoring case. The file has already been
+// checked.
 func (d *configDocument) field(name string) (m jsonMember, set bool) {
 	list, _ := d.parseMembers()
 	i := slices.IndexFunc(list, func(m jsonMember) bool { return isFieldNamed(m, name) })
@@ -246,8 +247,8 @@ func (d *configDocument) field(name string) (m jsonMember, set bool) {
 	return list[i], true
 }
 
-// resolveConflicts removes or keeps other helpers' entries, and returns the hosts that
-// get an entry.
+// resolveConflicts applies w.Others to the hosts that have another helper. It returns the hosts
+// that get an entry for regcred's helper.
 func (d *configDocument) resolveConflicts(w Desired) (hosts []string, err error) {
 	taken := map[string]string{}
 	for _, m := range d.helpers {
@@ -279,8 +280,8 @@ func (e *ConflictError) Error() string {
 	return "another helper is configured for " + strings.Join(list, ", ")
 }
 
-// checkCredsStoreConflict rejects a file in which a credsStore would make docker ignore
-// other credentials.
+// checkCredsStoreConflict returns an error if the file has a credsStore, or credentials that docker
+// would ignore if there were one.
 func (d *configDocument) checkCredsStoreConflict() error {
 	if _, set := d.field(credsStoreField); set {
 		return &CredsStoreError{Store: d.store}
@@ -295,7 +296,7 @@ func (d *configDocument) checkCredsStoreConflict() error {
 	return nil
 }
 
-// CredsStoreError is returned if regcred's helper cannot serve all hosts.
+// CredsStoreError is returned if regcred's helper cannot be set as the credsStore.
 type CredsStoreError struct {
 	Store  string   // the credsStore that is already set
 	Logins []string // keys of auths, which docker ignores if there is a credsStore

@@ -66,8 +66,8 @@ func TestPut(t *testing.T) {
 	}
 }
 
-// putAndRemove adds entries to a file twice, makes other changes in between, and
-// removes the entries.
+// putAndRemove verifies that PutEntries can be repeated after other changes, and that RemoveEntries
+// restores the file.
 func putAndRemove(t *testing.T, old []byte, w Desired) {
 	t.Helper()
 	clean, err := RemoveEntries(old)
@@ -96,7 +96,7 @@ func putAndRemove(t *testing.T, old []byte, w Desired) {
 	checkOthersUnchanged(t, clean, put)
 }
 
-// checkOthersUnchanged checks that all other members are unchanged, byte for byte.
+// checkOthersUnchanged checks that all members except the helpers are unchanged, byte for byte.
 func checkOthersUnchanged(t *testing.T, old, new []byte) {
 	t.Helper()
 	if old == nil {
@@ -120,8 +120,8 @@ func checkOthersUnchanged(t *testing.T, old, new []byte) {
 	}
 }
 
-// TestPutCreates verifies that a created file is removed again, and that an existing
-// file with the same members is kept.
+// TestPutCreates verifies that RemoveEntries removes a file that PutEntries created, but keeps a
+// file with the same members that another program wrote.
 func TestPutCreates(t *testing.T) {
 	for _, w := range []Desired{wanted, {AllHosts: true}, {Hosts: wanted.Hosts, AllHosts: true}} {
 		putAndRemove(t, nil, w)
@@ -138,7 +138,7 @@ func TestPutCreates(t *testing.T) {
 	}
 }
 
-// TestRemoveAfterOthers verifies that changes by others are kept.
+// TestRemoveAfterOthers verifies that RemoveEntries keeps the changes of other programs.
 func TestRemoveAfterOthers(t *testing.T) {
 	for old, want := range map[string]string{
 		`{"credHelpers": {"a": "regcred", "z": "pass"}, "auths": {}}`: `{"credHelpers": { "z": "pass"}, "auths": {}}`,

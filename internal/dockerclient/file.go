@@ -21,7 +21,7 @@ import (
 // FileChange describes a change to a file.
 type FileChange struct {
 	Path     string
-	Old, New []byte // nil means no file; they contain credentials
+	Old, New []byte // nil means no file; both can contain credentials
 }
 
 // IsChanged reports whether the file differs.
@@ -32,10 +32,10 @@ func (c FileChange) IsChanged() bool {
 // Format prints only the path of c, because the rest is secret.
 func (c FileChange) Format(s fmt.State, _ rune) { io.WriteString(s, c.Path) }
 
-// PlanChange reads a file and returns the change that edit would make, without
-// writing. For a missing file, edit gets nil; it returns nil to remove the file.
-// Files that other users can write are rejected: they name the programs that
-// this user's clients run.
+// PlanChange reads a file and returns the change that edit would make, without writing the file.
+// For a missing file, edit is called with nil. edit returns nil to remove the file. PlanChange
+// rejects a file that other users can write to, because the file names programs that this user's
+// clients run.
 func PlanChange(path string, edit func([]byte) ([]byte, error)) (FileChange, error) {
 	_, c, err := planChange(path, edit)
 	return c, err
@@ -57,10 +57,10 @@ func planChange(path string, edit func([]byte) ([]byte, error)) (*openedFile, Fi
 	return f, c, nil
 }
 
-// ApplyChange makes the change that [PlanChange] returns. The file is replaced atomically and
-// keeps its mode and owner. Symbolic links to it are kept. A new file has mode 0600,
-// and a new directory 0700. Concurrent calls wait for each other. If a program that
-// does not take the lock changed the file in the meantime, Apply starts again.
+// ApplyChange makes the change that [PlanChange] returns. It replaces the file atomically, and
+// preserves its mode, its owner and symlinks to it. A new file has mode 0600, and a new directory
+// 0700. Concurrent calls wait for each other. If a program that does not take the lock has changed
+// the file in the meantime, ApplyChange starts again.
 func ApplyChange(ctx context.Context, path string, edit func([]byte) ([]byte, error)) (FileChange, error) {
 	f, c, err := planChange(path, edit)
 	if err != nil || !c.IsChanged() {
@@ -103,7 +103,7 @@ func makeDir(dir string) error {
 	}
 	err := os.Mkdir(dir, 0o700)
 	if errors.Is(err, fs.ErrExist) {
-		return nil // another process was faster; if it made a file, a later step fails
+		return nil // another process was faster; if it created a file, a later step fails
 	}
 	if err != nil {
 		return err
@@ -148,7 +148,7 @@ func readFile(path string) (*openedFile, error) {
 	return f, nil
 }
 
-// resolveTarget resolves the symlinks of a path, which need not exist.
+// resolveTarget resolves the symlinks of a path. The file need not exist.
 func resolveTarget(path string) (string, error) {
 	to, err := filepath.EvalSymlinks(path)
 	if err == nil {
@@ -167,10 +167,10 @@ func resolveTarget(path string) (string, error) {
 	return filepath.Clean(path), nil
 }
 
-// replaceContent writes other data to the file, or removes it if data is nil. It fails
-// with errConcurrentChange if another program changed the file after it was read.
+// replaceContent replaces the file's content with data, or removes the file if data is nil. It
+// fails with errConcurrentChange if another program changed the file after it was read.
 func (f *openedFile) replaceContent(data []byte) error {
-	inroot.FS{}.RemoveTempFiles(f.target) // under the lock
+	inroot.FS{}.RemoveTempFiles(f.target) // the caller holds the lock
 	node := inroot.FS{BeforeStep: func(step, _ string) error {
 		if step == "rename" || step == "remove" {
 			return f.checkUnchanged()
@@ -183,7 +183,7 @@ func (f *openedFile) replaceContent(data []byte) error {
 	attr := inroot.FileAttr{Mode: 0o600}
 	var err error
 	if f.data == nil {
-		// Root may write on behalf of the user who owns the directory.
+		// Root may create the file for the user who owns the directory.
 		attr.OwnerFrom, err = os.Stat(filepath.Dir(f.target))
 	} else if attr.OwnerFrom, err = os.Stat(f.target); err == nil {
 		attr.Mode = attr.OwnerFrom.Mode()

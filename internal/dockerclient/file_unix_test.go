@@ -22,8 +22,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// changerPath, in the environment, makes the test binary change that file back and
-// forth until it is killed.
+// changerPath is an environment variable with the path of a file. It makes the test binary change
+// the file back and forth until it is killed.
 const changerPath = "REGCRED_TEST_CHANGER"
 
 func TestMain(m *testing.M) {
@@ -70,7 +70,7 @@ func checkOnlyFiles(t *testing.T, dir string, names ...string) {
 	}
 }
 
-// TestApply verifies that modes, owners and symlinks are preserved.
+// TestApply verifies that ApplyChange preserves modes, owners and symlinks.
 func TestApply(t *testing.T) {
 	for name, tt := range files {
 		for _, mode := range []fs.FileMode{0o600, 0o644, 0o400, 0o660} {
@@ -113,7 +113,8 @@ func stat(t *testing.T, path string) *syscall.Stat_t {
 	return info.Sys().(*syscall.Stat_t)
 }
 
-// TestApplyCreates verifies that a created file and its directory are private, and are removed again.
+// TestApplyCreates verifies that a new file and its directory are private, and that RemoveEntries
+// removes the file.
 func TestApplyCreates(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a[b]*", "c")
 	path := filepath.Join(dir, "config.json")
@@ -167,8 +168,8 @@ func TestApplyRefuses(t *testing.T) {
 	}
 }
 
-// TestApplyReadOnly verifies the error for a directory that the user cannot write to. Root can, so the test uses another
-// user.
+// TestApplyReadOnly verifies the error for a directory that the user cannot write to. Root can
+// write to it, so the test then runs as another user.
 func TestApplyReadOnly(t *testing.T) {
 	dir, err := os.MkdirTemp("/tmp", "regcred-test-") // other users can enter this directory
 	if err != nil {
@@ -202,8 +203,8 @@ func TestApplyReadOnly(t *testing.T) {
 	}
 }
 
-// TestApplyKilled kills a process repeatedly while it changes a file, and verifies that the file is the old or the new
-// one and that temporary files do not accumulate.
+// TestApplyKilled repeatedly kills a process that is changing a file. It verifies that the file is
+// always the old or the new one, and that temporary files do not accumulate.
 func TestApplyKilled(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "config.json")
@@ -242,7 +243,7 @@ func TestApplyKilled(t *testing.T) {
 	checkOnlyFiles(t, dir, "config.json")
 }
 
-// TestConcurrentApply verifies that no concurrent change is lost.
+// TestConcurrentApply verifies that concurrent calls of ApplyChange lose no change.
 func TestConcurrentApply(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.json")
 	write(t, path, "{\n\t\"auths\": {}\n}", 0o600)
@@ -264,7 +265,8 @@ func TestConcurrentApply(t *testing.T) {
 	}
 }
 
-// TestApplyDuringForeignWrite verifies that changes by a program without locking are not lost.
+// TestApplyDuringForeignWrite verifies that ApplyChange does not lose the changes of a program that
+// takes no lock.
 func TestApplyDuringForeignWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.json")
 	write(t, path, "{}", 0o600)

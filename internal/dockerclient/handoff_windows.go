@@ -12,5 +12,5 @@ import (
 // temporary files.
 func isOwnedByUser(fs.FileInfo) bool { return true }
 
-// dupInheritable does nothing, because there is nothing to inherit.
+// dupInheritable returns f. On Windows, child processes have no lock to inherit.
 func dupInheritable(f *os.File) *os.File { return f }

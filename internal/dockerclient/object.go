@@ -36,7 +36,7 @@ func (o jsonObject) parseMembers() ([]jsonMember, error) {
 
 func (o jsonObject) memberValue(m jsonMember) jsonObject { return o[m.Value.Start:m.End] }
 
-// removeMember removes a member, and the comma that was added with it.
+// removeMember removes member i and the comma next to it.
 func (o jsonObject) removeMember(list []jsonMember, i int) jsonObject {
 	from, to := 1, list[i].End
 	switch {
@@ -83,7 +83,7 @@ func (o jsonObject) setMemberValue(m jsonMember, value jsonObject) jsonObject {
 // jsonStyle is the whitespace between the members of an object.
 type jsonStyle struct {
 	line   string // text before each line, without indentation; "" if all members are on one line
-	indent string // of one level
+	indent string // indentation of one level
 	colon  string // text between name and value
 }
 
@@ -112,9 +112,9 @@ func (s jsonStyle) stringMember(name, value string) string {
 	return quoteJSON(name) + s.colon + quoteJSON(value)
 }
 
-// objectMember returns a member whose value is an object, with whitespace before the
-// first member. [object.prepend] never leaves whitespace there in an object that was
-// empty, so [object.isNested] can distinguish them.
+// objectMember returns a member whose value is an object. The object has whitespace before its
+// first member. [jsonObject.prependMembers] adds no whitespace there to an empty object, so
+// [jsonObject.isNested] can tell which of them wrote an object.
 func (s jsonStyle) objectMember(name string, members []string) string {
 	begin, end, between := " ", "", " "
 	if s.line != "" {
@@ -124,8 +124,8 @@ func (s jsonStyle) objectMember(name string, members []string) string {
 	return quoteJSON(name) + s.colon + "{" + begin + strings.Join(members, ","+between) + end + "}"
 }
 
-// isNested reports whether an object was written by [style.nested], or by a
-// program that puts the first member on a separate line.
+// isNested reports whether an object was written by [jsonStyle.objectMember], or by a program that
+// puts the first member on a separate line.
 func (o jsonObject) isNested() bool { return strings.IndexByte(jsonWhitespace, o[1]) >= 0 }
 
 func quoteJSON(s string) string { return textedit.EncodeJSON(s, "", "") }
@@ -137,7 +137,7 @@ func MaskValues(data []byte) []byte {
 	if err != nil || d == nil {
 		return nil
 	}
-	list, _ := d.parseMembers() // read checked it
+	list, _ := d.parseMembers() // parseDocument has checked the file
 	for _, m := range slices.Backward(list) {
 		if !isFieldNamed(m, credHelpersField) && !isFieldNamed(m, credsStoreField) {
 			d.jsonObject = d.jsonObject.setMemberValue(m, jsonObject(`"…"`))
@@ -146,8 +146,8 @@ func MaskValues(data []byte) []byte {
 	return d.encode()
 }
 
-// HiddenCredentials returns the keys of credentials that clients ignore, because one of
-// the hosts (as in [HelperEntries]) has a helper.
+// HiddenCredentials returns the keys of credentials that clients ignore if the given hosts have a
+// helper. The hosts are spelled as in [HelperEntries].
 func HiddenCredentials(data []byte, hosts []string) (keys []string) {
 	file, err := dockerconfig.ParseFile(data)
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/regcred/regcred/internal/flock"
 )
 
-// Session is a private directory with clients' files for a single command. The files
-// contain the user's credentials and regcred's additions. The other entries of docker's
-// directory (contexts, plugins, builders) are links to the user's own.
+// Session is a private directory with clients' files for a single command. The files contain the
+// user's credentials and regcred's additions. The other files in docker's directory (contexts,
+// plugins, builders) are symlinks to the user's files.
 type Session struct {
 	Differing []Credential // credentials that do not fit in docker's file, which has one per host
 
@@ -31,9 +31,9 @@ type Session struct {
 // SessionOptions selects what a session adds to the user's files: a helper for hosts,
 // or credentials.
 type SessionOptions struct {
-	Hosts    []string     // use regcred's helper for these, whatever the user's files contain
-	AllHosts bool         // also use it for all other hosts in docker's file, unless that hides the user's credentials
-	Logins   []Credential // replace the user's entries for their hosts; not with Hosts or AllHosts
+	Hosts    []string     // use regcred's helper for these hosts, whatever the user's files contain
+	AllHosts bool         // also use it for all other hosts in docker's file; NewSession fails if this hides credentials
+	Logins   []Credential // replace the user's entries for their hosts; cannot be combined with Hosts or AllHosts
 
 	// Program is the path of the helper's program if it is not on the PATH.
 	Program string
@@ -67,9 +67,8 @@ func (e Env) runtimeDir() string {
 	return e.absPath(os.TempDir()) // an absolute path, because the command may change the working directory
 }
 
-// newLockedSession creates a directory. It locks the directory while this process or a
-// program that it starts is running, because the command continues if this process is
-// killed.
+// newLockedSession creates a directory and locks it. Child processes inherit the lock, because the
+// command continues if this process is killed.
 func newLockedSession(base string) (*Session, error) {
 	for range maxApplyAttempts {
 		dir, err := os.MkdirTemp(base, sessionPrefix)
@@ -79,8 +78,8 @@ func newLockedSession(base string) (*Session, error) {
 		if f, held := lockDir(dir); held {
 			return &Session{dir: dir, lockFile: dupInheritable(f)}, nil
 		}
-		// Another process mistook it for a leftover and removed it before it was
-		// locked.
+		// Before the directory was locked, another process removed it as the directory of a killed
+		// process.
 		_ = os.RemoveAll(dir)
 	}
 	return nil, fmt.Errorf("new directories in %s cannot be opened, or another process keeps removing them", base)
@@ -161,8 +160,8 @@ func (s *Session) Environ(environ []string) []string {
 
 func (s *Session) dockerDir() string { return filepath.Join(s.dir, "docker") }
 
-// authFile returns a file in a subdirectory, because the session's directory is
-// locked, and an editor of the file locks the directory that contains it.
+// authFile returns the path of podman's file. It is in a subdirectory, because programs that change
+// the file lock its directory, and the session's directory is already locked.
 func (s *Session) authFile() string { return filepath.Join(s.dir, "containers", authFileName) }
 
 func (s *Session) writeFiles(e Env, o SessionOptions) error {
@@ -216,8 +215,8 @@ func (s *Session) writeDockerFile(e Env, o SessionOptions) error {
 	return os.WriteFile(filepath.Join(s.dockerDir(), configFileName), s.docker, 0o600)
 }
 
-// linkDockerDir creates links to everything else in docker's directory, except temporary
-// files.
+// linkDockerDir creates symlinks to everything in docker's directory except config.json and its
+// temporary files.
 func (s *Session) linkDockerDir(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -22,7 +22,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// home returns an environment whose files are below a directory.
+// home returns an environment in which clients' files are below dir. more contains further
+// variables.
 func home(t *testing.T, dir string, more map[string]string) Env {
 	t.Helper()
 	return Env{Dir: dir, Getenv: func(name string) string {
@@ -39,7 +40,8 @@ func put1(t *testing.T, path, text string) {
 	write(t, path, text, 0o600)
 }
 
-// TestSessionMerges verifies that podman's files are merged, and that the first file with a host wins.
+// TestSessionMerges verifies that podman's files are merged, and that the first file with an entry
+// for a host takes precedence.
 func TestSessionMerges(t *testing.T) {
 	dir := t.TempDir()
 	put1(t, filepath.Join(dir, "run/containers/auth.json"), `{"auths": {"a.example": {"auth": "MTox"}, "b.example/team": {"auth": "MTox"}, "empty.example": {}}, "credHelpers": {"c.example": "one"}}`)
@@ -85,7 +87,8 @@ func TestSessionMerges(t *testing.T) {
 	}
 }
 
-// TestSessionAuthFileAlone verifies that only the file in REGISTRY_AUTH_FILE is read if that is set, as podman does.
+// TestSessionAuthFileAlone verifies that REGISTRY_AUTH_FILE replaces all other files, as it does
+// for podman.
 func TestSessionAuthFileAlone(t *testing.T) {
 	dir := t.TempDir()
 	put1(t, filepath.Join(dir, ".docker/config.json"), `{"auths": {"docker.example": {"auth": "Mzoz"}}}`)
@@ -100,8 +103,8 @@ func TestSessionAuthFileAlone(t *testing.T) {
 	}
 }
 
-// TestSessionLogins verifies that clients find the credentials of a session, even if the user has a store, a helper or
-// another credential for the host.
+// TestSessionLogins verifies that clients find the credentials of a session, even if the user's
+// file has a store, a helper or another credential for the host.
 func TestSessionLogins(t *testing.T) {
 	login := func(repository, user string) Credential {
 		return Credential{Repository: repository, Username: user, Password: plugin.NewSecret(canary.PasswordSecret)}
@@ -168,8 +171,8 @@ func parsed(t *testing.T, path string) *dockerconfig.File {
 	return f
 }
 
-// TestSessionRefuses verifies that an unreadable file is an error before the command starts, without leftovers and
-// without its content.
+// TestSessionRefuses verifies that NewSession fails if a user's file is invalid. The error must not
+// contain the file's content, and no directory may be left.
 func TestSessionRefuses(t *testing.T) {
 	for name, path := range map[string]string{"docker's": ".docker/config.json", "podman's": ".config/containers/auth.json"} {
 		for _, text := range []string{`{"auths": "open-sesame"`, `{"auths": "open-sesame"}`, `{"credHelpers": ["open-sesame"]}`} {
@@ -185,7 +188,7 @@ func TestSessionRefuses(t *testing.T) {
 	}
 }
 
-// TestSessionsAtOnce verifies that concurrent sessions do not treat each other's directories as abandoned.
+// TestSessionsAtOnce verifies that concurrent sessions do not remove each other's directories.
 func TestSessionsAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	put1(t, filepath.Join(dir, "run", "x"), "")
@@ -209,7 +212,8 @@ func TestSessionsAtOnce(t *testing.T) {
 	checkOnlyFiles(t, filepath.Join(dir, "run"), "x")
 }
 
-// TestSessionEnviron verifies that the program is found first in PATH and that existing entries stay.
+// TestSessionEnviron verifies that the helper's directory comes first in PATH and that the other
+// directories are kept.
 func TestSessionEnviron(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "somewhere", "docker-credential-regcred")
@@ -228,7 +232,8 @@ func TestSessionEnviron(t *testing.T) {
 	}
 }
 
-// TestSessionNoPath verifies that the working directory is not added to an empty PATH.
+// TestSessionNoPath verifies that an empty PATH does not put the working directory on the command's
+// PATH.
 func TestSessionNoPath(t *testing.T) {
 	dir := t.TempDir()
 	s, err := NewSession(home(t, dir, nil), SessionOptions{Hosts: []string{"a.example"}, Program: filepath.Join(dir, "docker-credential-regcred")})
@@ -241,8 +246,8 @@ func TestSessionNoPath(t *testing.T) {
 	}
 }
 
-// TestSessionFilesAreFree verifies that a command can change its files as it can change
-// the user's files.
+// TestSessionFilesAreFree verifies that the directories of a session's files are not locked, so
+// that a command can change the files.
 func TestSessionFilesAreFree(t *testing.T) {
 	dir := t.TempDir()
 	put1(t, filepath.Join(dir, "run", "x"), "")

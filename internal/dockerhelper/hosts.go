@@ -13,11 +13,10 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// ExactHosts returns the registries that clients can request by name, as host[:port],
-// in configuration order. A client can list them or use them as keys in credHelpers.
-// Hosts omits patterns with a * or a path, patterns that match no image, and providers
-// that need a pod's service account. Docker Hub is docker.io, although clients use
-// other names for it.
+// ExactHosts returns the registries that clients can request by name, as host[:port], in
+// configuration order. A client can list them or use them as keys in credHelpers. ExactHosts omits
+// patterns with a * or a path, patterns that match no image, and providers that need a pod's
+// service account. Docker Hub is docker.io, although clients use other names for it.
 func ExactHosts(cfg *config.Config) []string {
 	var hosts []string
 	for i := range cfg.Providers {
@@ -34,8 +33,8 @@ func ExactHosts(cfg *config.Config) []string {
 	return hosts
 }
 
-// HasProvider reports whether a provider is configured for a whole registry
-// (host[:port], or docker.io), because that is what clients request.
+// HasProvider reports whether a provider is configured for a whole registry (host[:port], or
+// docker.io). Clients request credentials for whole registries.
 func HasProvider(cfg *config.Config, registry string) bool {
 	requests, err := ParseServer(registry)
 	return err == nil && slices.ContainsFunc(requests, func(r regcred.Request) bool {

@@ -26,7 +26,7 @@ func TestHosts(t *testing.T) {
 		"docker.io":            "docker.io",
 		"u@r.example":          "r.example",
 		"[::1]":                "", // a kubelet parses it as a character class
-		"index.docker.io":      "", // images are docker.io's
+		"index.docker.io":      "", // image names contain docker.io
 		"registry-1.docker.io": "",
 		"r.example/":           "",
 		"r.example/team":       "",
@@ -50,7 +50,8 @@ func TestHosts(t *testing.T) {
 		if diff := cmp.Diff(wants, dockerhelper.ExactHosts(cfg)); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", pattern, diff)
 		}
-		// A helper is never configured for a host that clients do not use.
+		// A returned host must match a provider. Otherwise a client would have a helper without
+		// credentials.
 		if x := regcred.Explain(cfg, regcred.Request{Registry: want}); want != "" && !x.Providers[0].Matched {
 			t.Errorf("%q: no provider is called for the registry %q: %s", pattern, want, x.Providers[0].Reason)
 		}

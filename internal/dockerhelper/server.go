@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package dockerhelper maps docker's credential-helper protocol to a keyring:
-// it parses server names, and lists the hosts for which a client can use the
+// Package dockerhelper maps docker's credential-helper protocol to a keyring.
+// It parses server names, and lists the hosts for which a client can use the
 // helper.
 package dockerhelper
 
@@ -51,7 +51,7 @@ func ParseServer(server string) ([]regcred.Request, error) {
 // splitServer splits a server name. path is a repository or empty. plain means HTTP
 // without TLS.
 func splitServer(server string) (host, path string, plain bool, err error) {
-	if strings.ContainsAny(server, `@?#"`) { // not printed, because it may contain a password, as in a URL or in input for store
+	if strings.ContainsAny(server, `@?#"`) { // not printed, because the text may contain a password
 		return "", "", false, errors.New("the server name contains an at sign, question mark, number sign or quotation mark: use host[:port] or host[:port]/repository")
 	}
 	if strings.ContainsFunc(server, func(r rune) bool { return r <= ' ' || r > '~' }) {
@@ -105,8 +105,8 @@ func newRequest(host, path string) (regcred.Request, error) {
 	case err != nil:
 		return regcred.Request{}, err
 	case !strings.HasPrefix(repository, name+"/"):
-		// As an image, this name is on Docker Hub. The client would send Docker Hub's
-		// password to another server.
+		// In an image name, this would be a repository on Docker Hub. The client would send Docker
+		// Hub's password to another server.
 		return regcred.Request{}, fmt.Errorf("server %q: the part before the first slash must be a registry (localhost, or a name with a dot or a port)", excerpt.TruncateValue(image))
 	}
 	return regcred.Request{Image: image}, nil

@@ -27,7 +27,7 @@ func formatRequests(requests []regcred.Request) string {
 	return strings.Join(list, ", ")
 }
 
-// names maps each name that clients send to the host that is looked up.
+// names maps each name that clients send to the requests for it.
 var names = map[string]string{
 	"r.example":                          "r.example, r.example:443",
 	"r.example:443":                      "r.example:443, r.example",
@@ -71,7 +71,7 @@ var names = map[string]string{
 	"docker.io/nginx":                    "image docker.io/nginx, image docker.io:443/nginx",
 	"index.docker.io/v1/app":             "image docker.io/v1/app, image index.docker.io:443/v1/app",
 
-	// "docker logout" queries this host, which is for login.docker.com.
+	// "docker logout" sends these names, under which docker stores its own tokens.
 	"https://index.docker.io/v1/access-token":  "",
 	"https://index.docker.io/v1/refresh-token": "",
 	"http://r.example/v2/token":                "",
@@ -150,8 +150,9 @@ func TestParseServerErrors(t *testing.T) {
 	}
 }
 
-// TestServerNameForms verifies the two forms of a server name, which are equal for clients but not for a kubelet, and that a
-// lookup of the registry does not return a credential for a path.
+// TestServerNameForms verifies that the forms of a server name with and without port 443 are
+// equivalent, although they differ for the kubelet. A request for a registry must not return a
+// credential for a path.
 func TestServerNameForms(t *testing.T) {
 	for _, tt := range []struct{ pattern, name, want string }{
 		{"r.example", "r.example", "r.example"},
@@ -186,8 +187,8 @@ func TestServerNameForms(t *testing.T) {
 	}
 }
 
-// FuzzRequests verifies that a request never looks up anything except the host and path in the name, with or without
-// HTTPS's port.
+// FuzzRequests verifies that requests contain only the host and path of the name, with or without
+// port 443.
 func FuzzRequests(f *testing.F) {
 	for name := range names {
 		f.Add(name)

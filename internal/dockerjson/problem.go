@@ -27,8 +27,8 @@ const (
 	KindAuth   Kind = "auth"   // an auth is not user:password in base64
 )
 
-// Problem is an error that makes the whole file invalid. Its text contains
-// nothing of the file except keys that look like registries.
+// Problem is an error that makes the whole file invalid. It contains no text from the file except
+// keys that look like registries.
 type Problem struct {
 	Kind         Kind
 	Line, Column int    // starts at 1, Column in bytes; 0 if unknown
@@ -109,7 +109,7 @@ func (w *problemWalker) addProblem(kind Kind, at int, path, msg, fix string) {
 	}
 }
 
-// checkKind reports whether v has a kind. null is accepted, but not reported.
+// checkKind reports whether v has the given kind. It adds a problem for any other kind except null.
 func (w *problemWalker) checkKind(kind jsonplace.Kind, v *jsonplace.Value, path string) bool {
 	if v.Kind != kind && v.Kind != jsonplace.KindNull {
 		w.addProblem(KindType, v.Start, path, wrongTypeMessage(v.Kind, kind), "")
@@ -175,7 +175,7 @@ func (w *problemWalker) walkEntries(v *jsonplace.Value, path string) {
 		last[m.Key] = i
 	}
 	for i, m := range v.Members {
-		// kubelet: also decodes duplicates that a later entry replaces.
+		// The kubelet also decodes an entry that a later duplicate replaces.
 		if !w.docker || last[m.Key] == i {
 			w.walkEntry(m.Value, path+"["+DisplayKey(m.Key)+"]")
 		}

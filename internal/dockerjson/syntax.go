@@ -81,8 +81,8 @@ func explainByte(data []byte, at int) (msg, fix string) {
 	return "", ""
 }
 
-// IsBase64JSON reports whether data is a base64-encoded JSON object, which means that
-// it was encoded twice.
+// IsBase64JSON reports whether data is a base64-encoded JSON object. The data of a Secret is such
+// an object if it was encoded twice.
 func IsBase64JSON(data []byte) bool {
 	text := bytes.TrimSpace(data)
 	if len(text) == 0 || !bytes.HasPrefix(text, []byte("e")) && !bytes.HasPrefix(text, []byte("I")) && !bytes.HasPrefix(text, []byte("C")) {
@@ -132,7 +132,7 @@ func isUserPassword(s string, encoding *base64.Encoding) bool {
 	return err == nil && strings.Contains(string(decoded), ":")
 }
 
-// Types of pull secrets, and the keys of their data that hold the file.
+// Types of pull secrets, and the data keys that contain the docker config.
 const (
 	SecretTypeConfigJSON = "kubernetes.io/dockerconfigjson"
 	SecretKeyConfigJSON  = ".dockerconfigjson"
@@ -146,7 +146,7 @@ var errInvalidAuth = errors.New("an auth field is not base64-encoded user:passwo
 // field.
 func DecodeAuth(s string) (user, password string, err error) {
 	encoding := base64.RawStdEncoding
-	// kubelet: this check ignores trailing space, but the decoder does not.
+	// As in the kubelet, this check ignores trailing space, but the decoder does not.
 	if strings.HasSuffix(strings.TrimSpace(s), "=") {
 		encoding = base64.StdEncoding
 	}

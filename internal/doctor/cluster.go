@@ -21,11 +21,11 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-// maxClockSkew is the clock difference from which a warning is reported. Tokens and
-// signed cloud requests are valid for minutes.
+// maxClockSkew is the largest clock difference without a warning. Tokens and signed cloud
+// requests are valid only for minutes.
 const maxClockSkew = 30 * time.Second
 
-// fetchIdentity requests the client's identity from the API server, once.
+// fetchIdentity fetches the client's identity from the API server, and caches the result.
 func (c *Cluster) fetchIdentity(ctx context.Context) error {
 	if c.Err != nil || c.identified {
 		return cmp.Or(c.Err, c.userErr)
@@ -78,7 +78,7 @@ func checkClock(_ context.Context, w *Input, r *checkResults) {
 	}
 }
 
-// readPod reads the pod, once.
+// readPod fetches the pod from the API server, and caches the result.
 func (c *Cluster) readPod(ctx context.Context) error {
 	if c.pod == nil && c.podErr == nil {
 		c.pod, c.podErr = c.Client.Pod(ctx, c.Namespace, c.PodName)
@@ -99,8 +99,8 @@ func checkPod(ctx context.Context, w *Input, r *checkResults) {
 	r.add(finding.SeverityOK, "", "%s/%s, %s", c.Namespace, c.PodName, account)
 }
 
-// checkPullSecrets reads the pod's pull secrets. kubelet: ignores unreadable secrets
-// and secrets of other types; a secret that cannot be decoded fails the pull.
+// checkPullSecrets checks the pod's pull secrets. The kubelet ignores secrets that it cannot
+// read and secrets of other types. It fails the pull if it cannot decode a secret.
 func checkPullSecrets(ctx context.Context, w *Input, r *checkResults) {
 	c := w.Cluster
 	if len(c.pod.PullSecrets) == 0 {
@@ -128,7 +128,7 @@ func checkPullSecrets(ctx context.Context, w *Input, r *checkResults) {
 	}
 }
 
-// addSecretFindings reports credentials in secrets that do not work as intended.
+// addSecretFindings adds the linter's findings about a secret as warnings.
 func addSecretFindings(r *checkResults, s *regcred.PullSecret) {
 	for _, f := range r.filterFindings(&config.Config{}, SecretFindings(s, time.Now())) {
 		if f.Severity != finding.SeverityInfo {
@@ -191,7 +191,7 @@ func checkServiceAccount(ctx context.Context, w *Input, r *checkResults) {
 	}
 }
 
-// tryTokenRequests requests a token for each audience in dry-run mode, once.
+// tryTokenRequests sends a dry-run TokenRequest for each audience, and caches the results.
 func (c *Cluster) tryTokenRequests(ctx context.Context) []tokenRequestResult {
 	if c.tries != nil {
 		return c.tries
@@ -270,8 +270,8 @@ func checkPermissions(ctx context.Context, w *Input, r *checkResults) {
 	}
 }
 
-// checkAccess checks a single permission. granted means that the API server issued a
-// token without it.
+// checkAccess checks whether the user has a permission. granted means that the dry-run token
+// request succeeded. Then a missing permission is only a warning.
 func (c *Cluster) checkAccess(ctx context.Context, r *checkResults, access kube.Access, granted bool) {
 	what := accessText(access)
 	allowed, reason, err := c.Client.Allowed(ctx, access)

@@ -50,15 +50,15 @@ func TestCheckClock(t *testing.T) {
 	}
 }
 
-// answerer is a transport that responds to every request with its header.
+// answerer is a transport that responds to every request with the same headers.
 type answerer http.Header
 
 func (a answerer) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{Header: http.Header(a), Body: http.NoBody}, nil
 }
 
-// TestClock verifies that the time of a response is the middle of the
-// exchange.
+// TestClock verifies that the Date header is compared with the time halfway between the
+// request and the response.
 func TestClock(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	tests := []struct {
@@ -84,7 +84,8 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestConcurrentSecretsShareClock verifies that concurrent reads of pull secrets do not change the clock.
+// TestConcurrentSecretsShareClock verifies that concurrent reads of pull secrets do not change the
+// clock.
 func TestConcurrentSecretsShareClock(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	clock := &ClockSkew{Now: func() time.Time { return start }}
@@ -102,8 +103,8 @@ func TestConcurrentSecretsShareClock(t *testing.T) {
 	}
 }
 
-// TestForbiddenRemedy verifies that the reasons for a 403 are distinguished by the API
-// server's message.
+// TestForbiddenRemedy verifies that the fix for a 403 response depends on the API server's
+// message.
 func TestForbiddenRemedy(t *testing.T) {
 	for _, tt := range []struct{ name, resource, message, want string }{
 		{"audience", "serviceaccounts/token",

@@ -41,8 +41,8 @@ func checkConfig(_ context.Context, w *Input, r *checkResults) {
 	}
 }
 
-// reportNoConfig reports a node whose kubelet has no credential providers, which is
-// valid. On a machine that is not a node, only images can be checked.
+// reportNoConfig reports that the kubelet has no credential providers, which is valid on a
+// node. On another machine, it is an error unless an image is to be checked.
 func (w *Input) reportNoConfig(r *checkResults) {
 	without, severity := w.Origin.NoProviders, finding.SeverityInfo
 	if !without.IsNode() && w.Image == nil {
@@ -87,7 +87,8 @@ const (
 	binDirFlagName = "--image-credential-provider-bin-dir"
 )
 
-// flagLocation returns where the kubelet's flag is set to path: "--flag in FILE:LINE", or "".
+// flagLocation returns the location that sets the flag to path, as "--flag in FILE:LINE". It
+// returns "" if there is none.
 func (k *Kubelet) flagLocation(path, flag string) string {
 	if k.Setup == nil {
 		return ""
@@ -103,8 +104,8 @@ func (k *Kubelet) flagLocation(path, flag string) string {
 	return flag + " in " + place
 }
 
-// binDirFindings returns findings about the executables. For a missing directory, it
-// also reports the setting that refers to it.
+// binDirFindings returns findings about the executables. If the directory is missing, the
+// finding names the flag that refers to it.
 func (k *Kubelet) binDirFindings(cfg *config.Config) []finding.Finding {
 	found := lint.BinDir(cfg, k.Origin.BinDir)
 	for i := range found {
@@ -125,8 +126,8 @@ func (k *Kubelet) binDirFindings(cfg *config.Config) []finding.Finding {
 	return found
 }
 
-// usesDefaultPaths reports whether the checked paths are the ones that k3s or rke2 sets
-// because both exist.
+// usesDefaultPaths reports whether the checked directory is the default of k3s or rke2. They
+// use their default paths only if the directory and the configuration both exist.
 func (k *Kubelet) usesDefaultPaths() bool {
 	return k.Setup != nil && k.Setup.Rancher != nil && len(k.Setup.Rancher.Args) == 0 && k.Node.HostPath(k.Setup.BinDir.Path) == filepath.Clean(k.Origin.BinDir)
 }
@@ -138,7 +139,8 @@ func checkUnits(ctx context.Context, w *Input, r *checkResults) {
 	}
 }
 
-// reportWarningsAndErrors reports the linter's warnings and errors, or ok without any.
+// reportWarningsAndErrors adds the warnings and errors in found. If there are none, it adds a
+// finding with the text ok.
 func (r *checkResults) reportWarningsAndErrors(found []finding.Finding, ok string) {
 	for _, f := range found {
 		if f.Severity == finding.SeverityInfo {
@@ -155,8 +157,8 @@ func (r *checkResults) reportWarningsAndErrors(found []finding.Finding, ok strin
 	}
 }
 
-// checkPaths reports paths that other users can change. For paths from flags, this is
-// only a warning, because they are used anyway.
+// checkPaths reports paths that other users can change. For paths that the user specified, it
+// reports only a warning, because regcred uses them anyway.
 func checkPaths(_ context.Context, w *Input, r *checkResults) {
 	err := w.Node.CheckTrust(w.Origin, ProviderNames(w.configOrEmpty()))
 	found, ok := errors.AsType[*node.UntrustedPathError](err)

@@ -16,7 +16,8 @@ import (
 	"github.com/regcred/regcred/internal/tally"
 )
 
-// TestCheckFindings verifies that a check passes if all of its findings are notes.
+// TestCheckFindings verifies that a check reports OK if all of its lint findings have
+// severity info.
 func TestCheckFindings(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -43,8 +44,8 @@ func TestCheckFindings(t *testing.T) {
 	}
 }
 
-// TestCommandNamesConfig verifies that the suggested command names the configuration of the provider that failed, if the kubelet's
-// own configuration does not list it.
+// TestCommandNamesConfig verifies that the command suggested for a failed provider uses the
+// configuration and the plugins of the current generation.
 func TestCommandNamesConfig(t *testing.T) {
 	root := inroot.FS{Root: t.TempDir()}
 	must.Do(t, root.Mkdir("/run", 0o755))

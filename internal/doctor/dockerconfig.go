@@ -39,8 +39,8 @@ func DockerPaths(o *node.Origin) regcred.NodePaths {
 // maxDockerConfigSize limits the size of a docker config file, in bytes.
 const maxDockerConfigSize = 16 << 20
 
-// checkDockerConfig checks the docker config files of the node's kubelet. No finding is
-// an error, because the kubelet ignores files that it cannot use.
+// checkDockerConfig checks the docker config files that the node's kubelet reads. It reports
+// no errors, because the kubelet ignores files that it cannot use.
 func checkDockerConfig(ctx context.Context, w *Input, r *checkResults) {
 	o := w.dockerConfigOrigin()
 	if own := nodeKubeletOrigin(ctx, w.Node, o); own != nil {
@@ -77,9 +77,9 @@ func checkDockerConfig(ctx context.Context, w *Input, r *checkResults) {
 	checkStrayDockerFiles(ctx, r, o)
 }
 
-// nodeKubeletOrigin returns the kubelet that runs on this node or that its service starts
-// next, because its HOME decides where it looks for docker configs. It returns nil
-// without such a kubelet, or if o is already a kubelet.
+// nodeKubeletOrigin returns the origin for the kubelet that runs on this node or that its
+// service will start. The kubelet's HOME determines where it looks for docker configs.
+// nodeKubeletOrigin returns nil if there is no kubelet, or if o already describes one.
 func nodeKubeletOrigin(ctx context.Context, n *node.Reader, o *node.Origin) *node.Origin {
 	if o.IsKubelet() {
 		return nil
@@ -139,7 +139,7 @@ func readDockerConfig(ctx context.Context, path string, maxSize int64, now time.
 		kind = pullsecret.Dockercfg
 	}
 	found := pullsecret.CheckAs(kind, path, data, now)
-	// A process that renews the file's credentials cannot be detected.
+	// A process may renew the credentials in the file, so do not report that they expire.
 	found.Findings = slices.DeleteFunc(found.Findings, func(f finding.Finding) bool {
 		return f.Severity == finding.SeverityInfo || f.Rule == "docker-password-ends"
 	})
@@ -216,8 +216,8 @@ func homeDirs(root string) []string {
 	return list
 }
 
-// findDockerConfigs returns the docker configs with credentials in home directories,
-// except those already known.
+// findDockerConfigs returns the docker configs in home directories that contain credentials.
+// It omits the files in known.
 func findDockerConfigs(ctx context.Context, homes, known []string) (list []string) {
 	for _, home := range homes {
 		for _, name := range []string{".docker/config.json", ".dockercfg"} {
@@ -251,7 +251,8 @@ func IgnoredReason(s *regcred.PullSecret) string {
 	return ""
 }
 
-// parseSecret returns why the kubelet cannot decode a pull secret.
+// parseSecret decodes a pull secret, and returns the error with which the kubelet would
+// reject it.
 func parseSecret(s *regcred.PullSecret) error {
 	key, format := dockerjson.SecretKeyConfigJSON, dockerconfig.ConfigJSON
 	if s.Type == dockerjson.SecretTypeDockercfg {
@@ -261,8 +262,9 @@ func parseSecret(s *regcred.PullSecret) error {
 	return err
 }
 
-// SecretFindings returns the linter's findings about a pull secret; nil if the
-// kubelet ignores or cannot read it, which [IgnoredReason] and lookups report.
+// SecretFindings returns the linter's findings about a pull secret. It returns nil if the
+// kubelet ignores the secret or cannot decode it, because [IgnoredReason] and lookups report
+// that.
 func SecretFindings(s *regcred.PullSecret, now time.Time) []finding.Finding {
 	found := pullsecret.CheckSecret(pullsecret.Secret{Namespace: s.Namespace, Name: s.Name, Type: s.Type, Data: s.Data}, now)
 	if found.Rejected {

@@ -16,7 +16,8 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-// TestDockerLogins verifies that only files with credentials that a kubelet could use are reported.
+// TestDockerLogins verifies that findDockerConfigs returns only files with credentials that a
+// kubelet could use.
 func TestDockerLogins(t *testing.T) {
 	root := t.TempDir()
 	const login = `{"auths":{"r.example":{"username":"u","password":"` + canary.PasswordSecret + `"}}}`
@@ -35,7 +36,7 @@ func TestDockerLogins(t *testing.T) {
 	}
 }
 
-// TestCheckHome verifies the finding for a HOME that cannot be a directory.
+// TestCheckHome verifies the finding about a HOME that is not an absolute path.
 func TestCheckHome(t *testing.T) {
 	for home, want := range map[string]string{
 		"": "", "/root": "", "/": "", "/root/ ": `"/root/ /.docker/config.json"`, "\t/root": `/.docker/config.json"`, "~": `"/there/~/.docker/config.json"`, "$HOME": "not an absolute path",

@@ -18,7 +18,7 @@ import (
 // Report is the result of [Run].
 type Report struct {
 	Healthy    bool         `json:"healthy"` // no finding is an error
-	Findings   []Finding    `json:"checks"`  // in the order in which a pull depends on them
+	Findings   []Finding    `json:"checks"`  // in the order of [Checks]
 	Image      *ImageResult `json:"image,omitempty"`
 	Suppressed int          `json:"suppressed,omitempty"` // number of lint findings that comments suppress
 }
@@ -32,17 +32,18 @@ func (r *Report) Count() map[finding.Severity]int {
 	return counts
 }
 
-// checkSpec is a row of the table of checks.
+// checkSpec describes a check.
 type checkSpec struct {
 	name     string // used for --only and in findings
 	isRemote bool   // contacts a server
-	// precondition returns an error if the check cannot run, or a [notApplicable] if it
-	// does not apply.
+	// precondition returns nil if the check can run. It returns a [notApplicable] error if
+	// there is nothing to check, and another error if the check cannot run.
 	precondition func(context.Context, *Input) error
 	runCheck     func(context.Context, *Input, *checkResults)
 }
 
-// notApplicable is the reason why a check does not apply.
+// notApplicable is the error for a check that has nothing to check on this node. Its text is
+// the reason.
 type notApplicable string
 
 func (n notApplicable) Error() string { return string(n) }
@@ -55,7 +56,7 @@ func Checks() (names []string) {
 	return names
 }
 
-// checkTable is the table of all checks.
+// checkTable returns all checks in the order in which they run.
 func checkTable() []checkSpec {
 	requireDockerPaths := appliesIf("the directories of docker config files are unknown", func(w *Input) bool { return w.dockerConfigOrigin() != nil })
 	requireNode := appliesIf("this system does not run a kubelet", func(w *Input) bool { return w.Setup != nil })
@@ -90,8 +91,8 @@ func checkTable() []checkSpec {
 	}
 }
 
-// runIfApplicable runs the check. If the check does not run, it reports the reason only
-// if the check was named.
+// runIfApplicable runs the check if its precondition is met. Otherwise it reports the reason,
+// but only if the user selected the check by name.
 func (c checkSpec) runIfApplicable(ctx context.Context, w *Input, r *checkResults, named bool) {
 	err := c.precondition(ctx, w)
 	_, skipped := errors.AsType[notApplicable](err)
@@ -108,7 +109,8 @@ func (c checkSpec) runIfApplicable(ctx context.Context, w *Input, r *checkResult
 
 func alwaysApplies(context.Context, *Input) error { return nil }
 
-// appliesIf returns a precondition. reason is why the check does not apply.
+// appliesIf returns a precondition that fails with the given reason unless the condition is
+// true.
 func appliesIf(reason string, condition func(*Input) bool) func(context.Context, *Input) error {
 	return func(_ context.Context, w *Input) error {
 		if !condition(w) {
@@ -167,7 +169,8 @@ func requirePod(ctx context.Context, w *Input) error {
 	return w.Cluster.readPod(ctx)
 }
 
-// requireIdentityAndPod requires a readable pod, but only if a pod is named.
+// requireIdentityAndPod requires the client's identity. If the user specified a pod, it also
+// requires that the pod can be read.
 func requireIdentityAndPod(ctx context.Context, w *Input) error {
 	err := requirePod(ctx, w)
 	if _, skipped := errors.AsType[notApplicable](err); skipped {
@@ -176,9 +179,9 @@ func requireIdentityAndPod(ctx context.Context, w *Input) error {
 	return err
 }
 
-// Run runs the checks with the given names, or all checks. Checks that do not apply are
-// omitted unless they are named. It returns an error if ctx ends during the checks of
-// the node.
+// Run runs the checks with the given names, or all checks if there are none. It omits checks
+// that have nothing to check unless they are given by name. It returns an error if ctx ends
+// before all local checks have run.
 func Run(ctx context.Context, w *Input, only ...string) (*Report, error) {
 	w.loadConfig(ctx)
 	report := &Report{Findings: []Finding{}}

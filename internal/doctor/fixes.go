@@ -32,8 +32,8 @@ func KubeFix(err error, config string) string {
 	return ""
 }
 
-// forbiddenFix distinguishes 403 responses by the messages of the API server's
-// authorizers and NodeRestriction.
+// forbiddenFix returns the fix for a 403 response. It depends on the message, which is from
+// one of the API server's authorizers or from NodeRestriction.
 func forbiddenFix(e *kube.Error, config string) string {
 	says := func(part string) bool { return strings.Contains(e.Message, part) }
 	user := regexp.MustCompile(`User "([^"]+)" cannot`).FindStringSubmatch(e.Message)
@@ -42,7 +42,7 @@ func forbiddenFix(e *kube.Error, config string) string {
 		return "run this command on the pod's node, or use --kubeconfig with the kubeconfig of a user who has permission"
 	case says("not bound to a pod"):
 		return "use --pod"
-	case says("to request tokens for "): // "this audience", or the audience's name from 1.37 on
+	case says("to request tokens for "): // followed by "this audience" or, from 1.37 on, by the audience's name
 		return grantPermissionsCommand(NodesGroup, config, false)
 	case user != nil:
 		return grantPermissionsCommand(user[1], config, e.Resource == "secrets")
@@ -91,9 +91,10 @@ const (
 	NodeUserPrefix = "system:node:"
 )
 
-// RequestAudienceVerb is the verb that a node needs permission for, for each audience
-// that no volume of the pod uses. The audience is the resource (NodeRestriction with
-// ServiceAccountNodeAudienceRestriction, on by default from 1.33).
+// RequestAudienceVerb is the verb that a kubelet needs to request tokens for an audience that
+// no volume of the pod uses. The permission's resource is the audience. NodeRestriction
+// requires this permission if the feature gate ServiceAccountNodeAudienceRestriction is
+// enabled, which is the default from 1.33.
 const RequestAudienceVerb = "request-serviceaccounts-token-audience"
 
 // grantPermissionsCommand returns the command that grants permissions to a user or to NodesGroup.

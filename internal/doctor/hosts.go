@@ -21,8 +21,8 @@ import (
 )
 
 // queryHosts queries the hosts in order until one has the image. The kubelet tries one
-// credential with all hosts before the next credential. So if a host accepts a later
-// credential, the following hosts are queried with the earlier credentials.
+// credential with all hosts before it tries the next credential. So if a host accepts the
+// third credential, queryHosts still queries the following hosts with the first two.
 func (i *Image) queryHosts(ctx context.Context, image route.Image, way *route.Route, creds []regcred.Credential) {
 	ctx, cancel := context.WithTimeoutCause(ctx, i.Timeout, timeoutError(i.Timeout))
 	defer cancel()
@@ -96,15 +96,15 @@ func hostText(r *probe.Result) string {
 	return u.Host
 }
 
-// isSameHop reports whether two hops get the same response. containerd queries a host
-// twice if it is both the server and a host of a hosts.toml.
+// isSameHop reports whether two hops get the same request. containerd queries a host twice if
+// hosts.toml lists it both as the server and as a host.
 func isSameHop(a, b route.Hop) bool {
 	return a.Skipped == "" && a.URL == b.URL && a.Repository == b.Repository && a.Shown == b.Shown &&
 		slices.Equal(a.CA, b.CA) && slices.Equal(a.Client, b.Client) && a.SkipVerify == b.SkipVerify && a.HTTPToo == b.HTTPToo
 }
 
-// addSteps adds the steps of a host. If another host has the image, a failure is only
-// a warning.
+// addSteps adds the findings about a host. If another host has the image, errors become
+// warnings.
 func (i *Image) addSteps(r *probe.Result, elsewhere bool) {
 	for _, s := range r.Steps {
 		f := Finding{Check: s.Rule, Finding: s}
@@ -123,7 +123,7 @@ func (i *Image) addSteps(r *probe.Result, elsewhere bool) {
 func (i *Image) reportPull(way *route.Route, asked []*probe.Result, got *probe.Result, creds []regcred.Credential) {
 	if got == nil {
 		if i.unmatched > 0 && slices.ContainsFunc(asked, func(r *probe.Result) bool { return r.Challenge != nil }) {
-			f := &i.r.list[i.unmatched-1] // "no provider matches", but a host requires a credential
+			f := &i.r.list[i.unmatched-1] // the finding that no provider matches becomes a warning, because a host requires a credential
 			f.Severity, f.Fix = finding.SeverityWarning, "to let a provider serve this image, add a pattern to the provider's matchImages"
 		}
 		var ends []string

@@ -21,7 +21,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// newSilentServer accepts connections and never responds.
+// newSilentServer starts a server that accepts connections and never responds. It calls
+// accepted for each connection, and returns its address.
 func newSilentServer(t *testing.T, accepted func()) string {
 	t.Helper()
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -53,7 +54,8 @@ func hangingImage(t *testing.T, timeout time.Duration, accepted func()) *Image {
 	}
 }
 
-// checkLast checks the final message and that no finding blames a host earlier.
+// checkLast checks the last two findings. The last one must have the given message and fix.
+// The one before must be an error without a fix, because the cause is unknown.
 func checkLast(t *testing.T, i *Image, message, fix string) {
 	t.Helper()
 	n := len(i.r.list)
@@ -66,14 +68,15 @@ func checkLast(t *testing.T, i *Image, message, fix string) {
 	}
 }
 
-// TestTotalTimeout verifies that the total time of all hosts is limited, and that hosts which were not queried are named.
+// TestTotalTimeout verifies that the total time of all hosts is limited, and that hosts which were
+// not queried are named.
 func TestTotalTimeout(t *testing.T) {
 	i := hangingImage(t, 100*time.Millisecond, func() {})
 	i.trace(t.Context())
 	checkLast(t, i, "unknown result: the timeout for all hosts expired (--timeout 100ms) while querying 127.0.0.1:", "increase --timeout")
 }
 
-// TestInterrupted verifies that an interrupted check blames no host.
+// TestInterrupted verifies that an interrupted check reports an unknown result.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	i := hangingImage(t, time.Minute, cancel)
@@ -81,8 +84,9 @@ func TestInterrupted(t *testing.T) {
 	checkLast(t, i, "unknown result: interrupted while querying 127.0.0.1:", "")
 }
 
-// TestSecondCredentialOfMirror verifies the finding about a mirror that accepts only the second credential: a kubelet tries every host
-// with one credential before the next, so it never pulls from that mirror.
+// TestSecondCredentialOfMirror verifies the warning about a mirror that accepts only the
+// second credential. The kubelet tries a credential with every host before the next
+// credential, so it never pulls from this mirror.
 func TestSecondCredentialOfMirror(t *testing.T) {
 	hosts := map[string]string{}
 	for _, user := range []string{"first", "second"} {
@@ -119,8 +123,8 @@ func TestSecondCredentialOfMirror(t *testing.T) {
 	canary.AssertAbsent(t, "checks", fmt.Sprintf("%+v", i.r.list))
 }
 
-// TestRouteFindings verifies that a setting that the runtime rejects is an error, and that a finding about the node is
-// not repeated for the image.
+// TestRouteFindings verifies that a setting that the runtime rejects is an error. It also
+// verifies that a finding about the node is not repeated for the image.
 func TestRouteFindings(t *testing.T) {
 	i := hangingImage(t, time.Minute, func() {})
 	i.route = func(route.Image) (*route.Route, error) {

@@ -56,7 +56,7 @@ func (i *Image) trace(ctx context.Context) {
 	i.queryHosts(ctx, image, way, creds)
 }
 
-// referenceFix is the fix of an invalid reference.
+// referenceFix is the fix for an invalid image reference.
 const referenceFix = "write the image as [registry[:port]/]repository[:tag][@digest], in lower case"
 
 func (i *Image) checkReference() (route.Image, bool) {
@@ -114,7 +114,8 @@ func (i *Image) checkCredentials(ctx context.Context) ([]regcred.Credential, boo
 	return res.Credentials, i.checkAttempts(res, refused)
 }
 
-// checkProviders reports the matching providers, or the nearest patterns.
+// checkProviders reports which providers match the image. If none matches and no credential
+// was found, it reports the most similar patterns.
 func (i *Image) checkProviders(ex regcred.Explanation, found bool) {
 	if i.config == nil {
 		i.r.addStep("providers", finding.SeveritySkipped, "", "no usable configuration: the checks below run without providers")
@@ -142,8 +143,8 @@ func (i *Image) checkProviders(ex regcred.Explanation, found bool) {
 	}
 }
 
-// checkAttempts reports failures and credentials. It returns false if the kubelet has
-// no credential because of a failure.
+// checkAttempts reports failures and credentials. It returns false if there is no credential
+// because a credential source failed.
 func (i *Image) checkAttempts(res *regcred.Result, refused bool) bool {
 	failed := false
 	result := finding.SeverityWarning

@@ -49,7 +49,7 @@ func (p configPaths) String() string {
 	return fmt.Sprintf("--image-credential-provider-config=%s --image-credential-provider-bin-dir=%s", p.config, p.binDir)
 }
 
-// isSame reports whether both pairs refer to the same files.
+// isSame reports whether p and o refer to the same files.
 func (p configPaths) isSame(o configPaths) bool {
 	return isSamePath(p.config, o.config) && isSamePath(p.binDir, o.binDir)
 }
@@ -65,7 +65,8 @@ func (k *Kubelet) pathsFromFlags(f node.RunningFlags) (p configPaths) {
 	return p
 }
 
-// checkedPaths returns the paths that were checked; ok is false without any.
+// checkedPaths returns the paths of the checked configuration. ok is false if no
+// configuration was checked.
 func (k *Kubelet) checkedPaths() (p configPaths, ok bool) {
 	if k.Origin == nil || k.Origin.NoProviders != nil {
 		return configPaths{}, false
@@ -113,7 +114,7 @@ func (k *Kubelet) compareKubelet(r *checkResults) {
 	}
 }
 
-// nameText describes the running kubelet.
+// nameText describes the running kubelet by its name, PID and version.
 func (k *Kubelet) nameText() string {
 	program := "kubelet"
 	if k.Setup.Running.Flags == nil {
@@ -126,7 +127,9 @@ func (k *Kubelet) nameText() string {
 	return who
 }
 
-// reportPendingRestart reports a kubelet that was started before its flags changed.
+// reportPendingRestart reports a kubelet that was started before its flags changed. holds
+// means that the running kubelet uses the checked configuration. refused means that it would
+// reject the new configuration.
 func (k *Kubelet) reportPendingRestart(r *checkResults, who string, have, next configPaths, holds, refused bool) {
 	result, so, fix := finding.SeverityWarning, "the checked configuration takes effect when the kubelet next starts", k.restartCommand(true)
 	switch {
@@ -181,8 +184,8 @@ func (k *Kubelet) reportOtherConfig(r *checkResults, who string, have, checked c
 		"%s runs without credential providers: none of its flags refers to %s, the configuration being checked", who, checked.config)
 }
 
-// restartCommand returns the command that restarts the kubelet. reread means that its
-// unit may have changed.
+// restartCommand returns the command that restarts the kubelet. With reread, systemd first
+// reloads the unit, because it may have changed.
 func (k *Kubelet) restartCommand(reread bool) string {
 	name := k.Setup.Service
 	if name == "" {
@@ -201,9 +204,9 @@ func (k *Kubelet) restartCommand(reread bool) string {
 	return "restart the kubelet"
 }
 
-// checkConfigAge warns about a configuration that changed after the kubelet started.
-// The kubelet reads it only at startup, but looks up executables for each run. kubelet:
-// RegisterCredentialProviderPlugins.
+// checkConfigAge warns about a configuration that changed after the kubelet started, because
+// the kubelet reads it only at startup (RegisterCredentialProviderPlugins). It does not check
+// executables, which the kubelet looks up for each run.
 func (k *Kubelet) checkConfigAge(r *checkResults, who, path string) (warned bool) {
 	began := k.Node.StartTime(k.Setup.Running)
 	if began.IsZero() {
@@ -228,8 +231,8 @@ func (k *Kubelet) checkConfigAge(r *checkResults, who, path string) (warned bool
 		if renamed := executable.ChangeTime(info); renamed.After(at) { // a rename updates only the ctime
 			at = renamed
 		}
-		// The kubelet reads the file moments after it starts. A time in the future
-		// means that the clock was set back.
+		// Skip files that changed before the kubelet read them, which is moments after its
+		// start. Also skip times in the future, because then the clock was set back.
 		if !at.After(began.Add(configReadDelay)) || at.After(time.Now()) {
 			continue
 		}

@@ -24,7 +24,8 @@ import (
 	"github.com/regcred/regcred/internal/service"
 )
 
-// newKubeadmNode returns a node whose kubelet has the two flags, and a secret in its providers.
+// newKubeadmNode returns a node whose kubelet has both credential provider flags. The unit
+// and the provider configuration contain secrets.
 func newKubeadmNode(t *testing.T) *Kubelet {
 	t.Helper()
 	root := t.TempDir()
@@ -58,8 +59,8 @@ func loadConfig(t *testing.T, k *Kubelet) *config.Config {
 	return w.Config
 }
 
-// TestKubeletVersion verifies errors that only the version of the node's kubelet causes, through the file or feature
-// gates, and the suggested command, which reports them too.
+// TestKubeletVersion verifies that checkVersion reports a field that a feature gate disables,
+// and suggests a command with that gate.
 func TestKubeletVersion(t *testing.T) {
 	const gate = "KubeletServiceAccountTokenForCredentialProviders"
 	k := newKubeadmNode(t)
@@ -72,7 +73,7 @@ func TestKubeletVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	entries.SetDefaultCacheType(k.Config.Providers) // as Accept does
+	entries.SetDefaultCacheType(k.Config.Providers) // as node.Reader.ValidateConfig does
 	k.Setup.Version.Kubelet = "1.33.4"
 	for on, want := range map[bool]string{true: "", false: ": for all errors, run regcred validate --kubelet-version 1.33.4 --feature-gates " + gate + "=false " + path} {
 		k.Setup.Gates = map[string]bool{gate: on, "Other": true}
@@ -87,7 +88,8 @@ func TestKubeletVersion(t *testing.T) {
 	}
 }
 
-// TestConfigJudge verifies that the kubelet runs once to report its version, and that a missing version is reported.
+// TestConfigJudge verifies that checkConfig validates for the version of the node's kubelet,
+// or for the newest version if it is unknown.
 func TestConfigJudge(t *testing.T) {
 	k := newKubeadmNode(t)
 	path, _ := k.Config.Path()
@@ -114,8 +116,9 @@ func TestConfigJudge(t *testing.T) {
 	}
 }
 
-// TestNoRestartHintIfStartFails verifies that no message suggests restarting a kubelet that could not start with its current
-// files, either because it is too old or because every kubelet rejects them.
+// TestNoRestartHintIfStartFails verifies that the fix is not only a restart if the kubelet
+// would not start with its current files. The kubelet may be too old, or every kubelet may
+// reject the files.
 func TestNoRestartHintIfStartFails(t *testing.T) {
 	const holds, none = "the checked configuration takes effect when the kubelet next starts", "the kubelet calls no provider until it is restarted"
 	for name, tt := range map[string]struct {
@@ -139,7 +142,7 @@ func TestNoRestartHintIfStartFails(t *testing.T) {
 		k, r := newKubeadmNode(t), checkResults{check: "kubelet"}
 		path, _ := k.Config.Path()
 		data := append(k.Config.Files()[0].Data(), "  tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true, cacheType: Token}\n"+tt.more...)
-		uptime := k.Node.HostPath("/proc/uptime") // since yesterday
+		uptime := k.Node.HostPath("/proc/uptime") // the machine has run for a day
 		if err := errors.Join(os.WriteFile(path, data, 0o600), os.MkdirAll(filepath.Dir(uptime), 0o755), os.WriteFile(uptime, []byte("86400.00 1.00\n"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
@@ -161,9 +164,10 @@ func TestNoRestartHintIfStartFails(t *testing.T) {
 	}
 }
 
-// TestCheckedFileForNodesKubelet verifies that the node's own kubelet decides whether it would start with the checked file, although
-// the newest kubelet's rules apply to a given file. No kubelet starts with the out-of-tree proposal's version, which
-// regcred accepts.
+// TestCheckedFileForNodesKubelet verifies that the version of the node's kubelet determines
+// whether the kubelet would start with the checked file, even though the file itself is
+// validated for the newest kubelet. No kubelet starts with the out-of-tree proposal's
+// version, which regcred accepts.
 func TestCheckedFileForNodesKubelet(t *testing.T) {
 	const returns = "the checked configuration takes effect when the kubelet next starts"
 	const tokens = "  tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true}\n"
@@ -205,8 +209,8 @@ func TestCheckedFileForNodesKubelet(t *testing.T) {
 	}
 }
 
-// TestNextStartFilesAreChecked verifies that the files of the kubelet's next start are checked even if another configuration,
-// or none, was checked.
+// TestNextStartFilesAreChecked verifies that the files that the kubelet will use after a
+// restart are checked, even if another configuration or none was checked.
 func TestNextStartFilesAreChecked(t *testing.T) {
 	const tokens = "  tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true, cacheType: Token}\n"
 	for name, tt := range map[string]struct {
@@ -249,7 +253,8 @@ func TestNextStartFilesAreChecked(t *testing.T) {
 	}
 }
 
-// fakeManager is a service manager with a fixed state and log.
+// fakeManager is a service manager with a fixed state and log. It stores the start of the
+// requested log in since.
 type fakeManager struct {
 	service.Manager
 	state service.State
@@ -272,8 +277,8 @@ func restartingUnit() service.State {
 	return service.State{Load: "loaded", Active: "activating", Sub: "auto-restart", Restarts: 7, Result: "exit-code", ExitStatus: 1, Started: time.Now().Add(-3 * time.Second)}
 }
 
-// TestKubeletCauses verifies the causes found in log lines of kubelets that failed to start. Logs of current kubelets
-// are tested in upstream/cluster.
+// TestKubeletCauses verifies which cause is found for a log line of a kubelet that failed to
+// start. Logs of current kubelets are tested in upstream/cluster.
 func TestKubeletCauses(t *testing.T) {
 	const command, register = `E1123 00:00:00.000002       1 run.go:72] "command failed" err="`, `E1123 00:00:00.000001       1 kuberuntime_manager.go:315] "Failed to register CRI auth plugins" err="`
 	for line, want := range map[string][2]string{
@@ -318,7 +323,7 @@ func TestKubeletCauseUnknown(t *testing.T) {
 	}
 }
 
-// TestKubeletStates verifies the states of service managers, and when querying one has no effect.
+// TestKubeletStates verifies the finding for each state that the service manager reports.
 func TestKubeletStates(t *testing.T) {
 	with := func(change func(*service.State)) service.State {
 		s := restartingUnit()
@@ -371,7 +376,8 @@ func TestKubeletStates(t *testing.T) {
 	}
 }
 
-// TestKubeletBadConfigSecrets verifies the redaction of values that a kubelet logs for an invalid configuration.
+// TestKubeletBadConfigSecrets verifies that values of an invalid configuration are redacted
+// in the kubelet's log.
 func TestKubeletBadConfigSecrets(t *testing.T) {
 	for name, text := range map[string]string{
 		"rules":  "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: a\n  env: [{name: A, value: " + canary.PasswordSecret + "}]\n",
@@ -390,8 +396,8 @@ func TestKubeletBadConfigSecrets(t *testing.T) {
 	}
 }
 
-// TestKubeletLogSince verifies that each kubelet process has its own log, and that a new process does not hide why the
-// previous one ended.
+// TestKubeletLogSince verifies that only the log since the last start is read. If a new
+// process is running, the log must include the end of the previous process.
 func TestKubeletLogSince(t *testing.T) {
 	for _, pid := range []int{0, 7} {
 		var since time.Time
@@ -406,7 +412,8 @@ func TestKubeletLogSince(t *testing.T) {
 	}
 }
 
-// TestKubeletClockSetBack verifies that the log of a process with a start time in the future is read.
+// TestKubeletClockSetBack verifies that the log is read even if the process's start time is
+// in the future.
 func TestKubeletClockSetBack(t *testing.T) {
 	var since time.Time
 	state := restartingUnit()
@@ -417,7 +424,7 @@ func TestKubeletClockSetBack(t *testing.T) {
 	if since.IsZero() || since.After(time.Now()) {
 		t.Errorf("the log since %v", since)
 	}
-	n, r := node.Node{}.NewReader(), checkResults{} // a process of this machine, independent of the clock
+	n, r := node.Node{}.NewReader(), checkResults{} // a real process, whose start time does not depend on the clock
 	state = service.State{Load: "loaded", Active: "active", Sub: "running", MainPID: 1, Restarts: 1, Started: time.Now().Add(time.Hour)}
 	setup := &node.Setup{Kind: node.PlainUnit, Init: node.InitSystemd, Service: "kubelet.service", Running: &node.RunningProcess{PID: 1, Flags: &node.RunningFlags{}}}
 	checkKubelet(t.Context(), &Input{Kubelet: Kubelet{Node: n, Setup: setup, Service: &service.Service{Name: "kubelet.service", Manager: fakeManager{state: state}}}}, &r)

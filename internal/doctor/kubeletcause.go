@@ -21,14 +21,15 @@ import (
 
 // exitCause describes why a kubelet exits, and how to fix it.
 type exitCause struct {
-	message, fix string   // says is "" if the cause is unknown
-	log          []string // log lines that show the cause; the last lines if it is unknown
+	message, fix string   // message is "" if the cause is unknown
+	log          []string // log lines that show the cause; if it is unknown, the most useful lines
 }
 
 // unknownCauseLines is the number of log lines to show if the cause is unknown.
 const unknownCauseLines = 5
 
-// findExitCause finds out why the kubelet exits, from the service manager or the log.
+// findExitCause determines why the kubelet exits, from the state of its service and from its
+// log.
 func (k *Kubelet) findExitCause(state service.State, lines []string) exitCause {
 	for _, c := range serviceStateCauses() {
 		if c.matches(state) {
@@ -38,7 +39,8 @@ func (k *Kubelet) findExitCause(state service.State, lines []string) exitCause {
 	if u := k.Setup.Unit; u != nil && len(u.Missing) > 0 {
 		return k.expandCause("its unit reads "+k.Node.HostPath(u.Missing[0])+", which does not exist", "create the file, or make it optional with EnvironmentFile=-FILE in a drop-in", nil)
 	}
-	// The first line is usually the most useful, followed by the latest.
+	// Search the first line first, because it is usually the most useful, and then the latest
+	// lines.
 	ordered := slices.Clone(lines)
 	if len(ordered) > 1 {
 		slices.Reverse(ordered[1:])
@@ -60,8 +62,8 @@ func (k *Kubelet) findExitCause(state service.State, lines []string) exitCause {
 	return exitCause{log: relevantLines(lines)}
 }
 
-// relevantLines returns lines of a log without a known cause: the first, which is
-// usually the best, and the last ones. It omits klog's info lines.
+// relevantLines returns the log lines to show if the cause is unknown: the first, which is
+// usually the most useful, and the last ones. It omits klog's info lines.
 func relevantLines(lines []string) []string {
 	information := regexp.MustCompile(`^I\d{4} `)
 	if rest := slices.DeleteFunc(slices.Clone(lines), information.MatchString); len(rest) > 0 {
@@ -73,7 +75,8 @@ func relevantLines(lines []string) []string {
 	return lines
 }
 
-// expandCause replaces placeholders in a text with values from the node.
+// expandCause returns a cause with the given texts. It replaces placeholders such as UNIT and
+// CONFIG with values from the node, and $1 with m[1].
 func (k *Kubelet) expandCause(says, fix string, m []string) exitCause {
 	next := k.pathsFromFlags(node.RunningFlags{Config: k.Setup.Config.Path, BinDir: k.Setup.BinDir.Path})
 	path := cmp.Or(next.config, "CONFIG")
@@ -96,7 +99,7 @@ func (k *Kubelet) expandCause(says, fix string, m []string) exitCause {
 	return exitCause{message: r.Replace(says), fix: r.Replace(fix)}
 }
 
-// serviceStateCause is a cause that the service manager reports.
+// serviceStateCause recognizes a cause in the state of the service.
 type serviceStateCause struct {
 	matches      func(service.State) bool
 	message, fix string
@@ -120,15 +123,15 @@ func serviceStateCauses() []serviceStateCause {
 	}
 }
 
-// logLineCause is a cause that is recognized in a line of the kubelet's log. Quotes in
-// the line are unescaped.
+// logLineCause recognizes a cause in a line of the kubelet's log, in which quotes have been
+// unescaped.
 type logLineCause struct {
 	line     *regexp.Regexp
 	newCause func(k *Kubelet, m []string) exitCause
 }
 
-// newLogCause returns a cause with a fixed text, in which $1 refers to a group of the
-// pattern.
+// newLogCause returns a cause with a fixed text, in which $1 stands for the first group of
+// the regular expression.
 func newLogCause(line, text, fix string) logLineCause {
 	return logLineCause{regexp.MustCompile(line), func(k *Kubelet, m []string) exitCause { return k.expandCause(text, fix, m) }}
 }
@@ -184,8 +187,8 @@ func machineLogCauses() []logLineCause {
 	}
 }
 
-// newConfigCause returns a cause in the provider configuration, which regcred reports with
-// line and field.
+// newConfigCause returns a cause in the provider configuration. If regcred finds the error
+// too, it uses regcred's message, which names the line and the field.
 func newConfigCause(line, text, fix string) logLineCause {
 	return logLineCause{regexp.MustCompile(line), func(k *Kubelet, m []string) exitCause {
 		out := k.expandCause(text, fix, m)
@@ -227,8 +230,9 @@ func newBinDirCause(line string) logLineCause {
 	}}
 }
 
-// newSettingCause returns a cause with the files that set the name in the pattern's
-// first group, which is a flag or a feature gate.
+// newSettingCause returns a cause for a flag or feature gate, whose name is the first group
+// of the regular expression. The cause lists the files that set the flag or gate, which find
+// returns.
 func newSettingCause(find func(*node.Reader, context.Context, string) []node.FlagOccurrence, line, text, fix string) logLineCause {
 	return logLineCause{regexp.MustCompile(line), func(k *Kubelet, m []string) exitCause {
 		out := k.expandCause(text, fix, m)
@@ -239,7 +243,7 @@ func newSettingCause(find func(*node.Reader, context.Context, string) []node.Fla
 	}}
 }
 
-// flagSourceText returns where a flag is set.
+// flagSourceText returns the files and lines that set a flag.
 func flagSourceText(list []node.FlagOccurrence) string {
 	var at []string
 	for _, g := range list {

@@ -26,10 +26,10 @@ import (
 // serviceManagerTimeout limits a query of the service manager.
 const serviceManagerTimeout = 5 * time.Second
 
-// startupGracePeriod is the age until which a process may still fail to start.
+// startupGracePeriod is how long after its start a process may still fail to start.
 const startupGracePeriod = 30 * time.Second
 
-// failureGracePeriod is how long a kubelet with invalid settings takes to exit.
+// failureGracePeriod is how long a kubelet with invalid settings runs before it exits.
 const failureGracePeriod = 5 * time.Second
 
 // checkRunning reports whether the kubelet is running, and adds a finding if it is not.
@@ -66,7 +66,7 @@ func (k *Kubelet) checkRunning(ctx context.Context, r *checkResults) bool {
 }
 
 // serviceAge returns how long a service has been running or stopped. For the kubelet's own
-// process, it does not depend on the wall clock.
+// process, the result does not depend on the wall clock.
 func (k *Kubelet) serviceAge(state service.State) time.Duration {
 	began := state.Started
 	if run := k.Setup.Running; run != nil && run.PID == state.MainPID {
@@ -85,8 +85,8 @@ func serviceHint(err error) string {
 	return ""
 }
 
-// checkEnabled reports a kubelet that does not start at boot. On other kinds of
-// nodes, another service starts it.
+// checkEnabled warns about a kubelet that does not start at boot. It ignores kinds of nodes
+// on which another service starts the kubelet.
 func (k *Kubelet) checkEnabled(r *checkResults, state service.State) {
 	if state.Enabled == "disabled" && k.Setup.Kind.MustBeEnabled() {
 		r.add(finding.SeverityWarning, "systemctl enable "+k.Setup.Service, "%s is disabled, so it does not start at boot", k.Setup.Service)
@@ -97,7 +97,7 @@ func (k *Kubelet) checkEnabled(r *checkResults, state service.State) {
 func (k *Kubelet) reportNotRunning(ctx context.Context, r *checkResults, state service.State) {
 	what, result := k.serviceStateText(state), finding.SeverityError
 	if state.IsRunning() && k.Setup.Running != nil && k.serviceAge(state) > failureGracePeriod {
-		result = finding.SeverityWarning // it may stay up this time
+		result = finding.SeverityWarning // the new process may keep running
 	}
 	if state.IsStopped() && state.Active == "inactive" && state.ExitStatus == 0 && !state.Signalled() {
 		r.add(result, k.startCommand(state), "%s", what)
@@ -164,7 +164,7 @@ func (k *Kubelet) startCommand(state service.State) string {
 }
 
 // readLog returns the kubelet's log since its last start. If a new process is already
-// running, it begins a little earlier.
+// running, the log starts a little earlier, to include the previous process.
 func (k *Kubelet) readLog(ctx context.Context, state service.State) ([]string, error) {
 	since := state.Started
 	if state.MainPID != 0 {
@@ -178,8 +178,8 @@ func (k *Kubelet) readLog(ctx context.Context, state service.State) ([]string, e
 	return k.Service.Log(ctx, since)
 }
 
-// redactLines redacts the node's secrets in log lines: configured environment variables
-// and arguments, and values with names such as password.
+// redactLines redacts the node's secrets in log lines. These are the values of configured
+// environment variables and arguments, and values with names such as password.
 func (k *Kubelet) redactLines(ctx context.Context, lines []string) (clean []string) {
 	var secrets []scrub.Secret
 	for _, v := range append(k.configuredSecrets(ctx), k.Node.SecretValues(ctx)...) {
@@ -195,8 +195,8 @@ func (k *Kubelet) redactLines(ctx context.Context, lines []string) (clean []stri
 	return clean
 }
 
-// configuredSecrets returns the env and args values of the kubelet's and the checked
-// configuration. It includes invalid configurations, because the kubelet logs most
+// configuredSecrets returns the values of env and args in the kubelet's configuration and in
+// the checked configuration. It also reads invalid files, because the kubelet logs errors
 // about them.
 func (k *Kubelet) configuredSecrets(ctx context.Context) (values []string) {
 	paths := []string{k.Node.HostPath(k.Setup.Config.Path)}
@@ -232,7 +232,8 @@ func configValues(cfg *config.Config) (values []string) {
 	return values
 }
 
-// rawConfigValues returns the scalars under the keys value and args.
+// rawConfigValues returns the scalars below the keys value and args. below means that raw is
+// already below such a key.
 func rawConfigValues(raw any, below bool) (values []string) {
 	switch v := raw.(type) {
 	case map[string]any:

@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-// TestCheckMirrorOrigin verifies that a plugin's mirror settings are compared with the runtime's. A plugin without such
-// settings is ignored.
+// TestCheckMirrorOrigin verifies that --mirror-origin=none is compared with the runtime's
+// mirror configuration. Plugins without this flag are ignored.
 func TestCheckMirrorOrigin(t *testing.T) {
 	const target = "=111122223333.dkr.ecr.us-west-2.amazonaws.com"
 	const closed = "server = \"https://mirror.example\"\n[host.\"https://mirror.example\"]\n"
@@ -80,8 +80,8 @@ func writeContainerdFile(t *testing.T, root, name, text string) {
 	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
-// TestFindContainerd verifies that on a k3s node a packaged containerd is found too, unless it serves only Docker, and
-// that an unreadable file hides no other.
+// TestFindContainerd verifies that the containerd of k3s and a packaged containerd are both
+// found, unless the packaged one serves only Docker. An unreadable file is an error.
 func TestFindContainerd(t *testing.T) {
 	const of = "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".registry]\nconfig_path = \"/etc/containerd/certs.d\"\n"
 	const k3s = "var/lib/rancher/k3s/agent/etc/containerd/config.toml"

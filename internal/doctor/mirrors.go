@@ -23,7 +23,8 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// checkMirrors checks how the runtime's files affect the configuration's credentials.
+// checkMirrors checks how the runtime's mirror configuration affects the credentials of the
+// providers.
 func checkMirrors(ctx context.Context, w *Input, r *checkResults) {
 	runtime := w.findRuntime(ctx)
 	checkRegistriesYAML(r, inroot.FS{Root: runtime.node.Root})
@@ -97,11 +98,11 @@ func providersForHost(cfg *config.Config, host string) (names []string) {
 type mirrorHop struct {
 	*route.Hop
 	runtime   string
-	host      string   // of the images
-	providers []string // that serve host
+	host      string   // registry host of the images
+	providers []string // providers that match host
 }
 
-// addWarning adds a warning at the place that configures the hop.
+// addWarning adds a warning with the file and line that configure the hop.
 func (h mirrorHop) addWarning(r *checkResults, rule, fix, format string, args ...any) {
 	r.addFinding(finding.Finding{Rule: rule, Severity: finding.SeverityWarning, File: h.File, Line: h.Line, Message: fmt.Sprintf(format, args...), Fix: fix})
 }
@@ -126,8 +127,8 @@ func (h mirrorHop) isPlainHTTP() bool {
 	return h.Base.Scheme == "http" && !h.HTTPToo && h.Shown == route.CredentialKubelet && !isLoopback(h.Base.Host) && h.File != ""
 }
 
-// checkMirrorProviders reports providers that match the mirror's host instead of the
-// image's.
+// checkMirrorProviders warns about providers that match the mirror's host but not the image's
+// host. The mirror gets no credential from them.
 func (h mirrorHop) checkMirrorProviders(r *checkResults, owners []string) {
 	const rule = "mirror-unserved"
 	mirror, names := h.Base.Host, strings.Join(owners, ", ")
@@ -142,7 +143,8 @@ func (h mirrorHop) checkMirrorProviders(r *checkResults, owners []string) {
 	}
 }
 
-// checkCloudMirrors checks cloud plugins whose registry mirrors an outside host.
+// checkCloudMirrors checks cloud plugins that match host although it is not a registry of
+// their cloud.
 func checkCloudMirrors(r *checkResults, way *route.Route, host string, cfg *config.Config) {
 	for i := range cfg.Providers {
 		p := &cfg.Providers[i]
@@ -153,8 +155,9 @@ func checkCloudMirrors(r *checkResults, way *route.Route, host string, cfg *conf
 	}
 }
 
-// checkCloudMirror reports a mirror whose plugin has no --mirror flag. It also reports
-// an outside host that receives the cloud's credential if the mirror fails.
+// checkCloudMirror warns about a cloud registry that mirrors host although the plugin has no
+// --mirror flag for it. It also warns if host itself receives the cloud's credential when the
+// mirror fails.
 func checkCloudMirror(r *checkResults, way *route.Route, host string, p *config.Provider, cloud *registry.Cloud) {
 	mapped := slices.ContainsFunc(cloud.MirrorArgs(p.Arguments()), func(m registry.MirrorArg) bool { return m.Host == host })
 	if way.Runtime != "containerd" && mapped {
@@ -175,13 +178,13 @@ func checkCloudMirror(r *checkResults, way *route.Route, host string, p *config.
 		mirror.addWarning(r, "mirror-untold", fmt.Sprintf("add %s to the provider's args", mirrorArg(cloud, host, mirror.Hop)),
 			"images in %s are pulled from %s, but %s has no --mirror for this host: the plugin is called with an image in %s, for which %s issues no credential",
 			host, mirror.Base.Host, p.Name, host, cloud.Owner)
-	case fallsBack && len(registry.FlagValues(p.Arguments(), "--mirror-origin")) == 0: // else see checkMirrorOrigin
+	case fallsBack && len(registry.FlagValues(p.Arguments(), "--mirror-origin")) == 0: // checkMirrorOrigin checks providers with this flag
 		mirror.addWarning(r, "mirror-fallback", fmt.Sprintf("put %s at the top of %s, so that %s is never queried", serverLine(mirror.Hop), mirror.File, host),
 			"if %s fails, %s is queried and gets the credential for %s from %s", mirror.Base.Host, host, cloud.Owner, p.Name)
 	}
 }
 
-// mirrorArg returns the argument for a mirror of a cloud's plugin.
+// mirrorArg returns the plugin argument that configures a mirror of host.
 func mirrorArg(cloud *registry.Cloud, host string, h *route.Hop) string {
 	if cloud.Name == registry.Azure {
 		return fmt.Sprintf("--registry-mirror=%s:%s", host, h.Base.Host)
@@ -190,7 +193,7 @@ func mirrorArg(cloud *registry.Cloud, host string, h *route.Hop) string {
 	return strings.TrimSuffix(fmt.Sprintf("--mirror=%s=%s/%s", host, h.Base.Host, below), "/")
 }
 
-// serverLine returns the hosts.toml line that replaces the host with a mirror.
+// serverLine returns the hosts.toml line that makes the mirror the server.
 func serverLine(h *route.Hop) string {
 	base := strings.TrimSuffix(h.URL, "/")
 	short, added := strings.CutSuffix(base, "/v2")

@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-// TestMirrors verifies that the effects of a runtime's files on a configuration's credentials are reported with their
-// position.
+// TestMirrors verifies the findings about how the runtime's files affect the providers'
+// credentials. Each finding has the position in the file.
 func TestMirrors(t *testing.T) {
 	const cache = "111122223333.dkr.ecr.us-west-2.amazonaws.com"
 	const containerd = "/etc/containerd/certs.d/"
@@ -93,7 +93,8 @@ func TestMirrors(t *testing.T) {
 	}
 }
 
-// TestConfiguredRoute verifies that a runtime without settings for an image has no findings.
+// TestConfiguredRoute verifies that the result is nil if no file configures the image's
+// registry.
 func TestConfiguredRoute(t *testing.T) {
 	root := t.TempDir()
 	writeContainerdFile(t, root, "config.toml", "version = 2\n[plugins.'io.containerd.grpc.v1.cri'.registry]\nconfig_path = '/etc/containerd/certs.d'\n")

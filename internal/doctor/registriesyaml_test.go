@@ -14,7 +14,8 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-// TestRancher verifies the checks of k3s and RKE2 settings, including whether the running process has loaded them.
+// TestRancher verifies the findings about registries.yaml of k3s and RKE2, including a file
+// that changed after containerd's configuration was generated.
 func TestRancher(t *testing.T) {
 	const file, made = "/etc/rancher/rke2/registries.yaml", "/var/lib/rancher/rke2/agent/etc/containerd/config.toml"
 	root := t.TempDir()

@@ -25,8 +25,8 @@ type Finding struct {
 	Without *node.NoProviders // set by the check "config" if the node has no configuration
 }
 
-// MarshalJSON returns an object with the field check. It renames a finding's suggestion
-// to fix.
+// MarshalJSON encodes the finding with the fields check, log and without. It renames the
+// field suggestion to fix, and omits provider.
 func (f Finding) MarshalJSON() ([]byte, error) {
 	j := jsonFinding{f.Check, f.Rule, f.Finding, f.Fix, f.Log, f.Without}
 	j.Finding.Provider, j.Finding.Fix = "", ""
@@ -80,14 +80,15 @@ func (r *checkResults) filterFindings(cfg *config.Config, list []finding.Finding
 	return kept
 }
 
-// addStep adds a finding of a step of the check.
+// addStep adds a finding about a step of the check. The finding has the name of the step
+// instead of the name of the check.
 func (r *checkResults) addStep(step string, severity finding.Severity, fix, format string, args ...any) {
 	r.add(severity, fix, format, args...)
 	r.list[len(r.list)-1].Check = step
 }
 
-// addErrors adds an error for each of the joined errors, with the position of a
-// [config.FieldError]. An empty fix is replaced by the hint of a [node.HintError].
+// addErrors adds a finding for each of the joined errors. A [config.FieldError] also sets the
+// position. If fix is empty, the hint of a [node.HintError] is used.
 func (r *checkResults) addErrors(err error, fix string) {
 	if e, ok := errors.AsType[*node.HintError](err); ok && fix == "" {
 		fix = e.Hint

@@ -39,7 +39,7 @@ const versionTimeout = 2 * time.Second
 // kubelet's CRI endpoint is unknown, it looks for the node's runtime. o may be nil.
 func FindRuntime(ctx context.Context, n *node.Reader, o *node.Origin) *Runtime {
 	endpoint, err := n.RuntimeEndpoint(node.AutoEndpoint, cmp.Or(o, &node.Origin{}))
-	if err != nil { // none or several
+	if err != nil { // no endpoint, or several
 		endpoint = ""
 	}
 	r := &Runtime{node: n.Node}
@@ -60,8 +60,8 @@ func FindRuntime(ctx context.Context, n *node.Reader, o *node.Origin) *Runtime {
 	return r
 }
 
-// ProbeSettings returns the runtime's proxies and CAs for package probe. Without a
-// runtime, it returns the settings in own, the environment of this process.
+// ProbeSettings returns the runtime's proxies and CAs for package probe. If there is no
+// runtime, it returns the settings of this process, whose environment is own.
 func (r *Runtime) ProbeSettings(own []string) probe.Runtime {
 	if r.found == nil {
 		return probe.Runtime{Source: "this process, because no runtime was found", Environ: own, CallerEnviron: own}
@@ -156,8 +156,8 @@ type mirrorConfig interface {
 	Check() []finding.Finding
 }
 
-// mirrorConfigs reads the files of the runtime or, if it is unknown, of each possible
-// runtime.
+// mirrorConfigs reads the mirror configuration of the runtime. If the runtime is unknown, it
+// reads the configuration of each possible runtime.
 func (r *Runtime) mirrorConfigs() (list []mirrorConfig, err error) {
 	found, err := r.containerdRuntimes()
 	if err != nil {

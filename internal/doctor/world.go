@@ -24,8 +24,8 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-// Input holds everything to check: a node and, optionally, a cluster and an image. It
-// is for a single [Run].
+// Input holds everything to check: a node and, optionally, a cluster and an image. Use each
+// Input for only one [Run].
 type Input struct {
 	Kubelet
 	OriginErr error         // why there is no Origin
@@ -57,8 +57,8 @@ type Cluster struct {
 	Err          error      // why there is no Client
 	Skipped      string     // why the cluster is not checked
 	Clock        *ClockSkew // observes the responses to Client
-	Namespace    string     // of PodName
-	PodName      string     // if empty, there is no pod and no token is requested
+	Namespace    string     // namespace of the pod
+	PodName      string     // "" if no pod is checked; then no token is requested
 
 	config     *config.Config // never nil
 	configPath string
@@ -78,7 +78,7 @@ type tokenRequestResult struct {
 	err      error
 }
 
-// Image is an image whose pull is traced until its manifest is found.
+// Image is an image whose pull is traced up to the request for the manifest.
 type Image struct {
 	Reference string
 	// Lookup finds credentials as the kubelet does. refused means that the kubelet
@@ -96,13 +96,13 @@ type Image struct {
 
 	r         *checkResults
 	result    *ImageResult
-	unmatched int // index in r.list of the "no provider matches" finding, plus one; 0 if one matches
+	unmatched int // 1 + the index in r.list of the finding that no provider matches; 0 if one matches
 }
 
 // dockerConfigOrigin returns the origin with the directories of docker config files, or nil.
 func (k *Kubelet) dockerConfigOrigin() *node.Origin { return cmp.Or(k.Origin, k.Caller) }
 
-// loadConfig reads the configuration.
+// loadConfig loads and validates the configuration.
 func (w *Input) loadConfig(ctx context.Context) {
 	switch o := w.Origin; {
 	case o == nil:
@@ -126,10 +126,10 @@ func (w *Input) loadConfig(ctx context.Context) {
 	}
 }
 
-// configOrEmpty returns the configuration, which is empty unless it is valid.
+// configOrEmpty returns the configuration, or an empty configuration if it is not valid.
 func (w *Input) configOrEmpty() *config.Config { return cmp.Or(w.Config, &config.Config{}) }
 
-// findRuntime finds the container runtime once.
+// findRuntime finds the container runtime, and caches the result.
 func (w *Input) findRuntime(ctx context.Context) *Runtime {
 	if w.runtime == nil {
 		w.runtime = FindRuntime(ctx, w.Node, w.Origin)
@@ -188,7 +188,8 @@ func (s *ClockSkew) WrapTransport(next http.RoundTripper) http.RoundTripper {
 	return s
 }
 
-// RoundTrip takes the middle of the exchange as the time at which the response was sent.
+// RoundTrip sends the request, and measures the clock skew with the first response. It
+// compares the Date header with the time halfway between the request and the response.
 func (s *ClockSkew) RoundTrip(req *http.Request) (*http.Response, error) {
 	sent := s.Now()
 	resp, err := s.next.RoundTrip(req)

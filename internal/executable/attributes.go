@@ -8,12 +8,13 @@ import (
 	"os"
 )
 
-// Attributes identify the content of a file without reading it. The zero value
-// means that the file is missing.
+// Attributes holds a file's metadata, such as its size and times. Comparing Attributes shows
+// whether a file has changed, without reading the file. The zero value means that the file does
+// not exist.
 type Attributes struct{ info fs.FileInfo }
 
-// Stat returns the attributes of path. If there is no such file, it tries path with the
-// extension .exe, as Windows does for programs.
+// Stat returns the attributes of path. If path does not exist, it tries path with the extension
+// .exe, as Windows does for programs.
 func Stat(path string) Attributes {
 	for _, path := range []string{path, path + ".exe"} {
 		if info, err := os.Stat(path); err == nil {
@@ -23,7 +24,7 @@ func Stat(path string) Attributes {
 	return Attributes{}
 }
 
-// IsSame reports whether a and b are the same file with the same content.
+// IsSame reports whether a and b are the attributes of the same, unchanged file.
 func (a Attributes) IsSame(b Attributes) bool {
 	if a.info == nil || b.info == nil {
 		return a.info == b.info

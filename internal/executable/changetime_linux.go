@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// ChangeTime returns a file's ctime. Unlike mtime, archives cannot set it.
+// ChangeTime returns a file's ctime. Unlike the mtime, programs such as tar cannot set it.
 func ChangeTime(info fs.FileInfo) time.Time {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return time.Unix(s.Ctim.Unix())

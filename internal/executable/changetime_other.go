@@ -10,5 +10,5 @@ import (
 	"time"
 )
 
-// ChangeTime returns the mtime, because the ctime is not available here.
+// ChangeTime returns a file's mtime, because the ctime is not available on this system.
 func ChangeTime(info fs.FileInfo) time.Time { return info.ModTime() }

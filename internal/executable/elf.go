@@ -16,15 +16,15 @@ var (
 	errELFInterpreter = errors.New("the ELF file has no valid dynamic loader")
 )
 
-// maxProgramHeaders is the kernel's limit on the total size of program headers, in
-// bytes.
+// maxProgramHeaders is the maximum total size of program headers in bytes, as in the Linux
+// kernel.
 const maxProgramHeaders = 64 << 10
 
-// maxInterpreterPath is the kernel's PATH_MAX.
+// maxInterpreterPath is the maximum length of the dynamic loader's path: Linux's PATH_MAX.
 const maxInterpreterPath = 4096
 
-// elfFile is the header of an ELF file. Offsets and field widths differ between the two
-// classes (System V ABI, ELF header and program header).
+// elfFile holds the start of an ELF file, and the offsets and sizes of header fields. They
+// differ between 32-bit and 64-bit files (System V ABI, ELF header and program header).
 type elfFile struct {
 	head  []byte
 	order binary.ByteOrder
@@ -34,7 +34,8 @@ type elfFile struct {
 	entry, offset, filesz, word     int
 }
 
-// readELF reads the headers of an ELF file. head is the beginning of the file.
+// readELF sets info's ELF fields from the headers of an ELF file. head is the beginning of the
+// file.
 func (info *Info) readELF(r io.ReaderAt, head []byte) {
 	const identSize, class, data, class64, bigEndian = 16, 4, 5, 2, 2
 	if info.FormatError = errELFTruncated; len(head) < identSize {
@@ -54,7 +55,7 @@ func (info *Info) readELF(r io.ReaderAt, head []byte) {
 	info.Interpreter, info.FormatError = f.interpreter(r)
 }
 
-// interpreter returns the text of the first PT_INTERP segment.
+// interpreter returns the path of the dynamic loader from the first PT_INTERP segment.
 func (f *elfFile) interpreter(r io.ReaderAt) (string, error) {
 	const interp = 3 // PT_INTERP
 	size, count := int(f.order.Uint16(f.head[f.phentsize:])), int(f.order.Uint16(f.head[f.phnum:]))
@@ -95,14 +96,14 @@ func (f *elfFile) uint(b []byte) uint64 {
 
 func readAt(r io.ReaderAt, offset uint64, n int) ([]byte, error) {
 	b := make([]byte, n)
-	// An offset above the maximum int64 becomes negative, and readers reject it.
+	// An offset that exceeds int64 becomes negative, and ReadAt rejects it.
 	if read, err := r.ReadAt(b, int64(offset)); read < n {
 		return nil, err
 	}
 	return b, nil
 }
 
-// machineName returns the name of f's machine and its GOARCH.
+// machineName returns the name of the file's machine and the matching GOARCH.
 func (f *elfFile) machineName() (name, arch string) {
 	const mips, ppc64 = 8, 21
 	n := f.order.Uint16(f.head[18:])

@@ -54,7 +54,7 @@ func TestReadELF(t *testing.T) {
 	}
 }
 
-// countingReader counts the bytes read from a file.
+// countingReader counts the bytes that are requested from r.
 type countingReader struct {
 	r io.ReaderAt
 	n int
@@ -72,7 +72,7 @@ func TestReadELFIsBounded(t *testing.T) {
 		must.Get(binary.Encode(b[offset:], binary.LittleEndian, v))(t)
 		return b
 	}
-	const second = 64 + 56 // the PT_INTERP header
+	const second = 64 + 56 // offset of the PT_INTERP program header
 	for name, tt := range map[string]struct {
 		image []byte
 		want  error

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package executable reads from the start of a file whether a machine can execute it: the
-// format, the machine of an ELF file, and the interpreter of a script or of a dynamically
-// linked program.
+// Package executable reads the start of a file to check whether a machine can execute it: the
+// file's format, the machine of an ELF file, and the interpreter of a script or of a
+// dynamically linked program.
 //
 //	info, err := executable.Read(path)
 //
-// It also recognizes files that are not executables, such as HTML pages, archives and
-// text. [FindSimilar] and [FollowDanglingLink] explain missing files.
+// It also recognizes files that are not executables, such as HTML pages, archives and text.
+// [FindSimilar] and [FollowDanglingLink] help to explain why a file is missing.
 //
-// It reads at most about 70 KB. debug/elf would also read the sections, whose number and
-// size are controlled by the file, and would make each plugin larger. The package checks
-// neither the file's permissions nor whether the interpreter exists.
+// The package reads at most about 70 KB of a file. It does not use debug/elf, which also reads
+// the sections and makes each plugin larger. The package does not check the file's permissions
+// or whether the interpreter exists.
 package executable
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// Format is the format of a file, as detected from its first bytes.
+// Format is the format of a file. It is detected from the first bytes.
 type Format string
 
 const (
@@ -37,30 +37,32 @@ const (
 	FormatScriptWithBOM Format = "marked script" // a script after a byte order mark; no system executes it
 )
 
-// Info describes an executable.
+// Info describes the format of a file and what is needed to execute it.
 type Info struct {
 	Format Format
 
-	// Interpreter is a script's interpreter as Linux reads it: the first word after #!,
-	// including a carriage return. For an ELF file it is the dynamic loader, or "" if
-	// none exists.
+	// Interpreter is the interpreter of a script, as Linux reads it: the first word after #!,
+	// including a carriage return. For an ELF file, it is the path of the dynamic loader, or ""
+	// if the file needs none.
 	Interpreter string
 
-	Line string // scripts only: what follows #! on the first line
+	Line string // scripts only: the first line without #!
 
-	Machine     string // ELF only: name in the specification, e.g. "EM_X86_64"
-	Arch        string // ELF only: GOARCH of its machine or, for example, "machine 83"
-	FormatError error  // ELF only: why no kernel executes it
+	Machine     string // ELF only: name in the ELF specification, such as "EM_X86_64"
+	Arch        string // ELF only: GOARCH of the machine or, if it is unknown, its number, such as "machine 83"
+	FormatError error  // ELF only: why the kernel does not execute the file
 }
 
 const (
-	// shebangSize is how much of the first line Linux reads, in bytes.
+	// shebangSize is the number of bytes of a script's first line that Linux reads.
 	shebangSize = 256
-	// peekSize is how much of any file is read. The magic number of tar is after shebangSize.
+	// peekSize is the number of bytes that are read to detect the format. It includes tar's
+	// magic number, which begins at byte 257.
 	peekSize = 512
 )
 
-// Read reads a regular file. It does not block on a named pipe that has no writer.
+// Read returns the format and interpreter of a regular file. It does not block on a named pipe
+// without a writer.
 func Read(path string) (Info, error) {
 	f, err := regularfile.Open(path)
 	if err != nil {

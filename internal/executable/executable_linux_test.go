@@ -16,7 +16,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestReadPipe verifies that a pipe without a writer is not opened, which would block.
+// TestReadPipe verifies that Read does not block on a named pipe without a writer.
 func TestReadPipe(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	must.Do(t, syscall.Mkfifo(pipe, 0o700))
@@ -25,7 +25,7 @@ func TestReadPipe(t *testing.T) {
 	}
 }
 
-// TestReadSelf reads the test binary and a shell.
+// TestReadSelf compares the results for the test binary and /bin/sh with debug/elf.
 func TestReadSelf(t *testing.T) {
 	self := must.Get(os.Executable())(t)
 	for _, path := range []string{self, "/bin/sh"} {
@@ -50,7 +50,8 @@ func TestReadSelf(t *testing.T) {
 	}
 }
 
-// TestReadCloses verifies that the reader closes the file, rather than the garbage collector.
+// TestReadCloses verifies that Read closes the file itself. It disables the garbage collector,
+// which would also close the file.
 func TestReadCloses(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)

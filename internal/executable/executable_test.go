@@ -65,7 +65,7 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
-// readerAt reads only from the beginning.
+// readerAt is an io.ReaderAt that ignores the offset.
 type readerAt struct{ io.Reader }
 
 func (r readerAt) ReadAt(p []byte, _ int64) (int, error) { return r.Read(p) }

@@ -10,16 +10,17 @@ import (
 	"unicode/utf8"
 )
 
-// Formats of files that are mistaken for executables. No system executes them.
+// Formats of files that are sometimes installed instead of an executable. No system executes
+// them.
 const (
-	FormatMarkup     Format = "page"    // HTML, XML or JSON, such as a server's error response to a download
-	FormatArchive    Format = "archive" // packed, or compressed
-	FormatLFSPointer Format = "pointer" // a git-lfs pointer
-	FormatText       Format = "text"    // without #!
+	FormatMarkup     Format = "page"    // HTML, XML or JSON, such as a server's error page
+	FormatArchive    Format = "archive" // an archive or a compressed file
+	FormatLFSPointer Format = "pointer" // a Git LFS pointer file
+	FormatText       Format = "text"    // text without #!
 )
 
-// ExplainMismatch explains what a file is if it is not an executable, and how to fix
-// it. It returns "" if the file is an executable.
+// ExplainMismatch describes a file that is not an executable, and how to fix the problem. It
+// returns "" for executables.
 func (f Format) ExplainMismatch() (what, cure string) {
 	switch f {
 	case FormatEmpty:
@@ -38,7 +39,7 @@ func (f Format) ExplainMismatch() (what, cure string) {
 	return "", ""
 }
 
-// detectOtherFormat detects the formats that are neither programs nor scripts.
+// detectOtherFormat returns the format of a file that is neither a program nor a script.
 func detectOtherFormat(head []byte) Format {
 	const tarMagic = 257
 	for _, magic := range []string{"\x1f\x8b", "PK\x03\x04", "\xfd7zXZ\x00", "BZh", "\x28\xb5\x2f\xfd", "!<arch>\n", "\xed\xab\xee\xdb", "7z\xbc\xaf"} {
@@ -65,8 +66,8 @@ func detectOtherFormat(head []byte) Format {
 	return FormatText
 }
 
-// isText reports whether head is UTF-8, except for a truncated last character, and has no
-// control characters except white space and escape.
+// isText reports whether head is valid UTF-8 without control characters. White space and escape
+// are allowed, and so is a truncated last character.
 func isText(head []byte) bool {
 	for len(head) > 0 {
 		r, size := utf8.DecodeRune(head)

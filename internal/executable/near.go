@@ -15,13 +15,14 @@ import (
 	"github.com/regcred/regcred/internal/spelling"
 )
 
-// maxDirEntries limits how many entries of a directory are read.
+// maxDirEntries is the maximum number of directory entries that are read.
 const maxDirEntries = 4096
 
-// FindSimilar searches dir for a file that may be meant by a name that does not exist: one in
-// another case, with .exe, a version or a platform appended, in a directory or an archive
-// of that name, or misspelled. It returns its path relative to dir and how to fix it; or
-// "". It skips names for which taken returns true.
+// FindSimilar searches dir for a file that the user may have meant by name, which does not
+// exist. The file's name may be misspelled, differ in case, or have an extension, version or
+// platform appended. The file may also be in an archive or a directory with that name.
+// FindSimilar returns the file's path relative to dir and how to fix the problem, or "" if it
+// finds no file. It skips names for which taken returns true.
 func FindSimilar(dir, name string, taken func(string) bool) (near, cure string) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -42,8 +43,8 @@ func FindSimilar(dir, name string, taken func(string) bool) (near, cure string) 
 	return near, cure
 }
 
-// similarityRank returns how likely it is that a name refers to an entry; 0 means not
-// at all.
+// similarityRank returns how likely it is that the user meant e by name. Higher is more likely;
+// 0 means unlikely.
 func similarityRank(dir string, e fs.DirEntry, name string) (found, cure string, rank int) {
 	const rename = "rename the file, or use its name in the configuration"
 	plain := programStem(e.Name())
@@ -70,14 +71,15 @@ func similarityRank(dir string, e fs.DirEntry, name string) (found, cure string,
 	return "", "", 0
 }
 
-// archiveSuffixes lists the suffixes of archives.
+// archiveSuffixes lists file extensions of archives.
 var archiveSuffixes = []string{"tar", "tgz", "txz", "zip", "gz", "xz", "bz2", "zst", "deb", "rpm", "apk"}
 
-// nameSuffixes lists what is appended to programs' names, apart from versions.
+// nameSuffixes lists words, other than versions, that are often appended to the names of
+// programs.
 var nameSuffixes = []string{"linux", "darwin", "windows", "macos", "amd64", "x86", "x64", "arm64", "aarch64", "arm", "armv7", "386", "s390x", "ppc64le", "riscv64",
 	"static", "musl", "gnu", "bin", "sh", "exe", "old", "new", "bak", "orig", "tmp", "part", "download", "rc", "alpha", "beta"}
 
-// programStem returns a name without version, platform and archive suffix.
+// programStem returns a program's name without the version, platform and extension.
 func programStem(name string) string {
 	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune("-._+ ", r) })
 	for len(words) > 1 {
@@ -91,8 +93,8 @@ func programStem(name string) string {
 	return strings.Join(words, "-")
 }
 
-// isMisspelling reports whether two names differ by a letter or two. It returns false
-// for the names of different clouds' plugins, which differ as little.
+// isMisspelling reports whether two names differ in one or two letters. It returns false for
+// the plugins of different clouds, such as ecr-credential-provider and acr-credential-provider.
 func isMisspelling(a, b string) bool {
 	const plugin = "-credential-provider"
 	if cloud, other := strings.TrimSuffix(a, plugin), strings.TrimSuffix(b, plugin); cloud != a && other != b && len(cloud) <= 4 && len(other) <= 4 {
@@ -102,12 +104,12 @@ func isMisspelling(a, b string) bool {
 	return d > 0 && d <= 2 && 4*d <= min(len(a), len(b))
 }
 
-// maxSymlinks is the number of symlinks that Linux follows for one name.
+// maxSymlinks is the maximum number of symlinks that Linux follows in a path.
 const maxSymlinks = 40
 
-// FollowDanglingLink follows a dangling symlink. It returns the link's target, and the
-// first directory or file along the way that does not exist. It returns "" if path is
-// not a dangling symlink.
+// FollowDanglingLink explains a dangling symlink. It returns the link's target, and the first
+// path that does not exist when the link is followed. It returns "" if path is not a dangling
+// symlink.
 func FollowDanglingLink(path string) (target, missing string) {
 	target, err := os.Readlink(path)
 	if err != nil {
@@ -130,8 +132,8 @@ func FollowDanglingLink(path string) (target, missing string) {
 	return target, missing
 }
 
-// firstMissingPath returns the first part of a path that does not exist or is a
-// dangling symlink, or "" if all parts exist or cannot be examined.
+// firstMissingPath returns the shortest prefix of a path that does not exist. It returns "" if
+// path exists or cannot be checked.
 func firstMissingPath(path string) string {
 	missing := ""
 	for {

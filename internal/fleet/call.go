@@ -90,7 +90,8 @@ func (c *Client) listDaemonSets(ctx context.Context, namespace, selector string)
 	return list[appsv1.DaemonSet](ctx, c, q, selector, "DaemonSetList", nil)
 }
 
-// listNodes returns all nodes by name, without their images, which are most of their bytes.
+// listNodes returns all nodes by name. It drops their lists of images, which are most of a
+// node's size.
 func (c *Client) listNodes(ctx context.Context) (map[string]*corev1.Node, error) {
 	all, err := list(ctx, c, &apiserver.Call{Resource: "nodes"}, "", "NodeList", func(n *corev1.Node) { n.Status.Images = nil })
 	if err != nil {
@@ -103,9 +104,9 @@ func (c *Client) listNodes(ctx context.Context) (map[string]*corev1.Node, error)
 	return byName, nil
 }
 
-// list returns all objects of a list, which it reads in pages. trim, if not nil, is called
-// for each object of a page. If the first page's snapshot has expired on the API server,
-// the list is restarted once.
+// list returns all objects that the call selects. It reads them in pages. trim, if not nil,
+// is called for each object. If the API server's snapshot expires between two pages, list
+// starts again once.
 func list[T any](ctx context.Context, c *Client, q *apiserver.Call, selector, kind string, trim func(*T)) (all []T, err error) {
 	q.Verb, q.MaxSize = "list", maxPageSize
 	q.Query = url.Values{"limit": {strconv.Itoa(pageSize)}}

@@ -70,7 +70,7 @@ func (c *cluster) daemonSet() *appsv1.DaemonSet {
 	}
 }
 
-// node adds a ready node. change may modify it.
+// node adds a ready node. The change functions may modify it.
 func (c *cluster) node(name string, change ...func(*corev1.Node)) {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Now()},
@@ -87,19 +87,19 @@ func (c *cluster) node(name string, change ...func(*corev1.Node)) {
 	c.Put("nodes", n)
 }
 
-// notReadyYet returns a node that is not ready, but whose kubelet responds.
+// notReadyYet makes a node not ready. Its kubelet still responds.
 func notReadyYet(n *corev1.Node) {
 	n.Status.Conditions[0].Status = corev1.ConditionFalse
 	n.Status.Conditions[0].Reason, n.Status.Conditions[0].Message = "KubeletNotReady", "cni plugin not initialized"
 }
 
-// unreachableNode returns a node whose kubelet no longer responds.
+// unreachableNode makes a node unreachable, as if its kubelet no longer responded.
 func unreachableNode(n *corev1.Node) {
 	n.Status.Conditions[0].Status = corev1.ConditionUnknown
 	n.Status.Conditions[0].Reason, n.Status.Conditions[0].Message = "NodeStatusUnknown", "Kubelet stopped posting node status."
 }
 
-// pod adds a running agent's pod on a node. change may modify it.
+// pod adds the pod of a running agent to a node. The change functions may modify it.
 func (c *cluster) pod(node string, change ...func(*corev1.Pod)) {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -132,7 +132,7 @@ func named(name string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Name, p.UID = name, types.UID(name) }
 }
 
-// waitingPod returns a pod that does not run.
+// waitingPod returns a function that makes a pod wait to start, for the given reason.
 func waitingPod(reason, message string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		unready(p)
@@ -141,7 +141,8 @@ func waitingPod(reason, message string) func(*corev1.Pod) {
 	}
 }
 
-// waitsInInit returns a pod whose init container prevents it from running.
+// waitsInInit returns a function that makes a pod wait for its init container, for the given
+// reason.
 func waitsInInit(reason, message string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		waitingPod("PodInitializing", "")(p)
@@ -151,12 +152,12 @@ func waitsInInit(reason, message string) func(*corev1.Pod) {
 	}
 }
 
-// says sets the log of a node's pod to a status.
+// says replaces the log of a node's pod with one status.
 func (c *cluster) says(node string, phase agent.Phase, change ...func(*agent.Status)) {
 	c.SetLog("kube-system", "regcred-"+node, statusLine(node, phase, change...)+"\n")
 }
 
-// statusLine returns a status as an agent prints it.
+// statusLine returns a status as the agent prints it.
 func statusLine(node string, phase agent.Phase, change ...func(*agent.Status)) string {
 	s := &agent.Status{SchemaVersion: 1, Time: time.Now(), Node: node, Phase: phase, Generation: 2}
 	for _, f := range change {

@@ -17,16 +17,17 @@ import (
 	"github.com/regcred/regcred/internal/apiserver"
 )
 
-// logReadSizes lists how much of a log to read until a status is found. The kubelet
-// first selects the last lines and then the first bytes of those lines, so the byte
-// limit is generous. Standard error appears between the statuses. The kubelet reads
-// only the current log file, which may contain no status after a rotation.
+// logReadSizes lists how much of a log to read until a status is found. Lines of standard
+// error may follow the last status. The kubelet first selects the last lines, and then
+// returns the first bytes of these lines, so the byte limit is generous. It reads only the
+// current log file, which may contain no status after a rotation.
 var logReadSizes = []struct{ lines, bytes int64 }{{20, 256 << 10}, {2000, 3 << 20}}
 
-// maxPhaseLength limits the length of a phase reported by a later version.
+// maxPhaseLength limits the length of a phase. A later version may report phases that this
+// version does not know.
 const maxPhaseLength = 32
 
-// readStatus returns the last status of a pod, or nil.
+// readStatus returns the last status in the log of a pod, or nil.
 func (c *Client) readStatus(ctx context.Context, pod *corev1.Pod) (*agent.Status, error) {
 	var last *agent.Status
 	for _, read := range logReadSizes {
@@ -65,8 +66,8 @@ func lastStatus(log []byte, node string) *agent.Status {
 	return nil
 }
 
-// podNodeName returns a pod's node. Before a DaemonSet's pod is scheduled, its node is
-// in its affinity.
+// podNodeName returns the name of a pod's node. For a DaemonSet's pod that is not scheduled
+// yet, it reads the name from the pod's affinity.
 func podNodeName(pod *corev1.Pod) string {
 	if pod.Spec.NodeName != "" || pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
 		return pod.Spec.NodeName

@@ -43,7 +43,7 @@ type Node struct {
 	Well    bool          `json:"well"`             // there is nothing left to do
 	Behind  bool          `json:"behind,omitempty"` // its pod belongs to an older version of the DaemonSet
 	Reason  string        `json:"reason,omitempty"` // why the node is not well, on one line
-	Since   time.Time     `json:"since,omitzero"`   // when that began, if known
+	Since   time.Time     `json:"since,omitzero"`   // when the node entered this state, if known
 	Status  *agent.Status `json:"status,omitempty"` // last status of its pod
 }
 
@@ -59,8 +59,9 @@ type Pod struct {
 	Restarts  int       `json:"restarts,omitempty"` // restarts of the agent's container
 }
 
-// newNode returns a node's state for its pod, the nodes by name (nil if unknown), the pod's
-// last status, and the error of reading the log.
+// newNode derives a node's state from its pod. nodes holds the nodes by name, or is nil if
+// they are unknown. reported is the pod's last status. failed is the error that occurred when
+// its log was read.
 func newNode(pod *corev1.Pod, nodes map[string]*corev1.Node, reported *agent.Status, failed error, now time.Time) Node {
 	node := nodes[podNodeName(pod)]
 	n := Node{
@@ -103,8 +104,8 @@ func newNode(pod *corev1.Pod, nodes map[string]*corev1.Node, reported *agent.Sta
 	return n
 }
 
-// podRelease returns the NAMESPACE/RELEASE of a pod. If the pod reports another
-// namespace, its report is ignored.
+// podRelease returns the NAMESPACE/RELEASE of a pod. It ignores the pod's --owner flag if the
+// flag has another namespace than the pod.
 func podRelease(pod *corev1.Pod) string {
 	owner := agentFlagValue(&pod.Spec, "--owner")
 	if owner == "" || strings.HasPrefix(owner, pod.Namespace+"/") {
@@ -144,8 +145,9 @@ func (n *Node) setReported(reported *agent.Status) {
 	}
 }
 
-// setLogError handles a pod whose log could not be read. If the kubelet does not
-// respond, the node's state is away, unless its condition is Ready.
+// setLogError sets the state of a node whose pod's log could not be read. The node is
+// unreachable if it is not ready. If there is no Node object, it is unreachable if the API
+// server returned a 5xx status.
 func (n *Node) setLogError(err error, node *corev1.Node) {
 	n.State, n.Reason = StateUnknown, err.Error()
 	switch code := httpStatus(err); {

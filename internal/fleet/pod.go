@@ -54,8 +54,8 @@ func podWaitReason(pod *corev1.Pod) (reason string, since time.Time) {
 	return "its pod has not started yet", since
 }
 
-// blockingReason returns why a container blocks its pod, or "" if it does not. Waiting
-// for an init container does not count as a reason.
+// blockingReason returns why a container blocks its pod, or "" if it does not. A container
+// that only waits for init containers does not block its pod.
 func blockingReason(s *corev1.ContainerStatus) string {
 	var text string
 	switch w, ended := s.State.Waiting, s.State.Terminated; {

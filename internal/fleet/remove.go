@@ -22,11 +22,11 @@ import (
 )
 
 const (
-	// forbiddenRetryTimeout is how long a Forbidden is retried, because not every API server may
-	// know a new role yet.
+	// forbiddenRetryTimeout is how long a request is retried after a Forbidden response,
+	// because some API servers may not know a new role yet.
 	forbiddenRetryTimeout = 3 * time.Second
 
-	// podReplaceTimeout is how long to wait for a deleted pod to be replaced, without
+	// podReplaceTimeout is how long to wait until a deleted pod is replaced, if there is no
 	// permission to list nodes. A DaemonSet's controller replaces a pod within seconds.
 	podReplaceTimeout = time.Minute
 )
@@ -36,7 +36,7 @@ type RemoveOptions struct {
 	Namespace string
 	ConfigMap string        // the ConfigMap whose data.state is set to "absent"
 	Selector  string        // labels of the agent pods
-	Timeout   time.Duration // for everything
+	Timeout   time.Duration // for the whole call
 
 	// OnChange, if not nil, is called when a node's state changes, with the number of
 	// removed nodes and the total. Note, if not nil, is called with other messages.
@@ -51,23 +51,23 @@ type Removal struct {
 	Missing []Node   // all other nodes, with a Reason
 }
 
-// removalRun is a Remove call in progress.
+// removalRun holds the state of one call of [Client.Remove].
 type removalRun struct {
 	*Client
 	RemoveOptions
 	places          map[string]*nodeProgress
 	apiServerDown   bool      // the API server did not respond last time
 	readAllOnce     bool      // all pods have been read at least once
-	last            error     // of a request
+	last            error     // last error of a request
 	cannotListNodes bool      // there is no permission to list nodes
 	readAnyLog      bool      // a log could be read, so a Forbidden for another log is from that node's kubelet
-	forbidden       time.Time // the first Forbidden
+	forbidden       time.Time // time of the first Forbidden response
 }
 
-// nodeProgress is a node and its last pod.
+// nodeProgress holds the state of a node and the UID of its last pod.
 type nodeProgress struct {
 	Node
-	uid     string    // of the pod
+	uid     string    // UID of the last pod
 	podless time.Time // when its pod was found missing; zero if it has one
 }
 
@@ -108,7 +108,8 @@ func (c *Client) Remove(ctx context.Context, o RemoveOptions) (*Removal, error) 
 	return r.result(), nil
 }
 
-// setAbsent sets the desired state. there is false if the ConfigMap does not exist.
+// setAbsent sets the desired state in the ConfigMap. there is false if the ConfigMap does not
+// exist.
 func (r *removalRun) setAbsent(ctx context.Context) (there bool, err error) {
 	q := &apiserver.Call{
 		Verb: "patch", Resource: "configmaps", Namespace: r.Namespace, Name: r.ConfigMap,
@@ -133,7 +134,7 @@ func (r *removalRun) setAbsent(ctx context.Context) (there bool, err error) {
 	}
 }
 
-// permanent returns an error that a retry cannot fix, and records others.
+// permanent records an error, and returns it only if a retry cannot succeed.
 func (r *removalRun) permanent(err error) error {
 	r.last = err
 	e, ok := errors.AsType[*kube.Error](err)
@@ -184,12 +185,14 @@ func (r *removalRun) count(in func(*nodeProgress) bool) (n int) {
 	return n
 }
 
-// interval returns the time between two rounds. It is longer if there are many pods.
+// interval returns the time between two reads of the pods. It is longer if there are many
+// pods.
 func interval(pods int) time.Duration {
 	return min(max(time.Duration(pods)*20*time.Millisecond, 2*time.Second), 10*time.Second)
 }
 
-// readPods reads all pods that are not done. complete is false if they could not all be read.
+// readPods reads the status of each pod, except pods that have already uninstalled regcred.
+// complete is false if not all of them could be read.
 func (r *removalRun) readPods(ctx context.Context) (complete bool, err error) {
 	pods, err := r.listPods(ctx, r.Namespace, r.Selector)
 	var nodes map[string]*corev1.Node
@@ -251,8 +254,7 @@ func isServerFailure(err error) bool {
 	return ok && e.Err != nil && !errors.Is(e.Err, context.DeadlineExceeded)
 }
 
-// nodesIfAllowed returns the nodes by name, or nil if there is no permission to list
-// them.
+// nodesIfAllowed returns the nodes by name, or nil if there is no permission to list nodes.
 func (r *removalRun) nodesIfAllowed(ctx context.Context) (map[string]*corev1.Node, error) {
 	if r.cannotListNodes {
 		return nil, nil
@@ -302,7 +304,7 @@ func (r *removalRun) updatePodless(pods []corev1.Pod, nodes map[string]*corev1.N
 	}
 }
 
-// notify reports a node's new state.
+// notify calls OnChange if the state of a node has changed.
 func (r *removalRun) notify(p *nodeProgress, was State) {
 	if p.State == was || r.OnChange == nil {
 		return

@@ -23,7 +23,8 @@ import (
 	"github.com/regcred/regcred/internal/testkube"
 )
 
-// uninstallTest fakes a cluster from which regcred is uninstalled.
+// uninstallTest is a cluster from which regcred is uninstalled. It records the messages in
+// told.
 type uninstallTest struct {
 	*cluster
 	mu   sync.Mutex
@@ -66,7 +67,7 @@ func (r *uninstallTest) options() RemoveOptions {
 	}
 }
 
-// afterPatch runs f after a delay that starts when the state becomes absent.
+// afterPatch waits until the desired state is absent, then waits for a delay, and calls f.
 func (r *uninstallTest) afterPatch(d time.Duration, f func()) {
 	go func() {
 		for r.ConfigMap("kube-system", "regcred-state")["state"] != "absent" {
@@ -84,7 +85,7 @@ func (r *uninstallTest) afterPatch(d time.Duration, f func()) {
 	}()
 }
 
-// summary returns a Removal as a few lines.
+// summary returns a Removal as text.
 func summary(res *Removal, err error) string {
 	if err != nil {
 		return "error: " + err.Error()
@@ -113,8 +114,8 @@ func (r *uninstallTest) wantTold(t *testing.T, want ...string) {
 	}
 }
 
-// TestRemove verifies that the state becomes absent, that the command waits for all nodes, and that each change is
-// reported once.
+// TestRemove verifies that Remove sets the state to absent and waits for all nodes. Each
+// change is reported once.
 func TestRemove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t, "a", "b")
@@ -134,14 +135,15 @@ func TestRemove(t *testing.T) {
 		slices.Sort(r.told[:2])
 		r.wantTold(t, "a installed 0/2", "b installed 0/2", "a applying 0/2", "a removed 1/2", "b removed 2/2")
 		logs := r.CountRequests("get", "pods/log")
-		r.want(t, client, "removed [a b] gone []\n") // again: at once
+		r.want(t, client, "removed [a b] gone []\n") // the second call returns immediately
 		if n := r.CountRequests("get", "pods/log") - logs; n != 2 {
 			t.Errorf("%d logs were read the second time", n)
 		}
 	})
 }
 
-// TestMissing verifies that each node that has not reported by the timeout is named with a fix.
+// TestMissing verifies that Remove returns a reason and a fix for each node that has not
+// reported "removed" before the timeout.
 func TestMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t, "away", "busy", "deaf", "failing", "good", "pulling", "unsupported")
@@ -170,8 +172,8 @@ pulling not-running: ImagePullBackOff: 401: run sudo regcred uninstall --restart
 	})
 }
 
-// TestNewPods verifies that new pods count too. A node that has reported is waited for again only if its new pod reports
-// another state.
+// TestNewPods verifies that Remove also waits for new pods. If a node has already reported
+// "removed", it waits only if the new pod reports another state.
 func TestNewPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t, "a", "b")
@@ -203,8 +205,8 @@ func TestNewPods(t *testing.T) {
 	})
 }
 
-// TestDeletedNodes verifies that deleted nodes are not waited for, whether nodes may be listed or not, but that a replaced pod
-// is.
+// TestDeletedNodes verifies that Remove does not wait for deleted nodes, with or without
+// permission to list nodes. It waits for a replaced pod.
 func TestDeletedNodes(t *testing.T) {
 	for _, allowed := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -213,7 +215,7 @@ func TestDeletedNodes(t *testing.T) {
 				r.Grant("hook", "list", "nodes")
 			}
 			r.says("a", agent.PhaseRemoved)
-			r.afterPatch(20*time.Second, func() { // b is deleted; its pod remains for a while, as usual
+			r.afterPatch(20*time.Second, func() { // b is deleted, but its pod remains for a while
 				r.Delete("nodes", "", "b")
 				r.Delete("pods", "kube-system", "regcred-c")
 			})
@@ -236,7 +238,8 @@ func TestDeletedNodes(t *testing.T) {
 	}
 }
 
-// TestSelectorChanged verifies that an existing node without a pod is named if nodes may be listed.
+// TestSelectorChanged verifies that a node whose pod was deleted is missing if the node still
+// exists and nodes may be listed.
 func TestSelectorChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t, "a")
@@ -245,8 +248,8 @@ func TestSelectorChanged(t *testing.T) {
 	})
 }
 
-// TestNoPods verifies that without pods there is nothing to uninstall, with or without the ConfigMap; with pods but no
-// ConfigMap the state cannot be changed.
+// TestNoPods verifies that Remove succeeds if there are no pods, with or without the
+// ConfigMap. If there are pods but no ConfigMap, it fails.
 func TestNoPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t)
@@ -324,8 +327,8 @@ func TestRemoveTransient(t *testing.T) {
 	}
 }
 
-// TestRemoveDown verifies that the error of an unavailable API server is returned at
-// the timeout.
+// TestRemoveDown verifies that Remove returns the last error after the timeout if the API
+// server is unavailable.
 func TestRemoveDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t, "a")
@@ -337,8 +340,8 @@ func TestRemoveDown(t *testing.T) {
 	})
 }
 
-// TestRemoveForbidden verifies that each rule of the hook's Role is needed, and reported as soon as it is known to be
-// missing.
+// TestRemoveForbidden verifies that each rule of the hook's Role is needed, and that Remove
+// fails soon if one is missing.
 func TestRemoveForbidden(t *testing.T) {
 	for _, tt := range []struct{ verb, resource, want string }{
 		{"patch", "configmaps", `configmaps "regcred-state" is forbidden: User "hook" cannot patch resource "configmaps"`},
@@ -361,8 +364,8 @@ func TestRemoveForbidden(t *testing.T) {
 	}
 }
 
-// TestRemoveOneForbids verifies that one kubelet that refuses to return logs is one missing node; the Role is correct if
-// other logs can be read.
+// TestRemoveOneForbids verifies that a kubelet that refuses to return logs makes only its
+// node missing. If other logs can be read, the Role is correct.
 func TestRemoveOneForbids(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t, "a", "b")
@@ -372,8 +375,8 @@ func TestRemoveOneForbids(t *testing.T) {
 	})
 }
 
-// TestRemoveOthers verifies that pods with the same labels whose state is in another ConfigMap are not waited for, not
-// even on a node that has both.
+// TestRemoveOthers verifies that Remove ignores pods with the same labels that read another
+// ConfigMap, even on the same node.
 func TestRemoveOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t, "a")
@@ -395,7 +398,8 @@ func TestRemoveOthers(t *testing.T) {
 	})
 }
 
-// TestRemoveInterrupted verifies that canceling the context ends every wait at once.
+// TestRemoveInterrupted verifies that Remove returns immediately when its context is
+// canceled.
 func TestRemoveInterrupted(t *testing.T) {
 	for _, fault := range []testkube.Fault{
 		{Kind: testkube.FaultHang, Verb: "patch"}, {Kind: testkube.FaultHang, Resource: "pods"}, {Kind: testkube.FaultHang, Resource: "pods/log"}, {Kind: testkube.FaultReplaceText},
@@ -414,7 +418,7 @@ func TestRemoveInterrupted(t *testing.T) {
 	}
 }
 
-// TestClocks verifies that a status of a node with a wrong clock is accepted.
+// TestClocks verifies that a status is accepted even if the node's clock is wrong.
 func TestClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t, "early", "late")
@@ -424,7 +428,7 @@ func TestClocks(t *testing.T) {
 	})
 }
 
-// TestRemoveMany verifies that logs are read less often if 500 pods have not reported.
+// TestRemoveMany verifies that logs are read less often if there are many pods.
 func TestRemoveMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemoving(t)

@@ -34,7 +34,7 @@ type Rollout struct {
 	Ready     int      `json:"ready"`
 	Behind    int      `json:"behind"` // number of pods from an older version
 	Progress  Progress `json:"progress"`
-	StoppedBy []string `json:"stoppedBy,omitempty"` // nodes
+	StoppedBy []string `json:"stoppedBy,omitempty"` // nodes that stop the rollout
 }
 
 // isOutdated reports whether a pod is from an older version of its DaemonSet.
@@ -148,7 +148,8 @@ func missingPod(ds *appsv1.DaemonSet, node *corev1.Node) Node {
 	return n
 }
 
-// daemonSetKey returns the key of a pod's DaemonSet, which is in the pod's namespace.
+// daemonSetKey returns a key that identifies a pod's DaemonSet. It contains the namespace,
+// because a DaemonSet is in the namespace of its pods.
 func daemonSetKey(pod *corev1.Pod) string {
 	o := metav1.GetControllerOf(pod)
 	if o == nil {

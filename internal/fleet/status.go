@@ -5,7 +5,8 @@
 // regcred from all of them.
 //
 // A node's state is the last [agent.Status] in the log of its pod. So fleet only needs
-// the permission to list pods and read logs. DaemonSets and nodes add details.
+// permission to list pods and read logs. If it can also list DaemonSets and nodes, it reports
+// more details.
 //
 //	client, err := fleet.New(rest)
 //	seen, err := client.Status(ctx, fleet.Query{})
@@ -13,7 +14,7 @@
 //		fmt.Println(n.Name, n.State, n.Reason)
 //	}
 //
-// It changes nothing except, in [Client.Remove], the state in a ConfigMap.
+// Only [Client.Remove] makes a change: it sets the state in a ConfigMap.
 package fleet
 
 import (
@@ -38,12 +39,12 @@ import (
 type Query struct {
 	Namespace string // "" means all
 	Fallback  string // namespace to use if all namespaces are not permitted; "" means none
-	Selector  string // labels of the pods and DaemonSets; "" means Selector
+	Selector  string // labels of the pods and DaemonSets; "" means DefaultSelector
 
 	Progress func(done, total int) // if not nil, called with the number of logs read, from several goroutines
 }
 
-// Fleet is the state of nodes.
+// Fleet holds the state of the nodes and rollouts that a [Query] selects.
 type Fleet struct {
 	Namespace string    // "" means all
 	Nodes     []Node    // by name
@@ -51,8 +52,9 @@ type Fleet struct {
 	Notes     []string  // what could not be read, and why
 }
 
-// Status reads the nodes' state: it lists pods, DaemonSets and nodes, and reads the log of
-// each running pod. Only a failure to list pods is an error; others are notes.
+// Status reads the state of the nodes. It lists pods, DaemonSets and nodes, and reads the log
+// of each running pod. It returns an error if it cannot list pods. Other failures are added
+// to [Fleet.Notes].
 func (c *Client) Status(ctx context.Context, q Query) (*Fleet, error) {
 	f := &Fleet{Namespace: q.Namespace}
 	selector := cmp.Or(q.Selector, DefaultSelector)
@@ -130,7 +132,7 @@ func isBetterPod(a, b *corev1.Pod) bool {
 	return b.CreationTimestamp.Before(&a.CreationTimestamp)
 }
 
-// readStatuses reads the last status of each running pod, some concurrently.
+// readStatuses reads the last status of each running pod. It reads several logs concurrently.
 func (c *Client) readStatuses(ctx context.Context, pods []corev1.Pod, progress func(done, total int)) (reported []*agent.Status, failed []error) {
 	reported, failed = make([]*agent.Status, len(pods)), make([]error, len(pods))
 	var done atomic.Int64

@@ -30,7 +30,8 @@ func look(t *testing.T, c *cluster) *Fleet {
 	return must.Get(c.client(testkube.Admin).Status(t.Context(), Query{}))(t)
 }
 
-// TestStates verifies a node's state, which depends on its pod's status, the pod and the node.
+// TestStates verifies how a node's state is derived from its pod's status, the pod and the
+// Node.
 func TestStates(t *testing.T) {
 	long := "Back-off pulling image \"registry.example/regcred:1\":\nErrImagePull: 401"
 	for _, tt := range []struct {
@@ -118,7 +119,7 @@ func TestStates(t *testing.T) {
 			"n deleted: the node no longer exists; its pod will be deleted\n"},
 		{"not replaced yet", func(c *cluster) { c.pod("n", ofEarlierRevision); c.says("n", agent.PhaseInstalled) },
 			"n installed behind: its pod has not been replaced yet\n"},
-		{"two pods", func(c *cluster) { // one is terminating
+		{"two pods", func(c *cluster) { // the old pod is terminating
 			c.pod("n", named("old"), func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()) })
 			c.pod("n")
 			c.says("n", agent.PhaseApplying)
@@ -137,8 +138,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestPodsOfOtherNamespaces verifies that a pod in another namespace with regcred's labels, owner and command line is listed under its
-// own namespace and hides no other pod.
+// TestPodsOfOtherNamespaces verifies that a pod in another namespace that imitates an agent's
+// pod is listed under its own namespace, and does not replace the agent's pod.
 func TestPodsOfOtherNamespaces(t *testing.T) {
 	c := newCluster(t)
 	c.node("n")
@@ -157,7 +158,7 @@ func TestPodsOfOtherNamespaces(t *testing.T) {
 	}
 }
 
-// TestHostileStatus verifies that any status of a pod is shown as one line of limited length.
+// TestHostileStatus verifies that text from any status is shortened and printed on one line.
 func TestHostileStatus(t *testing.T) {
 	c := newCluster(t)
 	for _, n := range []string{"a", "b", "c", "d"} {
@@ -176,7 +177,7 @@ func TestHostileStatus(t *testing.T) {
 	}
 }
 
-// TestSelected verifies which nodes the DaemonSet should have a pod on.
+// TestSelected verifies on which nodes a DaemonSet should have a pod.
 func TestSelected(t *testing.T) {
 	taint := func(key string, effect corev1.TaintEffect) func(*corev1.Node) {
 		return func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key, Effect: effect}) }
@@ -260,7 +261,7 @@ func TestRollout(t *testing.T) {
 	}
 }
 
-// TestLogs verifies that the status is the last status line of this node, regardless of other log lines.
+// TestLogs verifies that the last status line of this node is found among other log lines.
 func TestLogs(t *testing.T) {
 	good := statusLine("n", agent.PhaseInstalled)
 	for _, tt := range []struct {
@@ -300,7 +301,7 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// FuzzLog verifies that only a status of this node is found in any log.
+// FuzzLog verifies that only a valid status of this node is found in a log.
 func FuzzLog(f *testing.F) {
 	f.Add(statusLine("n", agent.PhaseInstalled)+"\nnote: x\n", "n")
 	f.Fuzz(func(t *testing.T, log, node string) {
@@ -310,10 +311,11 @@ func FuzzLog(f *testing.F) {
 	})
 }
 
-// TestForbidden verifies that missing permissions are a note, and that all other data is shown.
+// TestForbidden verifies that missing permissions are reported in a note, and that all other
+// data is returned.
 func TestForbidden(t *testing.T) {
 	for _, tt := range []struct {
-		resource string // that is missing
+		resource string // resource that may not be listed
 		want     string
 		note     string
 	}{
@@ -346,8 +348,8 @@ func TestForbidden(t *testing.T) {
 	}
 }
 
-// TestFallback verifies that a user who may not list all namespaces gets one namespace, and that missing permissions are
-// reported if that fails too.
+// TestFallback verifies that only one namespace is listed if the user may not list all
+// namespaces. Missing permissions are reported if that fails, too.
 func TestFallback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -365,7 +367,8 @@ func TestFallback(t *testing.T) {
 	})
 }
 
-// TestManyNodes verifies that 500 nodes need one call per page and per pod, with sixteen logs at a time.
+// TestManyNodes verifies the number of calls for 500 nodes, and that 16 logs are read
+// concurrently.
 func TestManyNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -404,7 +407,7 @@ func TestManyNodes(t *testing.T) {
 	})
 }
 
-// TestExpired verifies that an expired list is restarted once.
+// TestExpired verifies that list starts again once if the API server's snapshot expires.
 func TestExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -425,7 +428,8 @@ func TestExpired(t *testing.T) {
 	})
 }
 
-// TestSlowNode verifies that one node that does not respond costs ten seconds, and does not delay others.
+// TestSlowNode verifies that a node that does not respond takes ten seconds, and does not
+// delay other nodes.
 func TestSlowNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -447,7 +451,8 @@ func TestSlowNode(t *testing.T) {
 	})
 }
 
-// TestRetried verifies that requests are retried if the API server asks for that.
+// TestRetried verifies that requests are retried after a Retry-After and after a lost
+// connection.
 func TestRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -463,8 +468,7 @@ func TestRetried(t *testing.T) {
 	})
 }
 
-// TestInterrupted verifies that the context's error is returned, not an error that it
-// caused.
+// TestInterrupted verifies that Status returns the error of the canceled context.
 func TestInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, resource := range []string{"pods", "daemonsets", "nodes", "pods/log"} {
@@ -480,7 +484,7 @@ func TestInterrupted(t *testing.T) {
 	})
 }
 
-// TestGarbage verifies that a response that is not from an API server is reported without quoting it.
+// TestGarbage verifies that the error for an invalid response does not quote the response.
 func TestGarbage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, kind := range []testkube.FaultKind{testkube.FaultHTMLBody, testkube.FaultBadObject} {

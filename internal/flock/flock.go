@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package flock takes locks with flock(2), which end with the process that
-// holds them.
+// Package flock locks files and directories with flock(2). The kernel releases a lock when the
+// process that holds it exits.
 //
 //	unlock, err := flock.LockDir(ctx, dir)
 //	if err == nil {
@@ -18,14 +18,14 @@ import (
 	"time"
 )
 
-// maxLockWait limits the wait for a lock.
+// maxLockWait is the maximum time to wait for a lock.
 const maxLockWait = 2 * time.Minute
 
-// LockDir locks a directory for changing files in it. It locks the directory itself,
-// because files in it are replaced by renames and a lock file would be one more file.
-// It returns an error after two minutes, because no process needs the lock that long.
+// LockDir takes an exclusive lock on a directory before files in it are changed. It locks the
+// directory itself, because files in it are replaced with renames. If another process holds the
+// lock for two minutes, LockDir returns an error.
 //
-// Where locks are not supported, LockDir does nothing.
+// On systems and file systems without locks, LockDir does nothing.
 func LockDir(ctx context.Context, dir string) (unlock func(), err error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -47,7 +47,7 @@ func LockDir(ctx context.Context, dir string) (unlock func(), err error) {
 			f.Close()
 			return nil, fmt.Errorf("another process has held the lock (flock) for %s: if that process hangs, stop it", maxLockWait)
 		}
-		// Poll, because a blocking flock would ignore the context.
+		// Poll the lock, because a blocking flock call would ignore the context.
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():

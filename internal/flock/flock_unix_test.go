@@ -16,7 +16,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestLockHeld verifies that waiting for a lock that another process holds is reported, and stops when the context ends.
+// TestLockHeld verifies that LockDir returns an error if another process keeps the lock, or
+// when the context ends.
 func TestLockHeld(t *testing.T) {
 	const longest = 2 * time.Minute
 	dir := t.TempDir()

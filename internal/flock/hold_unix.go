@@ -11,14 +11,14 @@ import (
 	"syscall"
 )
 
-// TryLock takes an exclusive lock on an open file or directory until it is closed. It
-// returns false if another process holds a lock. It returns [errors.ErrUnsupported]
-// where locks are not available. An example is a directory on NFS, which would have to
-// be open for writing (flock(2)).
+// TryLock takes an exclusive lock on an open file or directory. The lock is held until the file
+// is closed. TryLock returns false if another process holds a lock. It returns
+// [errors.ErrUnsupported] if locks are not available, for example for a directory on NFS, where
+// the file must be open for writing (flock(2)).
 func TryLock(f *os.File) (bool, error) { return tryFlock(f, syscall.LOCK_EX) }
 
-// TryLockShared is like [TryLock], but takes a shared lock, which several processes can
-// hold.
+// TryLockShared is like [TryLock], but takes a shared lock. Several processes can hold a shared
+// lock.
 func TryLockShared(f *os.File) (bool, error) { return tryFlock(f, syscall.LOCK_SH) }
 
 func tryFlock(f *os.File, how int) (bool, error) {

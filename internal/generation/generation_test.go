@@ -33,10 +33,10 @@ func newStore(t *testing.T) generation.Store {
 	return generation.Store{Dir: t.TempDir()}
 }
 
-// flips is the duration of TestSwitches: each switch is synced to the disk.
+// flips is the number of activations in TestSwitches. Each is synced to the disk.
 var flips = flag.Int("flips", 100, "how many `flips` readers are to see")
 
-// create creates a generation whose files all contain its number.
+// create creates a generation whose files contain the generation's number.
 func create(t testing.TB, s generation.Store, previous int) *generation.Manifest {
 	t.Helper()
 	numbers, err := s.ListNumbers()
@@ -59,7 +59,7 @@ func create(t testing.TB, s generation.Store, previous int) *generation.Manifest
 	return m
 }
 
-// check returns an error unless all parts of the current generation have the same number.
+// check returns an error unless all files of the open generation contain the same number.
 func check(c *generation.OpenGeneration) error {
 	name := "plugin-" + c.Manifest.Source
 	if c.Config.Providers[0].Name != name || filepath.Base(c.Dir) != c.Manifest.Source {
@@ -69,7 +69,8 @@ func check(c *generation.OpenGeneration) error {
 	return err
 }
 
-// TestSwitches verifies that readers find the complete previous or next generation during flips and sweeps.
+// TestSwitches verifies that concurrent readers always find a complete generation while
+// generations are activated and removed.
 func TestSwitches(t *testing.T) {
 	s := newStore(t)
 	const keep = 3
@@ -95,7 +96,7 @@ func TestSwitches(t *testing.T) {
 	}
 	for i := range *flips {
 		current := must.Get(s.Current())(t)
-		next := current - 1 // back, mostly
+		next := current - 1 // mostly activate an earlier generation
 		if numbers, _ := s.ListNumbers(); i%20 == 0 || !slices.Contains(numbers, next) {
 			next = create(t, s, current).Number
 		}
@@ -109,7 +110,7 @@ func TestSwitches(t *testing.T) {
 	t.Logf("%d flips under %d reads", *flips, reads.Load())
 }
 
-// TestSweepLeavesWhatIsInUse verifies that a generation that another process has open is not removed.
+// TestSweepLeavesWhatIsInUse verifies that RemoveOld keeps a generation that is open.
 func TestSweepLeavesWhatIsInUse(t *testing.T) {
 	s := newStore(t)
 	must.Do(t, s.Activate(create(t, s, 0).Number))
@@ -127,7 +128,8 @@ func TestSweepLeavesWhatIsInUse(t *testing.T) {
 	}
 }
 
-// TestBrokenStates verifies that each error is one line with the file and a fix.
+// TestBrokenStates verifies that each error of OpenCurrent is one line that names the file and
+// suggests a fix.
 func TestBrokenStates(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -165,7 +167,8 @@ func TestBrokenStates(t *testing.T) {
 	}
 }
 
-// TestCreateBroken verifies that an incomplete generation is not visible and that the next attempt creates it.
+// TestCreateBroken verifies that a generation is not visible if any step of Create fails, and
+// that the next attempt creates it.
 func TestCreateBroken(t *testing.T) {
 	s := newStore(t)
 	create(t, s, 0)
@@ -196,7 +199,8 @@ func TestCreateBroken(t *testing.T) {
 	}
 }
 
-// TestCopyChanges verifies that the installed files are the checked ones, even if the source changes in between.
+// TestCopyChanges verifies that Create fails if a source file has changed since its hash was
+// computed.
 func TestCopyChanges(t *testing.T) {
 	s := newStore(t)
 	name := filepath.Join(t.TempDir(), "plugin")
@@ -213,7 +217,7 @@ func TestCopyChanges(t *testing.T) {
 	}
 }
 
-// TestChanged verifies that exactly the files that were changed by hand are listed.
+// TestChanged verifies that ModifiedFiles returns files whose content or mode was changed.
 func TestChanged(t *testing.T) {
 	s := newStore(t)
 	m := create(t, s, 0)
@@ -228,8 +232,8 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// TestSecretsStayPrivate verifies that other users cannot read a generation, because a configuration may contain
-// secrets.
+// TestSecretsStayPrivate verifies that other users cannot read a generation's directory,
+// because the configuration may contain secrets.
 func TestSecretsStayPrivate(t *testing.T) {
 	s := newStore(t)
 	create(t, s, 0)

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package generation stores what regcred installed on a node: numbered, complete
-// directories and a link to the current one. Activating a generation renames one link, so
-// that readers and interrupted changes find either generation and never a mixture.
+// Package generation stores what regcred installs on a node. Each install creates a numbered
+// directory, a generation, that contains all files. A symlink refers to the current generation.
+// Activating a generation replaces this symlink with one rename, so that readers find either
+// the old or the new generation, even if a change is interrupted.
 //
 //	STATE/regcred-credential-provider     the dispatcher, to which the kubelet's bin dir has links
-//	STATE/current -> generations/7        the link
-//	STATE/generations/7/manifest.json     what it is
-//	STATE/generations/7/config/           its CredentialProviderConfig, one file or more
-//	STATE/generations/7/bin/              the executables of its providers
+//	STATE/current -> generations/7        the symlink to the current generation
+//	STATE/generations/7/manifest.json     description of the generation
+//	STATE/generations/7/config/           CredentialProviderConfig files, one or more
+//	STATE/generations/7/bin/              executables of the providers
 //
-// The dispatcher is outside the generations, so that a kubelet starts whatever happens to
-// them. Each generation has a copy of its dispatcher next to its manifest.
+// The dispatcher is outside the generations, so that the kubelet can start even if a generation
+// is damaged. Each generation also contains a copy of its dispatcher.
 //
 //	current, err := generation.OpenCurrent(generation.DefaultDir)
 //	if err == nil {
@@ -35,15 +36,15 @@ import (
 // DefaultDir is the default state directory on a node.
 const DefaultDir = "/var/lib/regcred"
 
-// DispatcherName is the file name of the dispatcher. regcred's entries in the kubelet's
-// configuration have this name. The second and later ones have a suffix: "-2" and so
+// DispatcherName is the file name of the dispatcher. regcred's first entry in the kubelet's
+// configuration has this name. The names of further entries have a suffix: "-2", "-3" and so
 // on.
 const DispatcherName = entries.Name
 
-// DefaultMaxStaleness is the default limit for how long a kubelet caches a response.
+// DefaultMaxStaleness is the default maximum time for which a kubelet may cache a response.
 const DefaultMaxStaleness = 5 * time.Minute
 
-// schemaVersion is the version of [Manifest]. A program reads its own version and
+// schemaVersion is the version of the [Manifest] format. regcred can also read manifests with
 // earlier versions.
 const schemaVersion = 1
 
@@ -51,60 +52,62 @@ const schemaVersion = 1
 type Manifest struct {
 	SchemaVersion int       `json:"schemaVersion"`
 	Number        int       `json:"number"`
-	Previous      int       `json:"previous,omitempty"` // the generation that was current when this one was created; 0 if none
+	Previous      int       `json:"previous,omitempty"` // number of the generation that was current before; 0 if none
 	Created       time.Time `json:"created"`
-	Version       string    `json:"version"`         // version of the regcred that created it
-	Source        string    `json:"source"`          // path of the configuration from which it was created
-	Owner         string    `json:"owner,omitempty"` // NAMESPACE/RELEASE of the chart that installed it; "" if the CLI did
+	Version       string    `json:"version"`         // version of regcred that created the generation
+	Source        string    `json:"source"`          // path of the installed configuration, or "release NAMESPACE/RELEASE"
+	Owner         string    `json:"owner,omitempty"` // Helm release NAMESPACE/RELEASE that installed it; "" if the CLI did
 
-	MaxStale Duration        `json:"maxStale"`           // maximum time that a kubelet may cache a response
-	Entries  []entries.Entry `json:"entries"`            // entries in the kubelet's configuration for this generation
-	Reserve  []string        `json:"reserve,omitempty"`  // patterns in Entries for which there is no provider yet
-	AnyImage bool            `json:"anyImage,omitempty"` // Entries contain patterns for every image
+	MaxStale Duration        `json:"maxStale"`           // maximum time for which a kubelet may cache a response
+	Entries  []entries.Entry `json:"entries"`            // regcred's provider entries in the kubelet's configuration
+	Reserve  []string        `json:"reserve,omitempty"`  // image patterns in Entries for future providers
+	AnyImage bool            `json:"anyImage,omitempty"` // Entries match every image
 
 	Layout KubeletLayout `json:"layout"`
-	Host   []HostFile    `json:"host,omitempty"` // files outside the state directory, in installation order
+	Host   []HostFile    `json:"host,omitempty"` // files outside the generation's directory, in installation order
 	Files  []File        `json:"files"`          // files in the generation's directory
 }
 
-// HostKind is the kind of a [HostFile].
+// HostKind identifies the kind of a [HostFile].
 type HostKind string
 
 const (
-	HostKindDir     HostKind = "directory" // a directory created for the files in it
-	HostKindLink    HostKind = "link"      // a symbolic link to Target
-	HostKindFile    HostKind = "file"      // a file with Content
-	HostKindEntries HostKind = "entries"   // entries in a file that regcred does not own
+	HostKindDir     HostKind = "directory" // a directory that contains other host files
+	HostKindLink    HostKind = "link"      // a symlink to Target
+	HostKindFile    HostKind = "file"      // a regular file with Content
+	HostKindEntries HostKind = "entries"   // regcred's provider entries in a file of the node
 )
 
-// HostFile is a part of a generation that is outside the state directory.
+// HostFile describes a file, symlink or directory that a generation needs outside its own
+// directory.
 type HostFile struct {
 	Kind    HostKind     `json:"kind"`
-	Path    string       `json:"path"` // on the node
+	Path    string       `json:"path"` // path on the node
 	Mode    fs.FileMode  `json:"mode,omitempty"`
-	Target  string       `json:"target,omitempty"`  // of a link
-	Content string       `json:"content,omitempty"` // of a file
+	Target  string       `json:"target,omitempty"`  // target of a symlink
+	Content string       `json:"content,omitempty"` // content of a file
 	Stage   InstallStage `json:"stage"`
 }
 
-// InstallStage orders the installation of host files. They are removed in reverse
-// order. A kubelet that starts after any stage finds a working state.
+// InstallStage determines the order in which host files are installed. They are removed in
+// reverse order. A kubelet that starts after any stage works.
 type InstallStage int
 
 const (
-	BeforeActivation InstallStage = iota // not in use yet: directories, links to the dispatcher
-	AfterActivation                      // files that are required by StageLast
-	StageLast                            // activates the generation: the kubelet's flags or configuration
+	BeforeActivation InstallStage = iota // files that the kubelet does not use yet: directories and links to the dispatcher
+	AfterActivation                      // files on which the files of StageLast depend
+	StageLast                            // the kubelet's flags or configuration, which make the kubelet use the generation
 )
 
-// File is a file of a generation.
+// File describes a file in a generation's directory.
 type File struct {
-	Name   string      `json:"name"` // path below the generation's directory
+	Name   string      `json:"name"` // path relative to the generation's directory
 	Mode   fs.FileMode `json:"mode"`
-	SHA256 string      `json:"sha256"` // hash of the content, in hexadecimal
+	SHA256 string      `json:"sha256"` // SHA-256 hash of the content in hexadecimal
 }
 
-// Executables returns the providers whose executables are part of the generation.
+// Executables returns the names of the executables in the generation, which are the names of
+// its providers.
 func (m *Manifest) Executables() (names []string) {
 	for _, f := range m.Files {
 		if dir, name := path.Split(f.Name); dir == binDir+"/" {
@@ -114,24 +117,24 @@ func (m *Manifest) Executables() (names []string) {
 	return names
 }
 
-// Duration is a duration that is encoded as a Go duration string.
+// Duration is a duration that is encoded in JSON as a string such as "5m0s".
 type Duration time.Duration
 
 // MarshalText returns d as a string such as "5m0s".
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
-// UnmarshalText parses a Go duration.
+// UnmarshalText parses a Go duration string.
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
 	*d = Duration(v)
 	return err
 }
 
-// ErrNewerVersion is returned for a generation of a later release, which this release
-// cannot read.
+// ErrNewerVersion is the error for a generation that a newer release of regcred has created and
+// that this release cannot read.
 var ErrNewerVersion = errors.New("use the regcred release that created this generation, or a later release")
 
-// decodeManifest parses a manifest. It rejects manifests of later releases.
+// decodeManifest parses a manifest. It rejects manifests of newer releases.
 func decodeManifest(name string, data []byte) (*Manifest, error) {
 	var version struct {
 		SchemaVersion int `json:"schemaVersion"`
@@ -152,28 +155,28 @@ func decodeManifest(name string, data []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// ConfigKind is the kind of the configuration file with the entries.
+// ConfigKind identifies how regcred's entries are added to the kubelet's configuration.
 type ConfigKind string
 
 const (
-	ConfigKindShared ConfigKind = "shared" // the node's own file, which also contains other entries
-	ConfigKindOwn    ConfigKind = "own"    // a file that contains only regcred's entries
-	ConfigKindLinked ConfigKind = "linked" // as ConfigKindOwn, next to a symlink to Original
-	ConfigKindCopied ConfigKind = "copied" // a copy of Original with regcred's entries added
+	ConfigKindShared ConfigKind = "shared" // the entries are in the node's own file, next to other entries
+	ConfigKindOwn    ConfigKind = "own"    // the entries are in a separate file
+	ConfigKindLinked ConfigKind = "linked" // the entries are in a separate file, in a directory with a symlink to Original
+	ConfigKindCopied ConfigKind = "copied" // the entries are in a copy of Original
 )
 
-// KubeletLayout describes the kubelet's paths on a node, before and after the
-// installation. It is determined by the first generation.
+// KubeletLayout describes the kubelet's paths on a node. The first generation determines the
+// layout.
 type KubeletLayout struct {
-	Config   string     `json:"config"` // the file that contains the entries
+	Config   string     `json:"config"` // path of the file that contains the entries
 	Kind     ConfigKind `json:"kind"`
-	Original string     `json:"original,omitempty"` // the file that Config links to or that it copies
-	Flag     string     `json:"flag"`               // the path in the kubelet's flag: Config or its directory
+	Original string     `json:"original,omitempty"` // path of the node's file that is linked or copied
+	Flag     string     `json:"flag"`               // the value of the kubelet's flag: Config or its directory
 
 	BinDir  string `json:"binDir"`
-	LinksOf string `json:"linksOf,omitempty"` // the bin dir whose executables BinDir links to
+	LinksOf string `json:"linksOf,omitempty"` // the node's bin dir; BinDir contains links to its executables
 
-	DropIn     string   `json:"dropIn,omitempty"`     // systemd drop-in that sets both flags
-	NodeConfig string   `json:"nodeConfig,omitempty"` // configuration of EKS's nodeadm that sets both flags
-	Dirs       []string `json:"dirs,omitempty"`       // directories created for these paths
+	DropIn     string   `json:"dropIn,omitempty"`     // path of the systemd drop-in that sets both flags
+	NodeConfig string   `json:"nodeConfig,omitempty"` // path of the nodeadm drop-in (EKS) that sets both flags
+	Dirs       []string `json:"dirs,omitempty"`       // directories that regcred created for these paths
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// Names below the state directory, and below a generation's directory.
+// File names in the state directory and in a generation's directory.
 const (
 	currentLink    = "current"
 	generationsDir = "generations"
@@ -31,37 +31,37 @@ const (
 	binDir         = "bin"
 )
 
-// OpenGeneration is a generation that is in use.
+// OpenGeneration is a generation that is open for reading. regcred does not remove it until
+// Close is called.
 type OpenGeneration struct {
-	Dir      string // absolute, without links
+	Dir      string // absolute path of the generation's directory, not of the symlink
 	Manifest *Manifest
 	Config   *config.Config
 
-	// Entries contains all entries that a kubelet may have in memory: the manifest's
-	// entries, and those that the kubelet's configuration had before or has now.
-	// EntriesErr is set if only the manifest's entries are known.
+	// Entries contains all entries that the kubelet may have loaded: the manifest's entries,
+	// and entries of other generations. If EntriesErr is set, it contains only the manifest's
+	// entries.
 	Entries    []entries.Entry
 	EntriesErr error
 
-	file *os.File // of Dir, locked
+	file *os.File // the open directory, with a shared lock
 }
 
 // BinDir returns the directory that contains the providers' executables.
 func (c *OpenGeneration) BinDir() string { return filepath.Join(c.Dir, binDir) }
 
-// Close allows the generation to be removed.
+// Close releases the generation, so that it can be removed.
 func (c *OpenGeneration) Close() error { return c.file.Close() }
 
-// maxOpenAttempts limits how often the link is read again because a generation was
-// removed before it could be locked.
+// maxOpenAttempts is the maximum number of attempts to open the current generation. An attempt
+// fails if the generation is removed before it can be locked.
 const maxOpenAttempts = 100
 
-// errGenerationRemoved is returned if the generation was removed or is about to be
-// removed.
+// errGenerationRemoved means that the generation was removed or is being removed.
 var errGenerationRemoved = errors.New("the generation is being removed")
 
-// OpenCurrent opens the current generation of a state directory for reading. The
-// generation is not removed until Close. Errors fit on one line and include a fix.
+// OpenCurrent opens the current generation in a state directory for reading. The caller must
+// close it. Errors fit on one line and suggest a fix.
 func OpenCurrent(dir string) (*OpenGeneration, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -96,7 +96,7 @@ func openOnce(dir string) (*OpenGeneration, error) {
 	return c, nil
 }
 
-// readCurrentLink returns the generation number in the link.
+// readCurrentLink returns the number of the generation to which the symlink points.
 func readCurrentLink(link string, readlink func(string) (string, error)) (int, error) {
 	target, err := readlink(link)
 	switch {
@@ -120,7 +120,8 @@ func parseDirName(name string) (number int, ok bool) {
 	return n, err == nil && n > 0 && strconv.Itoa(n) == name
 }
 
-// lockShared opens a directory and marks it as in use.
+// lockShared opens a generation's directory and takes a shared lock, so that the generation is
+// not removed.
 func lockShared(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -130,7 +131,7 @@ func lockShared(dir string) (*os.File, error) {
 		f.Close()
 		return nil, errors.Join(errGenerationRemoved, err)
 	}
-	// The directory may have been removed before it was locked.
+	// The directory may have been removed before the lock was taken.
 	opened, err := f.Stat()
 	if now, nowErr := os.Stat(dir); err != nil || nowErr != nil || !os.SameFile(opened, now) {
 		f.Close()
@@ -139,10 +140,11 @@ func lockShared(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// maxManifestSize limits the size of a manifest, in bytes.
+// maxManifestSize is the maximum size of a manifest, in bytes.
 const maxManifestSize = 16 << 20
 
-// readAll reads the manifest, the configuration and the applied entries.
+// readAll reads the manifest, the configuration, and the entries that the kubelet may have
+// loaded.
 func (c *OpenGeneration) readAll(state string) (err error) {
 	name := filepath.Join(c.Dir, manifestFile)
 	data, err := regularfile.Read(context.Background(), name, maxManifestSize)
@@ -160,26 +162,26 @@ func (c *OpenGeneration) readAll(state string) (err error) {
 	return nil
 }
 
-// AppliedFile is the name, in the state directory, of a list of [AppliedChange], earliest
-// first. The list is needed because a kubelet reads its configuration only once. So it
-// may have the entries of another generation than the current one.
+// AppliedFile is the name of a file in the state directory that contains a list of
+// [AppliedChange], earliest first. A kubelet reads its configuration only when it starts. So it
+// may have loaded the entries of a generation that is no longer current.
 const AppliedFile = "applied.json"
 
-// BootTime is a point in time within one boot, measured by a clock that cannot be set.
+// BootTime is the time since a specific boot of the machine. Changes to the system clock do not
+// affect it.
 type BootTime struct {
-	Boot  string `json:"boot"`  // /proc/sys/kernel/random/boot_id
+	Boot  string `json:"boot"`  // ID of the boot, from /proc/sys/kernel/random/boot_id
 	Ticks uint64 `json:"ticks"` // hundredths of a second since boot
 }
 
-// AppliedChange is a change to the kubelet's configuration.
+// AppliedChange records a change to regcred's entries in the kubelet's configuration.
 type AppliedChange struct {
 	BootTime
-	Generation int             `json:"generation"` // 0 means that regcred was removed
+	Generation int             `json:"generation"` // number of the generation; 0 means that regcred was removed
 	Entries    []entries.Entry `json:"entries,omitempty"`
 }
 
-// readAppliedEntries returns the entries that a kubelet may have in memory in addition
-// to the current generation's.
+// readAppliedEntries returns the entries in AppliedFile, which the kubelet may have loaded.
 func readAppliedEntries(dir string) (list []entries.Entry, err error) {
 	name := filepath.Join(dir, AppliedFile)
 	data, err := regularfile.Read(context.Background(), name, maxManifestSize)
@@ -191,7 +193,7 @@ func readAppliedEntries(dir string) (list []entries.Entry, err error) {
 	}
 	var records []AppliedChange
 	if json.Unmarshal(data, &records) != nil {
-		return nil, nil // "regcred status" reports it; pulls continue with the manifest's entries
+		return nil, nil // regcred status reports the damaged file, and the manifest's entries are used
 	}
 	for _, r := range records {
 		list = append(list, r.Entries...)

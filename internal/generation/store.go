@@ -25,14 +25,14 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// Store is a node's state directory, opened for changes. Callers must hold [Store.Lock]
-// while they change it.
+// Store reads and changes the state directory of a node. Callers must hold [Store.Lock] during
+// changes.
 type Store struct {
 	FS  inroot.FS
-	Dir string // on the node
+	Dir string // path of the state directory on the node
 }
 
-// Path returns the path on the node of a file below the state directory.
+// Path returns the path on the node of a file in the state directory.
 func (s Store) Path(parts ...string) string { return path.Join(append([]string{s.Dir}, parts...)...) }
 
 // GenerationPath returns the path on the node of a file in a generation.
@@ -40,24 +40,24 @@ func (s Store) GenerationPath(number int, parts ...string) string {
 	return s.Path(append([]string{generationsDir, strconv.Itoa(number)}, parts...)...)
 }
 
-// DispatcherPath returns the path of the dispatcher. The kubelet's bin dir contains
+// DispatcherPath returns the path of the dispatcher on the node. The kubelet's bin dir contains
 // links to it.
 func (s Store) DispatcherPath() string { return s.Path(DispatcherName) }
 
-// Lock prevents concurrent changes of the node; see [flock.LockDir]. It locks the
-// node's root directory, because the state directory is created and removed,
-// and files outside it are changed too.
+// Lock prevents concurrent changes to a node; see [flock.LockDir]. It locks the node's root
+// directory, because changes also affect files outside the state directory, and create or
+// remove the state directory itself.
 func (s Store) Lock(ctx context.Context) (unlock func(), err error) {
 	return flock.LockDir(ctx, s.FS.HostPath("/"))
 }
 
-// Current returns the number of the current generation. The error
-// is an [fs.ErrNotExist] if the link is missing.
+// Current returns the number of the current generation. The error wraps [fs.ErrNotExist] if no
+// generation is current.
 func (s Store) Current() (number int, err error) {
 	return readCurrentLink(s.Path(currentLink), s.FS.Readlink)
 }
 
-// ListNumbers lists the generations, the earliest first.
+// ListNumbers returns the numbers of all generations in ascending order.
 func (s Store) ListNumbers() (list []int, err error) {
 	entries, err := s.FS.ReadDir(s.Path(generationsDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -82,7 +82,8 @@ func (s Store) Manifest(ctx context.Context, number int) (*Manifest, error) {
 	return decodeManifest(s.FS.HostPath(name), data)
 }
 
-// ModifiedFiles lists the files of a generation that were modified after it was created.
+// ModifiedFiles returns the paths of a generation's files that are missing or were modified
+// after the generation was created.
 func (s Store) ModifiedFiles(ctx context.Context, m *Manifest) (list []string) {
 	for _, f := range m.Files {
 		name := s.GenerationPath(m.Number, f.Name)
@@ -117,23 +118,23 @@ func hashFile(ctx context.Context, f *os.File) (sum string, size int64, err erro
 
 func hexSum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
 
-// NewFile is a file of a new generation. Its hash was computed when the content was
-// checked, so the content must not change.
+// NewFile describes a file for a new generation. Its hash is known in advance. [Store.Create]
+// fails if the content has changed since then.
 type NewFile struct {
 	File
-	From string // path on this machine; "" for content from memory
+	From string // path of the source on this machine; "" if the content is in memory
 	Size int64
 	Open func() (io.ReadCloser, error)
 }
 
-// NewFileFromBytes returns a file whose content is in memory.
+// NewFileFromBytes returns a file for a new generation with the given content.
 func NewFileFromBytes(name string, mode fs.FileMode, data []byte) NewFile {
 	sum := sha256.Sum256(data)
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
 	return NewFile{File: File{name, mode, hex.EncodeToString(sum[:])}, Size: int64(len(data)), Open: open}
 }
 
-// NewFileFromPath returns a file with the content of another file.
+// NewFileFromPath returns a file for a new generation with the content of the file from.
 func NewFileFromPath(ctx context.Context, name string, mode fs.FileMode, from string) (NewFile, error) {
 	f, err := regularfile.Open(from)
 	if err != nil {
@@ -145,14 +146,16 @@ func NewFileFromPath(ctx context.Context, name string, mode fs.FileMode, from st
 	return NewFile{File: File{name, mode, sum}, From: from, Size: size, Open: open}, err
 }
 
-// ConfigFilePath returns the name of a configuration file in a generation.
+// ConfigFilePath returns the path of a configuration file, relative to a generation's
+// directory.
 func ConfigFilePath(name string) string { return path.Join(configDir, name) }
 
-// ExecutablePath returns the name of a provider's executable in a generation.
+// ExecutablePath returns the path of a provider's executable, relative to a generation's
+// directory.
 func ExecutablePath(name string) string { return path.Join(binDir, name) }
 
-// NextNumber returns the number of the next generation after previous, which may have
-// been removed. A previous of 0 means that none exists.
+// NextNumber returns the number for a new generation. It is greater than previous, even if that
+// generation has been removed. 0 means that there is no previous generation.
 func (s Store) NextNumber(previous int) (number int, err error) {
 	numbers, err := s.ListNumbers()
 	if len(numbers) > 0 {
@@ -161,8 +164,8 @@ func (s Store) NextNumber(previous int) (number int, err error) {
 	return previous + 1, err
 }
 
-// Create creates a generation with the given files, and sets Number and Files in its
-// manifest. The generation is either complete and synced, or does not exist.
+// Create creates a generation with the given files. It sets Number and Files in the manifest.
+// The generation is synced and becomes visible only if it is complete.
 func (s Store) Create(ctx context.Context, m *Manifest, contents []NewFile) (err error) {
 	if m.Number, err = s.NextNumber(m.Previous); err != nil {
 		return err
@@ -180,16 +183,18 @@ func (s Store) Create(ctx context.Context, m *Manifest, contents []NewFile) (err
 	return s.FS.Rename(temp, final)
 }
 
-// removingPrefix is the name prefix of a directory that is being removed.
+// removingPrefix is the prefix of a generation's directory name while the generation is being
+// removed.
 const removingPrefix = "old-"
 
-// IsTemporary reports whether a name below the generations' directory belongs
-// to a generation that is being created or removed.
+// IsTemporary reports whether a name in the directory of generations belongs to a generation
+// that is being created or removed.
 func IsTemporary(name string) bool {
 	return name == creatingDirName || strings.HasPrefix(name, removingPrefix)
 }
 
-// creatingDirName is the name of a generation that is being created.
+// creatingDirName is the name of a generation's directory while the generation is being
+// created.
 const creatingDirName = "new"
 
 // createDir creates a generation's directory. Only its owner can read it, because the
@@ -231,7 +236,7 @@ func (s Store) addFile(ctx context.Context, dir string, m *Manifest, c NewFile) 
 	return nil
 }
 
-// Activate makes a generation current with a single rename.
+// Activate makes a generation current with one rename.
 func (s Store) Activate(number int) error {
 	if err := s.FS.Symlink(generationsDir+"/"+strconv.Itoa(number), s.Path(currentLink)); err != nil {
 		return fmt.Errorf("make generation %d current: %w", number, err)
@@ -239,19 +244,19 @@ func (s Store) Activate(number int) error {
 	return nil
 }
 
-// Deactivate removes the link to the current generation.
+// Deactivate removes the symlink to the current generation.
 func (s Store) Deactivate() error { return s.FS.Remove(s.Path(currentLink)) }
 
-// InstallDispatcher installs a generation's dispatcher. A dispatcher can read earlier
-// generations. So a later dispatcher is installed before the flip, and an earlier one
-// after it.
+// InstallDispatcher installs a generation's dispatcher. A dispatcher can also read earlier
+// generations. So a newer dispatcher is installed before its generation is activated, and an
+// older one afterwards.
 func (s Store) InstallDispatcher(number int) error {
 	return s.FS.HardLink(s.GenerationPath(number, DispatcherName), s.DispatcherPath())
 }
 
-// RemoveOld removes all but keep generations, except generations in use. It keeps the
-// current generation, then the one before it, then the latest ones. It also removes
-// leftovers of interrupted changes.
+// RemoveOld removes old generations, except generations that are in use, until at most keep
+// remain. It keeps the current generation, then the one before it, then the latest. It also
+// removes leftovers of interrupted changes.
 func (s Store) RemoveOld(ctx context.Context, keep int) error {
 	current, err := s.Current()
 	if err != nil {
@@ -282,7 +287,7 @@ func (s Store) RemoveOld(ctx context.Context, keep int) error {
 	return errors.Join(append(errs, s.RemoveLeftovers())...)
 }
 
-// RemoveLeftovers removes leftovers of interrupted changes.
+// RemoveLeftovers removes generations whose creation or removal was interrupted.
 func (s Store) RemoveLeftovers() error {
 	entries, err := s.FS.ReadDir(s.Path(generationsDir))
 	errs := []error{err}
@@ -294,7 +299,7 @@ func (s Store) RemoveLeftovers() error {
 	return errors.Join(errs...)
 }
 
-// Remove removes a generation if it exists and is not in use.
+// Remove removes a generation, unless it does not exist or is in use.
 func (s Store) Remove(number int) error {
 	dir := s.GenerationPath(number)
 	f, err := s.FS.Open(dir)
@@ -306,10 +311,10 @@ func (s Store) Remove(number int) error {
 	}
 	defer f.Close()
 	if held, err := flock.TryLock(f); !held && (err == nil || !errors.Is(err, errors.ErrUnsupported)) {
-		return err // still in use; a later RemoveOld removes it
+		return err // another process uses the generation; a later RemoveOld removes it
 	}
-	// A process that opened the generation earlier notices that it is gone, and reads
-	// the link again.
+	// A process that has opened this directory but not locked it notices that it is gone, and
+	// reads the symlink again.
 	old := s.Path(generationsDir, removingPrefix+strconv.Itoa(number))
 	if err := errors.Join(s.FS.RemoveAll(old), s.FS.Rename(dir, old)); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// commandPrograms lists the programs by their directory in the image.
+// commandPrograms are in bin/ of the image, and pluginPrograms in plugins/.
 // docker-credential-regcred is not included, because nodes do not use it.
 var (
 	commandPrograms = []string{"regcred", "regcred-credential-provider"}
@@ -25,8 +25,9 @@ var (
 	}
 )
 
-// passwdContent sets the user's group. The kubelet passes only the user's number to
-// containerd, which uses root's group for users that are not in passwd.
+// passwdContent is the image's /etc/passwd. It sets the user's group, because the kubelet passes
+// only the user's number to containerd. For a user that is not in passwd, containerd uses root's
+// group.
 const passwdContent = "regcred:x:65532:65532:regcred:/:/sbin/nologin\n"
 
 type imageFile struct {
@@ -54,7 +55,7 @@ func imageFiles(o BuildOptions) ([]imageFile, error) {
 	return append(list, rest...), nil
 }
 
-// programFiles returns a directory and the programs in it.
+// programFiles returns the directory dir and the programs in it.
 func programFiles(o BuildOptions, dir string, names []string) ([]imageFile, error) {
 	list := []imageFile{{name: dir, mode: 0o755}}
 	for _, name := range names {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package image builds the image that runs on nodes from compiled programs. It contains
-// nothing else, and builds are reproducible: the same input gives the same bytes.
+// Package image builds regcred's image for nodes from compiled programs. Builds are
+// reproducible: the same input gives the same bytes.
 //
 //	img, err := image.Build(image.BuildOptions{
 //		Programs: []string{"dist/linux_amd64"}, License: "LICENSE",
@@ -10,7 +10,7 @@
 //		Release:  image.Release{Version: "v1.2.3", Revision: commit, Created: time.Unix(epoch, 0)},
 //	})
 //
-// It does not compile, and it does not push.
+// The package does not compile programs or push images.
 package image
 
 import (

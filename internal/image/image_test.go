@@ -161,7 +161,8 @@ func TestBuildRefuses(t *testing.T) {
 	}
 }
 
-// TestPrograms verifies that the image contains each program of the repository except the one for workstations.
+// TestPrograms verifies that the image contains each program of the repository except
+// docker-credential-regcred.
 func TestPrograms(t *testing.T) {
 	mains := must.Get(filepath.Glob("../../cmd/*/main.go"))(t)
 	var want []string

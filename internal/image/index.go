@@ -14,15 +14,15 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// PlatformImage is one platform's image.
+// PlatformImage is the image for one platform.
 type PlatformImage struct {
 	Image v1.Image
 	BOM   []byte // SBOM as CycloneDX JSON; may be empty
 }
 
-// BuildIndex returns an index of the images for a release's platforms, in the given
-// order, and their SBOMs. The SBOMs come last and have no platform, so that clients
-// pull an image and not an SBOM, and copies of the index include the SBOMs.
+// BuildIndex returns an index of the images for a release's platforms and their SBOMs. The images
+// are in the given order. The SBOMs come last and have no platform, so that clients pull an image
+// and not an SBOM. Copies of the index include the SBOMs.
 func BuildIndex(r Release, parts []PlatformImage) (v1.ImageIndex, error) {
 	var images, boms []mutate.IndexAddendum
 	for _, p := range parts {
@@ -64,8 +64,8 @@ func (e indexEntry) Descriptor() (*v1.Descriptor, error) {
 // layer.
 const BOMType = "application/vnd.cyclonedx+json"
 
-// bomArtifact is an artifact whose subject is an image, so that registries list it as a
-// referrer. It uses the empty configuration of the specification.
+// bomArtifact is an artifact whose subject is an image, so that registries list it as a referrer.
+// It uses the empty configuration of the OCI image specification.
 type bomArtifact struct {
 	manifest []byte
 	layer    v1.Layer

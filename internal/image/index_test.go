@@ -20,7 +20,7 @@ import (
 
 const fakeBOM = `{"bomFormat": "CycloneDX"}`
 
-// fakeIndex returns the index of a release for two platforms.
+// fakeIndex returns a release and its index for two platforms.
 func fakeIndex(t *testing.T) (Release, v1.ImageIndex) {
 	t.Helper()
 	var parts []PlatformImage
@@ -34,7 +34,8 @@ func fakeIndex(t *testing.T) (Release, v1.ImageIndex) {
 	return release, index
 }
 
-// TestLayout verifies that the library reads the written layout, with both platforms and their provenance.
+// TestLayout verifies that go-containerregistry can read the written layout, with the images and
+// SBOMs of both platforms.
 func TestLayout(t *testing.T) {
 	release, index := fakeIndex(t)
 	dir := filepath.Join(t.TempDir(), "layout")
@@ -68,7 +69,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// checkBOM checks the content of an artifact in an index, and that its subject is an image.
+// checkBOM checks the content of an SBOM in an index, and that its subject is the image.
 func checkBOM(t *testing.T, index v1.ImageIndex, d, subject v1.Descriptor, want string) {
 	t.Helper()
 	bom := must.Get(index.Image(d.Digest))(t)

@@ -31,8 +31,8 @@ func WriteLayout(dir string, r Release, index v1.ImageIndex) error {
 	return path.AppendIndex(index, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": r.Version}))
 }
 
-// WriteArchive writes the layout of [WriteLayout] as a tar archive for containerd,
-// podman and skopeo. The output is the same for the same image.
+// WriteArchive writes the layout of [WriteLayout] as a tar archive for containerd, podman and
+// skopeo. The same image always results in the same bytes.
 func WriteArchive(out io.Writer, r Release, index v1.ImageIndex) error {
 	dir, err := os.MkdirTemp("", "regcred-image")
 	if err != nil {
@@ -72,10 +72,10 @@ func readTree(dir string) (list []imageFile, err error) {
 	return list, err
 }
 
-// newLayer packs all files into a single layer. Every release changes every program, so
-// separate layers would not save pulls. It compresses with Go's compress/gzip, whose
-// output is the same on every machine. The best compression level is 0.3 % smaller and
-// takes three times as long.
+// newLayer packs all files into a single layer. Every release changes every program, so separate
+// layers would not save pulls. The layer is compressed with Go's compress/gzip, whose output is the
+// same on every machine. The best compression level would save 0.3 % of the size and take three
+// times as long.
 func newLayer(o BuildOptions) (v1.Layer, error) {
 	list, err := imageFiles(o)
 	if err != nil {

@@ -42,7 +42,7 @@ func startRegistry(t *testing.T) (host string) {
 	for lines.Scan() {
 		if strings.Contains(lines.Text(), "listening on") {
 			go func() {
-				for lines.Scan() { // otherwise it would block on a full pipe
+				for lines.Scan() { // otherwise the program would block on a full pipe
 				}
 			}()
 			return host
@@ -52,8 +52,8 @@ func startRegistry(t *testing.T) (host string) {
 	return ""
 }
 
-// TestPush verifies a push by go-containerregistry to Debian's docker-registry. That registry has no referrers API, so
-// the provenance is found by the tag of the fallback scheme.
+// TestPush verifies a push by go-containerregistry to Debian's docker-registry. That registry has
+// no referrers API, so clients find the SBOM by its fallback tag.
 func TestPush(t *testing.T) {
 	repo := startRegistry(t) + "/team/regcred"
 	_, index := fakeIndex(t)
@@ -68,8 +68,8 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// TestSkopeo verifies that skopeo copies everything from the archive to Debian's docker-registry under the same digest,
-// and back by that digest.
+// TestSkopeo verifies that skopeo copies the whole archive to Debian's docker-registry and back,
+// and that the digest does not change.
 func TestSkopeo(t *testing.T) {
 	if _, err := exec.LookPath("skopeo"); err != nil {
 		testenv.SkipUnlessAvailable(t, "skopeo", "skopeo is not installed: Debian's package of that name has it")

@@ -13,20 +13,19 @@ import (
 	"github.com/regcred/regcred/internal/location"
 )
 
-// Index finds which of many lists of patterns, one per provider, match a
-// repository. [New] builds it. It is read-only and safe for concurrent use; the
-// zero value matches nothing.
+// Index finds which of many lists of patterns, one per provider, match a repository. [New]
+// builds it. It is read-only and safe for concurrent use; the zero value matches nothing.
 //
-// It is a trie of ports and then host labels from right to left, because labels
-// on the right rarely contain globs. A label with a glob is stored under the
-// literal text before the glob, and the patterns of one host are stored under
-// their paths, so both are found by looking up prefixes.
+// It is a trie. Its first level contains ports, and the other levels contain the labels of
+// host names from right to left, because labels on the right rarely contain globs. A label
+// with a glob is stored under the literal text before the glob. The patterns of one host are
+// stored under their paths. So globs and paths are both found by looking up prefixes.
 type Index struct {
 	ports map[string]*node
 }
 
-// Hit is a pattern that matches: the index of the list, and the index of the pattern in
-// the list, both starting at 0.
+// Hit is a matching pattern. List is the index of the pattern's list, and Pattern is its
+// index in the list. Both start at 0.
 type Hit struct {
 	List, Pattern int
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// naiveHits tries every pattern of every list, like the kubelet.
+// naiveHits tries every pattern of every list, as the kubelet does.
 func naiveHits(lists [][]string, at location.Location) []Hit {
 	var hits []Hit
 	for i, list := range lists {
@@ -29,8 +29,7 @@ func naiveHits(lists [][]string, at location.Location) []Hit {
 	return hits
 }
 
-// TestIndexEveryWord compares the index with its patterns for all short patterns and
-// images made of special characters.
+// TestIndexEveryWord compares the index with naiveHits for all short patterns and images.
 func TestIndexEveryWord(t *testing.T) {
 	patterns, images := words("ab.*:1/", 3), words("ab.1/", 4)
 	patterns = append(patterns, "a*b", "*a*b", "a**b", "a*b*a", "*a.b", "a.*b", "a*.b*", "[::1]", "[::1].a", "*.[::a]")
@@ -54,7 +53,7 @@ func TestIndexEveryWord(t *testing.T) {
 	}
 }
 
-// words returns all strings of at most n characters of an alphabet.
+// words returns all strings of at most n characters from an alphabet.
 func words(alphabet string, n int) []string {
 	all := []string{""}
 	for begin := 0; n > 0; n-- {
@@ -95,7 +94,8 @@ func TestIndexAgreesWithNaiveMatch(t *testing.T) {
 	}
 }
 
-// randomURL chooses from few words, so that patterns often match images.
+// randomURL returns a random pattern or image. It chooses from few labels, so that patterns
+// often match.
 func randomURL(rng *rand.Rand, glob bool) string {
 	pick := func(words ...string) string { return words[rng.IntN(len(words))] }
 	labels := make([]string, 1+rng.IntN(3))

@@ -17,14 +17,14 @@ import (
 
 const openNonblock = unix.O_NONBLOCK | unix.O_NOCTTY
 
-// withHostPath calls do with a path under which this process can access a file of the
-// node. It does not follow a symlink in the last element.
+// withHostPath calls do with a path through which this process can access a file of the node.
+// It does not follow a symlink in the last element of name.
 func (f FS) withHostPath(name string, do func(at string) error) error {
-	abs := filepath.Join("/", name) // only for other roots, because a name on this machine may be relative
+	abs := filepath.Join("/", name) // not used for this machine's own files, whose names may be relative
 	return f.withOpenPath(name, filepath.Dir(abs), unix.O_DIRECTORY, "/"+filepath.Base(abs), do)
 }
 
-// withHostPathFollowing is like withHostPath, but follows a symlink in the last element.
+// withHostPathFollowing is like withHostPath, but also follows a symlink in the last element.
 func (f FS) withHostPathFollowing(name string, do func(at string) error) error {
 	return f.withOpenPath(name, name, 0, "", do)
 }
@@ -41,11 +41,11 @@ func (f FS) withOpenPath(name, opened string, flags uint64, rest string, do func
 	return f.withNodeName(name, do(procFDPath(file)+rest))
 }
 
-// procFDPath returns a path to an open file that does not depend on the file's name.
+// procFDPath returns a path to an open file. The path stays valid if the file is renamed.
 func procFDPath(file *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", file.Fd()) }
 
-// openInRoot opens a file on the node. Absolute symlinks and ".." stay within the
-// node's root directory (openat2(2), RESOLVE_IN_ROOT, Linux 5.6).
+// openInRoot opens a file of the node. Absolute symlinks and ".." stay within the node's root
+// directory (openat2(2) with RESOLVE_IN_ROOT, Linux 5.6).
 func (f FS) openInRoot(name string, flags uint64) (*os.File, error) {
 	root, err := unix.Open(f.Root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -57,7 +57,7 @@ func (f FS) openInRoot(name string, flags uint64) (*os.File, error) {
 		fd, err := unix.Openat2(root, cmp.Or(strings.TrimPrefix(filepath.Join("/", name), "/"), "."), how)
 		switch {
 		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
-			continue // a concurrent rename
+			continue // interrupted by a signal or a concurrent rename
 		case errors.Is(err, unix.ENOSYS):
 			return nil, fmt.Errorf("%s: following links inside another root directory requires Linux 5.6 (openat2): run regcred in that directory with chroot", f.Root)
 		case err != nil:
@@ -67,7 +67,7 @@ func (f FS) openInRoot(name string, flags uint64) (*os.File, error) {
 	}
 }
 
-// nodeName returns the path on the node of the file that at leads to.
+// nodeName returns the path on the node of the file to which at refers.
 func (f FS) nodeName(at string) (string, error) {
 	if f.isHostRoot() {
 		return filepath.EvalSymlinks(at)
@@ -89,7 +89,7 @@ func (f FS) nodeName(at string) (string, error) {
 
 const selinuxXattr = "security.selinux"
 
-// SELinuxLabel returns the SELinux label of a file, or "".
+// SELinuxLabel returns the SELinux label of a file, or "" if it has none.
 func (f FS) SELinuxLabel(name string) string {
 	if f.Overlay != nil {
 		f, name = f.onDisk(), f.existingOnDisk(name)
@@ -112,9 +112,9 @@ func setSELinuxLabel(file *os.File, label string) error {
 	return nil
 }
 
-// WritableError returns why a file or directory cannot be changed: its file system is
-// read-only, it is immutable, or a file is mounted on it. It returns nil if it finds no
-// reason, and [fs.ErrNotExist] if the file does not exist.
+// WritableError returns an error if a file or directory cannot be changed because the file
+// system is read-only, the file is immutable, or the file is a mount point. It does not check
+// permissions. It returns [fs.ErrNotExist] if the file does not exist.
 func (f FS) WritableError(dir string) error {
 	if f.Overlay != nil {
 		f, dir = f.onDisk(), f.existingOnDisk(dir)
@@ -131,8 +131,8 @@ func (f FS) WritableError(dir string) error {
 	})
 }
 
-// checkImmutable returns an error if a file has the immutable attribute (chattr(1)) or
-// is a mount point (Linux 5.8).
+// checkImmutable returns an error if a file is immutable (chattr(1)) or is a mount point (Linux
+// 5.8).
 func (f FS) checkImmutable(at string) error {
 	var stat unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, at, 0, unix.STATX_TYPE, &stat); err != nil {
@@ -147,7 +147,7 @@ func (f FS) checkImmutable(at string) error {
 	return nil
 }
 
-// IsNoExec reports whether a directory is on a file system mounted with noexec.
+// IsNoExec reports whether a directory is on a file system that is mounted noexec.
 func (f FS) IsNoExec(dir string) bool {
 	if f.Overlay != nil {
 		f, dir = f.onDisk(), f.existingOnDisk(dir)

@@ -13,8 +13,8 @@ import (
 
 const openNonblock = 0
 
-// withHostPath calls do with a path under which this process can access a file of the
-// node. Symlinks may lead out of the root directory here, because nodes run only Linux.
+// withHostPath calls do with a path through which this process can access a file of the node.
+// Unlike on Linux, symlinks may lead out of the root directory.
 func (f FS) withHostPath(name string, do func(at string) error) error {
 	return f.withNodeName(name, do(f.HostPath(filepath.FromSlash(name))))
 }
@@ -25,19 +25,19 @@ func (f FS) withHostPathFollowing(name string, do func(at string) error) error {
 
 func (f FS) nodeName(at string) (string, error) { return filepath.EvalSymlinks(at) }
 
-// SELinuxLabel returns "", because there is no SELinux.
+// SELinuxLabel returns "", because only Linux has SELinux.
 func (FS) SELinuxLabel(string) string { return "" }
 
 func setSELinuxLabel(*os.File, string) error { return nil }
 
-// WritableError only checks whether the file exists.
+// WritableError returns an error only if the file does not exist or cannot be examined.
 func (f FS) WritableError(dir string) error {
 	_, err := f.Stat(dir)
 	return err
 }
 
-// IsNoExec returns false, because there are no such mounts.
+// IsNoExec returns false, because noexec mounts are detected only on Linux.
 func (FS) IsNoExec(string) bool { return false }
 
-// FreeBytes returns the maximum value, which means no limit.
+// FreeBytes returns the maximum value, because the free space is determined only on Linux.
 func (FS) FreeBytes(string) (uint64, error) { return math.MaxUint64, nil }

@@ -15,29 +15,30 @@ import (
 	"strings"
 )
 
-// FileAttr holds the attributes of a new file.
+// FileAttr holds the attributes for a new file.
 type FileAttr struct {
 	Mode      fs.FileMode // permissions
-	OwnerFrom fs.FileInfo // has the owner and group; nil means the process's
-	Label     string      // SELinux label, as in security.selinux; "" means the directory's default
+	OwnerFrom fs.FileInfo // file whose owner and group are copied; nil means the process's user and group
+	Label     string      // SELinux label (the security.selinux attribute); "" means the directory's default
 }
 
-// tempExt is the extension of files that have not been renamed yet. No program
-// reads them as configuration.
+// tempExt is the extension of temporary files, which are renamed when they are complete. No
+// program reads files with this extension as configuration.
 const tempExt = ".regcred-new"
 
-// IsTemporary reports whether a file is left over from an interrupted write.
+// IsTemporary reports whether name is the name of a temporary file, which may be left over from
+// an interrupted write.
 func IsTemporary(name string) bool { return path.Ext(name) == tempExt }
 
-// RemoveTempFiles removes what interrupted writes of a file left over. The caller must
-// hold a lock that every writer of the file takes.
+// RemoveTempFiles removes temporary files that interrupted writes of the file name left behind.
+// The caller must hold a lock that all writers of the file take.
 func (f FS) RemoveTempFiles(name string) {
 	dir, base := filepath.Split(name)
 	_ = f.removeTemp(dir, "."+base+"-")
 }
 
-// Sweep removes all that interrupted writes left behind in a directory, if it exists. Like
-// [FS.RemoveTempFiles] it needs a lock.
+// Sweep removes all temporary files in a directory, if the directory exists. As for
+// [FS.RemoveTempFiles], the caller must hold a lock.
 func (f FS) Sweep(dir string) error { return f.removeTemp(dir, "") }
 
 func (f FS) removeTemp(dir, prefix string) (err error) {
@@ -50,7 +51,7 @@ func (f FS) removeTemp(dir, prefix string) (err error) {
 	return err
 }
 
-// do calls Before and then a step of a change.
+// do calls BeforeStep and then runs a step of a change.
 func (f FS) do(step, name string, change func() error) error {
 	if f.BeforeStep != nil {
 		if err := f.BeforeStep(step, name); err != nil {
@@ -60,9 +61,8 @@ func (f FS) do(step, name string, change func() error) error {
 	return change()
 }
 
-// WriteFile writes a file, or replaces the file or symbolic link with that name.
-// Readers see either the old or the new content, never a part of it. The directory must
-// exist.
+// WriteFile atomically writes or replaces a file. It replaces a symlink with that name instead
+// of following it. The directory must exist.
 func (f FS) WriteFile(name string, content io.Reader, attr FileAttr) error {
 	if f.Overlay != nil {
 		return f.overlayWriteFile(name, content, attr, true)
@@ -76,8 +76,8 @@ func (f FS) WriteFile(name string, content io.Reader, attr FileAttr) error {
 	})
 }
 
-// CreateFile writes a new file. It returns [fs.ErrExist] if the name exists. Readers
-// may see partial content, but a failed CreateFile leaves no file.
+// CreateFile writes a new file. It returns [fs.ErrExist] if name exists. Readers may see
+// partial content. If CreateFile fails, it removes the file.
 func (f FS) CreateFile(name string, content io.Reader, attr FileAttr) error {
 	if f.Overlay != nil {
 		return f.overlayWriteFile(name, content, attr, false)
@@ -91,7 +91,7 @@ func (f FS) CreateFile(name string, content io.Reader, attr FileAttr) error {
 	})
 }
 
-// replaceFile calls create with a temporary name, and then renames that to name.
+// replaceFile calls create with a temporary name, and then renames the temporary file to name.
 func (f FS) replaceFile(name string, create func(temp string) error) error {
 	return f.withHostPath(name, func(at string) error {
 		temp := filepath.Join(filepath.Dir(at), "."+filepath.Base(at)+"-"+rand.Text()[:8]+tempExt)
@@ -99,13 +99,14 @@ func (f FS) replaceFile(name string, create func(temp string) error) error {
 		if err == nil {
 			err = f.renameAndSync(name, temp, at)
 		}
-		// Renaming one hard link of a file to another succeeds without removing temp.
+		// If both names are hard links to the same file, Rename succeeds but does not remove
+		// temp.
 		_ = os.Remove(temp)
 		return err
 	})
 }
 
-// writeNewFile writes and syncs a new file. If that fails, it removes the file.
+// writeNewFile writes and syncs a new file. If a step fails, it removes the file.
 func (f FS) writeNewFile(name, at string, content io.Reader, attr FileAttr) (err error) {
 	var file *os.File
 	if err := f.do("create", name, func() (err error) {
@@ -145,8 +146,8 @@ func setOwnerAndLabel(file *os.File, attr FileAttr) error {
 
 const chownOp = "chown"
 
-// IsOwnerError reports whether WriteFile or CreateFile failed because the process is not
-// permitted to give the file to the owner of FileAttr.OwnerFrom.
+// IsOwnerError reports whether WriteFile or CreateFile failed because this process may not
+// change the file's owner to the owner of FileAttr.OwnerFrom.
 func IsOwnerError(err error) bool {
 	failed, ok := errors.AsType[*fs.PathError](err)
 	return ok && failed.Op == chownOp
@@ -160,7 +161,7 @@ func (f FS) renameAndSync(name, from, to string) error {
 	return err
 }
 
-// Symlink creates a symbolic link, or replaces the file or link with that name.
+// Symlink creates a symlink. It replaces an existing file or symlink with that name.
 func (f FS) Symlink(target, name string) error {
 	if f.Overlay != nil {
 		return f.overlaySymlink(target, name)
@@ -170,7 +171,8 @@ func (f FS) Symlink(target, name string) error {
 	})
 }
 
-// HardLink creates a hard link to a file, or replaces the file or link with that name.
+// HardLink creates a hard link to a file. It replaces an existing file or symlink with that
+// name.
 func (f FS) HardLink(name, as string) error {
 	if f.Overlay != nil {
 		return f.overlayHardLink(name, as)
@@ -192,8 +194,8 @@ func (f FS) Rename(from, to string) error {
 	})
 }
 
-// Mkdir creates a directory with the given mode, regardless of the umask. Its parent
-// must exist.
+// Mkdir creates a directory with exactly the given mode, whatever the umask is. The parent
+// directory must exist.
 func (f FS) Mkdir(name string, mode fs.FileMode) error {
 	if f.Overlay != nil {
 		return f.overlayMkdir(name, mode)
@@ -208,11 +210,12 @@ func (f FS) Mkdir(name string, mode fs.FileMode) error {
 	})
 }
 
-// Remove removes a file, a symbolic link or an empty directory, if it exists.
+// Remove removes a file, a symlink or an empty directory. It returns nil if name does not
+// exist.
 func (f FS) Remove(name string) error { return f.removeAndSync(name, os.Remove, false) }
 
-// RemoveAll removes a directory and everything in it, if it exists. It does not
-// follow symbolic links.
+// RemoveAll removes a directory and everything in it. It does not follow symlinks. It returns
+// nil if name does not exist.
 func (f FS) RemoveAll(name string) error { return f.removeAndSync(name, os.RemoveAll, true) }
 
 func (f FS) removeAndSync(name string, remove func(string) error, all bool) (err error) {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package inroot reads and changes the files of a node whose root directory may
-// be any directory of this machine, such as an image that is being built or the
-// disk of another node. Names are absolute, as on the node. Links are resolved
-// as on the node, and never lead out of its root directory.
+// Package inroot reads and changes the files of a node. The node's root directory may be any
+// directory of this machine, such as an image that is being built or the mounted disk of
+// another node. File names are absolute paths on the node. Symlinks are resolved within the
+// node's root directory and never lead out of it.
 //
 //	node := inroot.FS{Root: "/mnt/image"}
 //	data, err := node.ReadFile(ctx, "/etc/kubernetes/credential-providers.yaml")
 //	…
-//	err = node.WriteFile("/etc/kubernetes/credential-providers.yaml", data, inroot.FileAttr{Mode: 0o644})
+//	err = node.WriteFile("/etc/kubernetes/credential-providers.yaml", bytes.NewReader(data), inroot.FileAttr{Mode: 0o644})
 //
-// Files are replaced atomically by a rename, and the file and its directory are synced.
+// Files are replaced atomically with a rename. The file and its directory are synced.
 package inroot
 
 import (
@@ -24,12 +24,12 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// FS is the file system of a node. The zero value is the file system of this machine.
+// FS provides the files of a node. The zero value provides the files of this machine.
 type FS struct {
-	Root string // directory on this machine; "" means "/"
+	Root string // the node's root directory on this machine; "" means "/"
 
-	// BeforeStep, if not nil, is called before each step of a change. If it returns an
-	// error, the step and the change fail.
+	// BeforeStep is called before each step of a change. If it returns an error, the step and
+	// the change fail. BeforeStep may be nil.
 	BeforeStep func(step, name string) error
 
 	// Overlay, if not nil, records changes instead of making them.
@@ -43,7 +43,8 @@ func (f FS) isHostRoot() bool {
 	return f.Root == "" || filepath.Clean(f.Root) == string(filepath.Separator)
 }
 
-// get calls read with a path from via, which is [FS.withHostPath] or [FS.withHostPathFollowing].
+// get calls read with a path on this machine and returns the result. via is [FS.withHostPath]
+// or [FS.withHostPathFollowing].
 func get[T any](via func(string, func(string) error) error, name string, read func(at string) (T, error)) (v T, err error) {
 	err = via(name, func(at string) error {
 		v, err = read(at)
@@ -52,7 +53,7 @@ func get[T any](via func(string, func(string) error) error, name string, read fu
 	return v, err
 }
 
-// ReadFile reads a regular file of at most 16 MiB. It follows symlinks.
+// ReadFile reads a regular file. The file may have at most 16 MiB. ReadFile follows symlinks.
 func (f FS) ReadFile(ctx context.Context, name string) ([]byte, error) {
 	if f.Overlay != nil {
 		return f.overlayReadFile(name, func(disk FS, at string) ([]byte, error) { return disk.ReadFile(ctx, at) })
@@ -60,7 +61,7 @@ func (f FS) ReadFile(ctx context.Context, name string) ([]byte, error) {
 	return get(f.withHostPathFollowing, name, func(at string) ([]byte, error) { return regularfile.Read(ctx, at, maxFileSize) })
 }
 
-// Stat is [os.Stat].
+// Stat is like [os.Stat].
 func (f FS) Stat(name string) (fs.FileInfo, error) {
 	if f.Overlay != nil {
 		return f.overlayStat(name, true)
@@ -68,7 +69,7 @@ func (f FS) Stat(name string) (fs.FileInfo, error) {
 	return get(f.withHostPathFollowing, name, os.Stat)
 }
 
-// Lstat is like [os.Lstat]: it does not follow a symlink in the last element.
+// Lstat is like [os.Lstat]. It does not follow a symlink in the last element of name.
 func (f FS) Lstat(name string) (fs.FileInfo, error) {
 	if f.Overlay != nil {
 		return f.overlayStat(name, false)
@@ -76,7 +77,7 @@ func (f FS) Lstat(name string) (fs.FileInfo, error) {
 	return get(f.withHostPath, name, os.Lstat)
 }
 
-// Readlink is [os.Readlink].
+// Readlink is like [os.Readlink].
 func (f FS) Readlink(name string) (string, error) {
 	if f.Overlay != nil {
 		return f.overlayReadlink(name)
@@ -84,7 +85,7 @@ func (f FS) Readlink(name string) (string, error) {
 	return get(f.withHostPath, name, os.Readlink)
 }
 
-// ReadDir lists a directory, sorted by name.
+// ReadDir is like [os.ReadDir].
 func (f FS) ReadDir(name string) ([]fs.DirEntry, error) {
 	if f.Overlay != nil {
 		return f.overlayReadDir(name)
@@ -92,8 +93,8 @@ func (f FS) ReadDir(name string) ([]fs.DirEntry, error) {
 	return get(f.withHostPathFollowing, name, os.ReadDir)
 }
 
-// Open opens a file or directory for reading. It does not block on a named pipe that
-// has no writer.
+// Open opens a file or directory for reading. It does not block on a named pipe without a
+// writer.
 func (f FS) Open(name string) (*os.File, error) {
 	if f.Overlay != nil {
 		return f.overlayOpen(name)
@@ -101,8 +102,8 @@ func (f FS) Open(name string) (*os.File, error) {
 	return get(f.withHostPathFollowing, name, func(at string) (*os.File, error) { return os.OpenFile(at, os.O_RDONLY|openNonblock, 0) })
 }
 
-// EvalSymlinks returns the node's name of a file after all links are resolved. The error is
-// an [fs.ErrNotExist] if the file is missing.
+// EvalSymlinks returns the path of a file on the node after all symlinks are resolved. The
+// error wraps [fs.ErrNotExist] if the file does not exist.
 func (f FS) EvalSymlinks(name string) (string, error) {
 	if f.Overlay != nil {
 		return f.overlayEvalSymlinks(name)
@@ -110,15 +111,15 @@ func (f FS) EvalSymlinks(name string) (string, error) {
 	return get(f.withHostPathFollowing, name, f.nodeName)
 }
 
-// Exists reports whether a file or a dangling symlink with this name exists.
+// Exists reports whether name exists. A dangling symlink also exists.
 func (f FS) Exists(name string) bool {
 	_, err := f.Lstat(name)
 	return err == nil
 }
 
-// HostPath returns the path on this machine of a file on the node, for executing or
-// printing it. Symlinks in the path would be resolved on this machine, so call
-// [FS.EvalSymlinks] first.
+// HostPath converts a path on the node to a path on this machine, for executing or printing it.
+// Call [FS.EvalSymlinks] first, because this machine would resolve symlinks in the path outside
+// of the node's root directory.
 func (f FS) HostPath(name string) string {
 	if f.isHostRoot() {
 		return name
@@ -126,7 +127,7 @@ func (f FS) HostPath(name string) string {
 	return filepath.Join(f.Root, name)
 }
 
-// withNodeName replaces the path in an error with the file's path on the node.
+// withNodeName replaces the path in an error with HostPath(name).
 func (f FS) withNodeName(name string, err error) error {
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
 		return &fs.PathError{Op: failed.Op, Path: f.HostPath(name), Err: failed.Err}

@@ -17,7 +17,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestLinksStayInside verifies that absolute symlinks and ".." stay within the node's root directory in every operation.
+// TestLinksStayInside verifies that absolute symlinks and ".." do not lead out of the node's
+// root directory.
 func TestLinksStayInside(t *testing.T) {
 	outside, root := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(outside, "file"), "outside")
@@ -57,7 +58,8 @@ func TestLinksStayInside(t *testing.T) {
 	}
 }
 
-// TestEveryStepFails verifies that a write that fails at any step leaves the previous file and no temporary files.
+// TestEveryStepFails verifies that a change that fails at any step keeps the previous file and
+// leaves no temporary files.
 func TestEveryStepFails(t *testing.T) {
 	for _, root := range []string{"", t.TempDir()} {
 		dir := t.TempDir()
@@ -105,8 +107,8 @@ func TestEveryStepFails(t *testing.T) {
 	}
 }
 
-// TestPut verifies content, mode and owner, and that a symlink is replaced while its
-// target stays unchanged.
+// TestPut verifies that WriteFile and Mkdir set the mode whatever the umask is, and that
+// WriteFile replaces a symlink without changing its target.
 func TestPut(t *testing.T) {
 	dir := t.TempDir()
 	f := inroot.FS{Root: dir}

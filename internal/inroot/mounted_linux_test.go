@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/internal/inroot"
 )
 
-// TestMountedFile verifies that a file that is a mount point is rejected before
-// anything is written, because renaming a file over it would fail.
+// TestMountedFile verifies that WritableError reports a file that is a mount point. Such a file
+// cannot be replaced with a rename.
 func TestMountedFile(t *testing.T) {
 	const inside = "REGCRED_TEST_MOUNTED"
 	if root := os.Getenv(inside); root != "" {

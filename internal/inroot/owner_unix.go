@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// CopyOwner gives a file the owner and group of another file. It returns false if it is
-// not permitted to.
+// CopyOwner sets a file's owner and group to those of the file like. It returns false if that
+// fails.
 func CopyOwner(file *os.File, like fs.FileInfo) bool {
 	want, ok := like.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -28,8 +28,8 @@ func CopyOwner(file *os.File, like fs.FileInfo) bool {
 	return file.Chown(int(want.Uid), int(want.Gid)) == nil
 }
 
-// syncDir makes the entries of a directory survive a power loss, if the file system
-// supports it.
+// syncDir syncs a directory, so that its entries survive a power loss. It ignores errors,
+// because not every file system supports this.
 func syncDir(name string) {
 	dir, err := os.Open(name)
 	if err != nil {

@@ -8,8 +8,7 @@ import (
 	"os"
 )
 
-// CopyOwner does nothing, because on Windows a new file gets the permissions of its
-// directory.
+// CopyOwner does nothing, because a new file on Windows has the permissions of its directory.
 func CopyOwner(*os.File, fs.FileInfo) bool { return true }
 
 // syncDir does nothing, because Windows cannot sync directories.

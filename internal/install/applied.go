@@ -16,15 +16,16 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// A kubelet reads its entries once, when it starts. So each change to the entries is
-// recorded with its time since boot, to determine which entries the kubelet has loaded.
+// A kubelet reads its provider entries only when it starts. To determine which entries a
+// running kubelet has loaded, regcred records each change to the entries with the time since
+// boot.
 
-// maxConfigReadDelay is how long after its start a kubelet may still read its
+// maxConfigReadDelay is the time after its start in which a kubelet may still read its
 // configuration, in hundredths of a second.
 const maxConfigReadDelay = 10 * 100
 
-// readRecords returns the recorded changes. known is false if the file is damaged, or missing
-// although there are generations.
+// readRecords returns the recorded changes to the provider entries. known is false if the file
+// of records is damaged, or if it is missing although a generation is current.
 func (in *Installer) readRecords(ctx context.Context) (list []generation.AppliedChange, known bool, err error) {
 	err = in.readJSON(ctx, generation.AppliedFile, &list)
 	if damaged, ok := errors.AsType[*damagedFileError](err); ok {
@@ -41,8 +42,9 @@ func (in *Installer) readRecords(ctx context.Context) (list []generation.Applied
 	return nil, number == 0, nil
 }
 
-// recordEntries records that a generation's entries are about to be put into the
-// kubelet's configuration. It drops records that no running kubelet can have loaded.
+// recordEntries records a generation's provider entries. It is called before these entries are
+// written to the kubelet's configuration. It drops records that no running kubelet can have
+// loaded.
 func (in *Installer) recordEntries(ctx context.Context, m *generation.Manifest) error {
 	list, _, err := in.readRecords(ctx)
 	if err != nil {
@@ -68,7 +70,7 @@ func hasSameEntries(a, b generation.AppliedChange) bool {
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// dropOldRecords drops records that no running kubelet can have loaded.
+// dropOldRecords drops records of entries that no running kubelet can have loaded.
 func (in *Installer) dropOldRecords(ctx context.Context) error {
 	if err := in.rereadSetup(ctx); err != nil {
 		return err
@@ -87,8 +89,8 @@ func (in *Installer) dropOldRecords(ctx context.Context) error {
 	return nil
 }
 
-// stillRelevant returns the records that the running kubelet may have loaded, and the last
-// one, which the next kubelet will load.
+// stillRelevant returns the records that the running kubelet may have loaded. It also returns
+// the last record, which the next kubelet will load.
 func (in *Installer) stillRelevant(list []generation.AppliedChange, boot string) (left []generation.AppliedChange) {
 	if len(list) == 0 {
 		return nil
@@ -101,8 +103,9 @@ func (in *Installer) stillRelevant(list []generation.AppliedChange, boot string)
 	return left
 }
 
-// possiblyLoadedRecords returns the records that the running kubelet may have loaded, the most
-// likely first: the last one at its start, or none, and those within maxConfigReadDelay after it.
+// possiblyLoadedRecords returns the records that the running kubelet may have loaded, most
+// likely first: the last record before the kubelet's start (or an empty record), and then all
+// records within maxConfigReadDelay after the start.
 func (in *Installer) possiblyLoadedRecords(list []generation.AppliedChange, boot string) (read []generation.AppliedChange) {
 	if in.Setup.Running == nil {
 		return nil
@@ -124,10 +127,10 @@ func (in *Installer) possiblyLoadedRecords(list []generation.AppliedChange, boot
 	return read
 }
 
-// kubeletMemory lists the entries that the running kubelet may have loaded.
+// kubeletMemory holds the provider entries that the running kubelet may have loaded.
 type kubeletMemory struct {
 	known      bool
-	candidates []generation.AppliedChange // one of these is loaded, most likely first; empty if no kubelet is running
+	candidates []generation.AppliedChange // the kubelet has loaded one of these, most likely the first; empty if no kubelet is running
 }
 
 func (in *Installer) kubeletMemory(ctx context.Context) (m kubeletMemory, err error) {
@@ -139,12 +142,13 @@ func (in *Installer) kubeletMemory(ctx context.Context) (m kubeletMemory, err er
 	return kubeletMemory{known, in.possiblyLoadedRecords(list, now.Boot)}, err
 }
 
-// hasNoEntries reports whether it is certain that the kubelet has no regcred entries.
+// hasNoEntries reports whether the running kubelet has certainly loaded no regcred entries.
 func (m kubeletMemory) hasNoEntries() bool {
 	return m.known && !slices.ContainsFunc(m.candidates, func(a generation.AppliedChange) bool { return len(a.Entries) > 0 })
 }
 
-// missingEntries returns which of the given entries the kubelet may not have loaded.
+// missingEntries returns why the running kubelet may not have loaded all given entries. It
+// returns nil if the kubelet has loaded them.
 func (m kubeletMemory) missingEntries(want []entries.Entry) (why []string) {
 	if !m.known {
 		return []string{"its loaded entries are unknown, because their record is damaged or missing"}
@@ -163,7 +167,7 @@ func (m kubeletMemory) missingEntries(want []entries.Entry) (why []string) {
 	return nil
 }
 
-// damagedFileError is returned if a file in the state directory cannot be decoded.
+// damagedFileError reports that a file in the state directory cannot be decoded.
 type damagedFileError struct {
 	name string
 	err  error
@@ -171,7 +175,8 @@ type damagedFileError struct {
 
 func (e *damagedFileError) Error() string { return fmt.Sprintf("%s is damaged: %v", e.name, e.err) }
 
-// readJSON decodes a file in the state directory. The file may be missing.
+// readJSON decodes a file in the state directory into v. If the file does not exist, v is
+// unchanged.
 func (in *Installer) readJSON(ctx context.Context, name string, v any) error {
 	data, err := in.fs().ReadFile(ctx, in.Store.Path(name))
 	if errors.Is(err, fs.ErrNotExist) {

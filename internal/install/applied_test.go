@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// noRestart makes a change that must not restart the kubelet.
+// noRestart runs a change that is not allowed to restart the kubelet.
 func (c *changing) noRestart(t *testing.T, change string) (err error) {
 	t.Helper()
 	c.newInstaller(t)
@@ -32,7 +32,7 @@ func (c *changing) noRestart(t *testing.T, change string) (err error) {
 	return err
 }
 
-// boot restarts the machine, which resets the ticks.
+// boot simulates a reboot of the machine, which resets the ticks.
 func (c *changing) boot() {
 	c.Boot, c.Ticks = c.Boot+"'", 0
 	c.Loaded, _ = c.flags()
@@ -41,12 +41,12 @@ func (c *changing) boot() {
 
 const wantsRestart = "the kubelet must be restarted"
 
-// TestRestartNeeded verifies that a change needs a restart if and only if the kubelet
-// has read a configuration that does not cover it.
+// TestRestartNeeded verifies that a change needs a restart only if the running kubelet has not
+// loaded the entries that the change needs.
 func TestRestartNeeded(t *testing.T) {
 	type step struct {
-		do   string // a change, without a restart; "boot", "crash", "reread" or "install b, restart"
-		says string // of the error
+		do   string // a change without a restart, "restart CHANGE", or an event such as "boot" or "crash"
+		says string // part of the error; "" if the step succeeds
 	}
 	for _, tt := range []struct {
 		name  string
@@ -96,10 +96,11 @@ func TestRestartNeeded(t *testing.T) {
 	}
 }
 
-// TestKubeletReadsConfigLate verifies that a kubelet that was started but has not read its configuration yet may read the next one.
+// TestKubeletReadsConfigLate verifies that regcred considers that a kubelet may read its
+// configuration a few seconds after its start.
 func TestKubeletReadsConfigLate(t *testing.T) {
 	c := nodeAfter(t, layoutNamed(t, "json"), "install a", "install b")
-	c.Running.Start = c.Ticks + 2000 + 1990 // 100 ms before the second time
+	c.Running.Start = c.Ticks + 2000 + 1990 // 100 ms before the second record
 	must.Do(t, c.noRestart(t, "rollback 1"))
 	if err := c.noRestart(t, "rollback 2"); err == nil || !strings.Contains(err.Error(), wantsRestart) {
 		t.Errorf("got %v", err)
@@ -111,8 +112,8 @@ func TestKubeletReadsConfigLate(t *testing.T) {
 	}
 }
 
-// TestAppliedLinks verifies that symlinks are kept exactly as long as a kubelet may run
-// their targets.
+// TestAppliedLinks verifies that regcred keeps a link to the dispatcher as long as the running
+// kubelet may use it, and then removes it.
 func TestAppliedLinks(t *testing.T) {
 	c := nodeAfter(t, layoutNamed(t, "json"), "install a", "install b")
 	second := "/opt/plugins/regcred-credential-provider-2"

@@ -12,8 +12,8 @@ import (
 	"github.com/regcred/regcred/internal/service"
 )
 
-// apply makes a different generation current, or none, including its files on the host.
-// The kubelet may start after any step.
+// apply makes the generation c.to current and updates the host files. If c.to is nil, it
+// removes everything. The kubelet may start after any step.
 func (c *generationChange) apply(ctx context.Context) error {
 	if c.to == nil {
 		return c.removeAll(ctx)
@@ -52,8 +52,9 @@ func inOrder(steps ...func() error) error {
 	return nil
 }
 
-// removeAll removes everything from the host. It first removes what makes the kubelet
-// use regcred, and last the links that a running kubelet may still use.
+// removeAll removes everything from the host. It first removes the settings that make the
+// kubelet use regcred. It removes the links to the dispatcher last, because a running kubelet
+// may still use them.
 func (c *generationChange) removeAll(ctx context.Context) error {
 	before, err := c.kubeletState(ctx)
 	if err != nil {
@@ -71,7 +72,7 @@ func (c *generationChange) removeAll(ctx context.Context) error {
 	)
 }
 
-// putStage writes the new generation's host files of the given stage.
+// putStage writes the host files of c.to that belong to the given stage.
 func (c *generationChange) putStage(ctx context.Context, stage generation.InstallStage) error {
 	for _, h := range c.to.Host {
 		if h.Stage != stage {
@@ -88,8 +89,8 @@ func (c *generationChange) putStage(ctx context.Context, stage generation.Instal
 	return nil
 }
 
-// removeStage removes the old generation's host files of the given stage, except those
-// that the new generation has too.
+// removeStage removes the host files of c.from that belong to the given stage, except files
+// that c.to also has.
 func (c *generationChange) removeStage(ctx context.Context, stage generation.InstallStage) error {
 	if c.from == nil {
 		return nil
@@ -110,9 +111,9 @@ func (c *generationChange) removeStage(ctx context.Context, stage generation.Ins
 	return nil
 }
 
-// reloadUnits makes systemd reload its units after the drop-in has changed. If the
-// kubelet exits, systemd restarts it from the loaded unit, and the paths in that unit
-// must exist.
+// reloadUnits makes systemd reload its units if h is the drop-in and has changed. If the
+// kubelet exits, systemd restarts it with the loaded unit, so the paths in that unit must
+// exist.
 func (c *generationChange) reloadUnits(ctx context.Context, m *generation.Manifest, h generation.HostFile, changed bool) error {
 	if h.Path != m.Layout.DropIn || !changed && !c.resumed || c.Service.Manager == nil {
 		return nil
@@ -120,7 +121,8 @@ func (c *generationChange) reloadUnits(ctx context.Context, m *generation.Manife
 	return c.Service.Reload(ctx)
 }
 
-// kubeletState returns the kubelet's state before a restart.
+// kubeletState returns the kubelet's state before the restart. It returns the zero value if the
+// change does not restart the kubelet.
 func (c *generationChange) kubeletState(ctx context.Context) (service.State, error) {
 	if !c.restart || c.Service.Manager == nil {
 		return service.State{}, nil
@@ -150,8 +152,8 @@ func (c *generationChange) restartIfNeeded(ctx context.Context, before service.S
 	return err
 }
 
-// cleanUp cleans up after a change. Only a failure to remove the journal, which is
-// removed last, is an error.
+// cleanUp removes leftovers of a change, and finally the journal. It returns an error only if
+// it cannot remove the journal. It reports other errors as progress.
 func (c *generationChange) cleanUp(ctx context.Context) error {
 	if c.to == nil {
 		return c.removeState()
@@ -172,7 +174,7 @@ func (c *generationChange) cleanUp(ctx context.Context) error {
 	return c.removeJournal()
 }
 
-// probePull runs the test pull, if there is one.
+// probePull runs the test pull, if one is configured.
 func (in *Installer) probePull(ctx context.Context) error {
 	if in.Probe == nil {
 		return nil

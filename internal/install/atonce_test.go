@@ -20,7 +20,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestConcurrentChanges verifies that each concurrent change of a node succeeds or is refused, and that the node stays consistent.
+// TestConcurrentChanges runs several changes of a node concurrently. Each change must succeed
+// or be rejected, and the node must stay consistent.
 func TestConcurrentChanges(t *testing.T) {
 	wishes := writeConfigs(t)
 	s := &scene{t: t, layout: layoutNamed(t, "json"), wishes: wishes}
@@ -34,7 +35,7 @@ func TestConcurrentChanges(t *testing.T) {
 		for i, change := range changes {
 			dir := filepath.Join(t.TempDir(), fmt.Sprint(round, i))
 			all.Go(func() {
-				// Another clock, the same node.
+				// Each process has its own clock, but all change the same node.
 				if err := os.Mkdir(dir, 0o700); err != nil {
 					t.Error(err)
 				}
@@ -67,7 +68,8 @@ func TestConcurrentChanges(t *testing.T) {
 
 var flips = flag.Int("flips", 60, "how many `changes` are made one after the other")
 
-// TestKeptGenerations verifies that the number of generations is limited, and that the current one and the one before it are kept.
+// TestKeptGenerations verifies that old generations are removed, except the current generation
+// and the one before it.
 func TestKeptGenerations(t *testing.T) {
 	c := nodeAfter(t, layoutNamed(t, "directory"), "install a")
 	c.Running = nil
@@ -101,7 +103,8 @@ func TestKeptGenerations(t *testing.T) {
 
 func generationsOf(s generation.Store) string { return s.Path("generations") }
 
-// TestRollbackFromDamaged verifies that a rollback from a damaged generation loses nothing, wherever it is interrupted.
+// TestRollbackFromDamaged interrupts a rollback from a damaged generation at each step. A
+// second rollback must then succeed.
 func TestRollbackFromDamaged(t *testing.T) {
 	base := nodeAfter(t, layoutNamed(t, "json"), "install a", "install b")
 	must.Do(t, os.WriteFile(filepath.Join(base.root(), base.Store.GenerationPath(2, "manifest.json")), []byte("{"), 0o600))

@@ -14,17 +14,17 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// Options limits what a change may do.
+// Options specifies what a change may do.
 type Options struct {
-	Restart bool // the kubelet may be restarted
+	Restart bool // allows restarting the kubelet
 
-	// Owner is the Helm release NAMESPACE/RELEASE for which Uninstall runs. Uninstall
-	// then removes only that release's generations. If Owner is "", it may remove all
-	// generations.
+	// Owner is the Helm release NAMESPACE/RELEASE that runs Uninstall. Uninstall then fails if
+	// the installation belongs to another owner. If Owner is "", this is not checked.
 	Owner string
 }
 
-// checkRestartAllowed returns an error if a restart is needed but not allowed.
+// checkRestartAllowed returns an error if the kubelet must be restarted but o.Restart is false.
+// why lists the reasons for a restart.
 func checkRestartAllowed(why []string, o Options) error {
 	if len(why) == 0 || o.Restart {
 		return nil
@@ -32,21 +32,20 @@ func checkRestartAllowed(why []string, o Options) error {
 	return withHint("--restart allows the restart; running containers are not stopped", "nothing was changed: the kubelet must be restarted: %s", strings.Join(why, "; "))
 }
 
-// generationChange moves the node from one generation to another. It rolls back on
-// failure.
+// generationChange changes the node from one generation to another. It rolls back on failure.
 type generationChange struct {
 	*Installer
 	action   changeKind
-	from, to *generation.Manifest // nil: none
-	files    []generation.NewFile // of an install
-	restart  bool                 // the kubelet must be restarted
+	from, to *generation.Manifest // nil means no generation
+	files    []generation.NewFile // files of the new generation, for an install
+	restart  bool                 // the change must restart the kubelet
 
-	restarted bool // the restart has begun
-	resumed   bool // the change was started before, so any step may be incomplete
+	restarted bool // the kubelet's restart has begun
+	resumed   bool // an earlier run was interrupted, so any step may be incomplete
 }
 
-// run makes the change. It rolls back on an error, and when ctx ends. If the rollback
-// fails, the error states so.
+// run applies the change. If a step fails or ctx ends, it rolls back. The error states whether
+// the rollback succeeded.
 func (c *generationChange) run(ctx context.Context) error {
 	if err := c.prepare(ctx); err != nil {
 		return errors.Join(err, c.removeNewGeneration(ctx))
@@ -69,7 +68,8 @@ func (c *generationChange) run(ctx context.Context) error {
 	return c.wrapIfRestarted(fmt.Errorf("%w; the change was rolled back", err))
 }
 
-// prepare does everything that does not change the host yet.
+// prepare runs all steps before the first change to the host: it checks the host files, writes
+// the journal and, for an install, creates the generation.
 func (c *generationChange) prepare(ctx context.Context) error {
 	if err := c.preflight(ctx, c.from, c.to); err != nil {
 		return err
@@ -84,8 +84,8 @@ func (c *generationChange) prepare(ctx context.Context) error {
 	return err
 }
 
-// RestartedError is returned if a change failed after the kubelet was restarted for it.
-// A retry would restart the kubelet again.
+// RestartedError reports that a change failed after it restarted the kubelet. A retry would
+// restart the kubelet again.
 type RestartedError struct{ Err error }
 
 func (e *RestartedError) Error() string { return e.Err.Error() }
@@ -93,7 +93,7 @@ func (e *RestartedError) Error() string { return e.Err.Error() }
 // Unwrap returns the underlying error.
 func (e *RestartedError) Unwrap() error { return e.Err }
 
-// wrapIfRestarted wraps an error in a [*RestartedError] if the kubelet was restarted.
+// wrapIfRestarted wraps err in a [*RestartedError] if the change has restarted the kubelet.
 func (c *generationChange) wrapIfRestarted(err error) error {
 	if err == nil || !c.restarted {
 		return err
@@ -101,10 +101,10 @@ func (c *generationChange) wrapIfRestarted(err error) error {
 	return &RestartedError{err}
 }
 
-// rollbackTimeout is the timeout of a rollback.
+// rollbackTimeout is the maximum duration of a rollback.
 const rollbackTimeout = 10 * time.Minute
 
-// finishChange cleans up after a successful change.
+// finishChange cleans up after a successful change. Its error states that the change succeeded.
 func (c *generationChange) finishChange(ctx context.Context) error {
 	text := "regcred is no longer in use"
 	if c.to != nil {
@@ -116,7 +116,7 @@ func (c *generationChange) finishChange(ctx context.Context) error {
 	return nil
 }
 
-// rollBack rolls the node back, unless the previous generation is damaged.
+// rollBack returns the node to the previous generation. It fails if that generation is damaged.
 func (c *generationChange) rollBack(ctx context.Context) error {
 	if c.action == actionRollback && c.from == nil {
 		return errors.New("the previous generation is damaged")
@@ -128,7 +128,8 @@ func (c *generationChange) rollBack(ctx context.Context) error {
 	return c.removeNewGeneration(ctx)
 }
 
-// removeNewGeneration removes the new generation of a change that has been undone.
+// removeNewGeneration cleans up after a change was rolled back. After an install, it removes
+// the new generation.
 func (c *generationChange) removeNewGeneration(ctx context.Context) error {
 	switch {
 	case c.action == actionRollback && c.from == nil:

@@ -16,7 +16,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// edit replaces text in a file of the node.
+// edit replaces text in a file of the node. It fails if the file does not contain old.
 func (c *changing) edit(name, old, new string) error {
 	name = filepath.Join(c.root(), name)
 	data, err := os.ReadFile(name)
@@ -28,7 +28,8 @@ func (c *changing) edit(name, old, new string) error {
 
 const another = `{"name": "another", "matchImages": ["another.example"], "defaultCacheDuration": "1m", "apiVersion": "credentialprovider.kubelet.k8s.io/v1"}`
 
-// TestChangedByOthers verifies that changes by others between install and uninstall are reported in one line and kept.
+// TestChangedByOthers verifies that changes by other programs between install and uninstall are
+// reported in one line and kept.
 func TestChangedByOthers(t *testing.T) {
 	const (
 		json, yaml, dropIn = "etc/kubernetes/cred.json", "etc/kubernetes/cred.yaml", "etc/systemd/system/kubelet.service.d/90-regcred.conf"
@@ -44,12 +45,12 @@ func TestChangedByOthers(t *testing.T) {
 	for _, tt := range []struct {
 		name, layout string
 		change       func(c *changing) error
-		status       string // a problem in the output of status; "" if none
-		install      string // error of the next install
-		rollback     string // output of rollback 1
-		uninstall    string // output of uninstall
-		says         string // output of uninstall if it succeeds
-		left         tree   // the changes that remain after uninstall; "-" marks a removed file
+		status       string // part of a problem that status reports; "" if none
+		install      string // part of the error of the next install; "" if none
+		rollback     string // part of the error of rollback 1; "" if none
+		uninstall    string // part of the error of uninstall; "" if none
+		says         string // part of uninstall's progress messages if it succeeds
+		left         tree   // files that remain changed after uninstall; "-" marks a removed file
 	}{
 		{name: "another provider, JSON", layout: "json", change: func(c *changing) error { return c.edit(json, `"providers": [`, `"providers": [`+another+",") },
 			says: "cred.json has been changed since the install, so only regcred's entries are removed", left: tree{"/" + json: strings.Replace(foreignJSON, `"providers": [`, `"providers": [`+another+",", 1)}},
@@ -132,8 +133,8 @@ func TestChangedByOthers(t *testing.T) {
 	}
 }
 
-// compareLeft fails the test unless the node is in its original state, except for the
-// files in left.
+// compareLeft fails the test unless the node is in its original state except for the files in
+// left.
 func compareLeft(t *testing.T, pristine, now, left tree) {
 	t.Helper()
 	var names []string

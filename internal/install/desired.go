@@ -25,28 +25,30 @@ import (
 	"github.com/regcred/regcred/plugintest"
 )
 
-// Desired is the desired state of a node. Paths are paths on this machine.
+// Desired describes the desired state of a node. Its paths are paths on this machine.
 type Desired struct {
-	Config     string   // file or directory; "" keeps the current generation's configuration
-	Plugins    []string // executables, each with the name of its provider
-	BinDir     string   // directory of the other executables, if any
-	Dispatcher string   // executable
+	Config     string   // path of a file or directory; "" keeps the current generation's configuration
+	Plugins    []string // paths of executables; the base name is the provider's name
+	BinDir     string   // directory of executables that Plugins does not list; may be ""
+	Dispatcher string   // path of the dispatcher's executable
 
 	Owner string // Helm release NAMESPACE/RELEASE; "" if installed manually
 
-	MaxStale time.Duration // how long a kubelet may cache a response; 0 keeps the current setting or uses 5 minutes
-	Reserve  []string      // patterns in addition to the providers'; nil keeps the current patterns
-	AnyImage *bool         // entries for every image; nil keeps the current setting
+	MaxStale time.Duration // how long a kubelet may cache a response; 0 keeps the current setting, which is 5 minutes by default
+	Reserve  []string      // additional image patterns for the kubelet's entries; nil keeps the current patterns
+	AnyImage *bool         // whether the entries match every image; nil keeps the current setting
 
-	// Reapplied allows an install on a node whose system reverts changes, because
-	// another program repeats the install each time.
+	// Reapplied allows an install on a node that reverts changes. Another program, such as the
+	// chart's pod, must then repeat the install each time.
 	Reapplied bool
 
-	// SkipExec disables running the executables, because they are for another machine.
+	// SkipExec disables the test runs of the executables, because they are built for another
+	// machine.
 	SkipExec bool
 }
 
-// gatherFiles loads and validates the configuration, and finds all files to install.
+// gatherFiles loads and validates the configuration. It returns the configuration and all files
+// to install.
 func (in *Installer) gatherFiles(ctx context.Context, d Desired, from *generation.Manifest) (cfg *config.Config, list []generation.NewFile, err error) {
 	if d.Config == "" {
 		if from == nil {
@@ -84,7 +86,8 @@ func (in *Installer) gatherFiles(ctx context.Context, d Desired, from *generatio
 	return cfg, list, add(generation.DispatcherName, d.Dispatcher)
 }
 
-// withKubeletVersion adds the kubelet version to an error of validateFiles.
+// withKubeletVersion wraps an error of validateFiles. The new error states whether the
+// kubelet's version is known.
 func (in *Installer) withKubeletVersion(err error) error {
 	if v := in.Setup.Version; v.Kubelet == "" && v.Why != "" {
 		return withHint("--kubelet-version sets the node's kubelet version", "kubelet %s would not start with this configuration, and this node's kubelet version is unknown (%s): %w", config.NewestKubelet, v.Why, err)
@@ -92,8 +95,8 @@ func (in *Installer) withKubeletVersion(err error) error {
 	return fmt.Errorf("this node's kubelet would not start with this configuration: %w", err)
 }
 
-// validateFiles validates each file separately, because the dispatcher reads a
-// configuration directory even if the kubelet does not.
+// validateFiles validates each configuration file separately. The dispatcher reads a
+// configuration directory even if the kubelet's version does not support directories.
 func validateFiles(cfg *config.Config, t config.Target) error {
 	if len(cfg.Providers) == 0 {
 		return cfg.ValidateFor(t)
@@ -112,8 +115,8 @@ func validateFiles(cfg *config.Config, t config.Target) error {
 	return errors.Join(bad...)
 }
 
-// hostPath returns the path on this machine of a file on the node. It resolves symlinks
-// as on the node.
+// hostPath converts a path on the node to a path on this machine. It resolves symlinks within
+// the node's root directory.
 func (in *Installer) hostPath(name string) string {
 	if real, err := in.fs().EvalSymlinks(name); err == nil {
 		name = real
@@ -121,7 +124,8 @@ func (in *Installer) hostPath(name string) string {
 	return in.fs().HostPath(name)
 }
 
-// configFileName returns a file name that is read in a configuration directory.
+// configFileName returns the base name of a file, with an extension that the kubelet reads in a
+// configuration directory.
 func configFileName(name string) string {
 	base := filepath.Base(name)
 	if ext := filepath.Ext(base); ext == ".json" || ext == ".yaml" || ext == ".yml" {
@@ -130,7 +134,8 @@ func configFileName(name string) string {
 	return base + ".yaml" // JSON is YAML
 }
 
-// findExecutable returns the path of a provider's executable.
+// findExecutable returns the path of a provider's executable. It looks in d.Plugins, then in
+// d.BinDir, then in the current generation.
 func (in *Installer) findExecutable(name string, d Desired, from *generation.Manifest) (string, error) {
 	if i := slices.IndexFunc(d.Plugins, func(p string) bool { return filepath.Base(p) == name }); i >= 0 {
 		return d.Plugins[i], nil
@@ -152,8 +157,8 @@ func (in *Installer) findExecutable(name string, d Desired, from *generation.Man
 	return "", withHint("--plugin PATH/"+name, "no executable found for provider %q: none was specified%s", name, strings.Join(append([]string{""}, places...), ", none is at "))
 }
 
-// checkPlugins returns an error if an executable has no provider, or a provider has two
-// executables.
+// checkPlugins returns an error if an executable in plugins has no provider, or if a provider
+// has two executables.
 func checkPlugins(cfg *config.Config, plugins []string) error {
 	for i, p := range plugins {
 		if slices.ContainsFunc(plugins[:i], func(o string) bool { return filepath.Base(o) == filepath.Base(p) && o != p }) {
@@ -166,8 +171,8 @@ func checkPlugins(cfg *config.Config, plugins []string) error {
 	return nil
 }
 
-// checkFiles lints the configuration, and checks each executable that is not in the
-// current generation.
+// checkFiles lints the configuration and checks each executable that is new or changed. It
+// returns warnings, and the errors that were found as one error.
 func (in *Installer) checkFiles(ctx context.Context, d Desired, cfg *config.Config, list []generation.NewFile, from *generation.Manifest) (warnings []string, err error) {
 	var bad []error
 	found := lint.Check(cfg)
@@ -188,7 +193,8 @@ func (in *Installer) checkFiles(ctx context.Context, d Desired, cfg *config.Conf
 	return warnings, errors.Join(bad...)
 }
 
-// isUnchanged reports whether the current generation contains the same file.
+// isUnchanged reports whether generation from contains a file with the same name, mode and
+// content.
 func isUnchanged(s generation.NewFile, from *generation.Manifest) bool {
 	return from != nil && slices.Contains(from.Files, s.File)
 }
@@ -209,7 +215,7 @@ func (in *Installer) checkExecutable(ctx context.Context, d Desired, cfg *config
 	command := cfg.Providers[i].Command(filepath.Dir(s.From))
 	command.Path = s.From
 	command.Timeout = 10 * time.Second
-	// These checks do not need a registry or a cloud.
+	// These checks do not need network access.
 	offline := []string{"binary-runs", "version-unknown", "request-kind", "stdin-garbage", "stdin-empty", "stdin-truncated"}
 	for _, f := range plugintest.Run(ctx, command, plugintest.Options{Only: offline}) {
 		if f.Severity.Compare(finding.SeverityWarning) >= 0 {
@@ -219,8 +225,8 @@ func (in *Installer) checkExecutable(ctx context.Context, d Desired, cfg *config
 	return list
 }
 
-// UseOwnConfig sets Config to regcred's own configuration, unless d has one or a generation is
-// current.
+// UseOwnConfig sets d.Config to regcred's default configuration, if it exists. It does nothing
+// if d already has a configuration or a generation is current.
 func (in *Installer) UseOwnConfig(d *Desired) {
 	if d.Config != "" || in.fs().Exists(in.Store.Path("current")) {
 		return
@@ -231,9 +237,8 @@ func (in *Installer) UseOwnConfig(d *Desired) {
 	}
 }
 
-// NewManualChange converts the configuration at a path to a single file, for the
-// instructions for a manual change. If hidden is set, it omits the values of args and
-// env.
+// NewManualChange converts a configuration file or directory to a single file, for the
+// instructions for a manual change. If hidden is true, it omits the values of args and env.
 func NewManualChange(path string, hidden bool) (node.DesiredConfig, error) {
 	options := convert.Options{HideValues: hidden}
 	if hidden {

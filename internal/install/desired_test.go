@@ -42,8 +42,8 @@ providers:
 `
 )
 
-// writeConfigs writes the configurations that these tests install: "a" has one provider, "b" has two with an entry each, and
-// "c" is "a" with another executable.
+// writeConfigs writes the configurations that the tests install. "a" has one provider. "b" has
+// two providers, and the kubelet needs an entry for each. "c" is "a" with another executable.
 func writeConfigs(t testing.TB) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -58,7 +58,8 @@ func writeConfigs(t testing.TB) (dir string) {
 	return dir
 }
 
-// twoWithoutTokens is for a kubelet that does not support tokens.
+// twoWithoutTokens is twoProviders without tokenAttributes, for kubelets that do not support
+// them.
 var twoWithoutTokens, _, _ = strings.Cut(twoProviders, "  tokenAttributes:")
 
 func wish(dir, name string) install.Desired {
@@ -70,7 +71,7 @@ func wish(dir, name string) install.Desired {
 
 func options() install.Options { return install.Options{Restart: true} }
 
-// makeChange makes a change such as "install a", "rollback 1" or "uninstall".
+// makeChange runs a change such as "install a", "rollback 1" or "uninstall".
 func makeChange(ctx context.Context, in *install.Installer, dir, name string) (err error) {
 	o := options()
 	switch name {
@@ -88,8 +89,8 @@ func makeChange(ctx context.Context, in *install.Installer, dir, name string) (e
 	return err
 }
 
-// TestDesiredStateAndFeatureGate verifies that tokenAttributes for kubelet 1.33 are
-// installed if that kubelet's feature gate is on, and rejected otherwise.
+// TestDesiredStateAndFeatureGate verifies that tokenAttributes in the format of kubelet 1.33
+// are accepted only if the node's kubelet has version 1.33 and its feature gate is enabled.
 func TestDesiredStateAndFeatureGate(t *testing.T) {
 	for gate, refused := range map[bool]string{false: "kubelet 1.33 supports tokenAttributes only with the feature gate ", true: "<nil>"} {
 		dir := writeConfigs(t)
@@ -103,8 +104,9 @@ func TestDesiredStateAndFeatureGate(t *testing.T) {
 	}
 }
 
-// TestDesiredStateForUnknownKubelet verifies that the message for an unknown kubelet names the version used for the check and how to
-// set it.
+// TestDesiredStateForUnknownKubelet verifies the error if the kubelet's version is unknown. It
+// must contain the version for which the configuration was validated, and the flag that sets
+// the version.
 func TestDesiredStateForUnknownKubelet(t *testing.T) {
 	dir := writeConfigs(t)
 	in, err := newFakeNode(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil)
@@ -121,9 +123,8 @@ func TestDesiredStateForUnknownKubelet(t *testing.T) {
 	}
 }
 
-// TestCurrentConfigDirectory verifies that a generation's configuration may be a
-// directory even if this node's kubelet does not support directories, because the
-// dispatcher reads it.
+// TestCurrentConfigDirectory verifies that install can keep the current configuration, which is
+// a directory in the generation, even if the node's kubelet does not support directories.
 func TestCurrentConfigDirectory(t *testing.T) {
 	dir := writeConfigs(t)
 	in := must.Get(newFakeNode(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil))(t)
@@ -134,7 +135,8 @@ func TestCurrentConfigDirectory(t *testing.T) {
 	}
 }
 
-// configDirectory creates a configuration of two files, one of them in the out-of-tree format.
+// configDirectory creates a configuration directory with two files. One file has the format of
+// the out-of-tree proposal.
 func configDirectory(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -145,8 +147,8 @@ func configDirectory(t *testing.T) string {
 	return dir
 }
 
-// TestDesiredStateOfDirectory verifies the same for a given directory, such as the
-// chart's. Each of its files is validated like a kubelet's file.
+// TestDesiredStateOfDirectory verifies that install accepts a configuration directory even if
+// the node's kubelet does not. Each file in the directory is validated separately.
 func TestDesiredStateOfDirectory(t *testing.T) {
 	dir := writeConfigs(t)
 	in := must.Get(newFakeNode(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil))(t)
@@ -163,9 +165,8 @@ func TestDesiredStateOfDirectory(t *testing.T) {
 	}
 }
 
-// TestDesiredStateWithoutSavedChanges verifies the configuration that is shown for a
-// node without saved changes: one file for the kubelet, or none if values must be
-// hidden.
+// TestDesiredStateWithoutSavedChanges verifies that NewManualChange converts a directory to one
+// file, and omits secret values if hidden is set.
 func TestDesiredStateWithoutSavedChanges(t *testing.T) {
 	for _, hidden := range []bool{false, true} {
 		w := must.Get(install.NewManualChange(configDirectory(t), hidden))(t)

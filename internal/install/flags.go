@@ -11,11 +11,12 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-// flagsNotUsedWarning is the start of warnings about the kubelet's flags.
+// flagsNotUsedWarning begins warnings about the flags for the kubelet's next start.
 const flagsNotUsedWarning = "after its next start, the kubelet would not use regcred: "
 
-// checkFlags returns an error if the kubelet must be restarted and would then not use
-// regcred because its flags were changed. Without a restart, this is only a warning.
+// checkFlags checks whether the kubelet would still use regcred after a restart, because its
+// flags may have been changed. It returns an error if the plan restarts the kubelet, and
+// otherwise adds a warning.
 func (in *Installer) checkFlags(p *Plan) error {
 	if p.From == nil {
 		return nil
@@ -31,7 +32,7 @@ func (in *Installer) checkFlags(p *Plan) error {
 	return nil
 }
 
-// dropInProblem returns why a layout's drop-in cannot set the kubelet's flags, or "" if
+// dropInProblem returns why regcred's drop-in can no longer set the kubelet's flags, or "" if
 // it can.
 func (in *Installer) dropInProblem(l generation.KubeletLayout) string {
 	if l.DropIn == "" {
@@ -46,8 +47,8 @@ func (in *Installer) dropInProblem(l generation.KubeletLayout) string {
 	return ""
 }
 
-// flagsProblem returns why the next kubelet would not use a layout's paths, or "" if it
-// would.
+// flagsProblem returns why the kubelet would not use the paths of layout l after its next
+// start, or "" if it would.
 func (in *Installer) flagsProblem(l generation.KubeletLayout) string {
 	if l.DropIn != "" {
 		if why := in.dropInProblem(l); why != "" {

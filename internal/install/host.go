@@ -20,7 +20,7 @@ import (
 	"github.com/regcred/regcred/internal/inroot"
 )
 
-// putHostFile writes one host file unless it is up to date, and reports whether it did.
+// putHostFile writes a host file unless it is up to date. It reports whether it wrote the file.
 func (in *Installer) putHostFile(ctx context.Context, m *generation.Manifest, h generation.HostFile) (changed bool, err error) {
 	switch h.Kind {
 	case generation.HostKindDir:
@@ -50,7 +50,8 @@ func (in *Installer) putLink(h generation.HostFile) (changed bool, err error) {
 	return true, in.fs().Symlink(h.Target, h.Path)
 }
 
-// putFile writes a file that belongs to regcred.
+// putFile writes a file that only regcred should change. If another program has changed the
+// file, putFile first renames the changed file.
 func (in *Installer) putFile(ctx context.Context, h generation.HostFile) (changed bool, err error) {
 	name, now, err := in.read(ctx, h.Path)
 	if err != nil || bytes.Equal(now, []byte(h.Content)) && now != nil {
@@ -67,7 +68,7 @@ func (in *Installer) putFile(ctx context.Context, h generation.HostFile) (change
 	return true, in.fs().WriteFile(name, strings.NewReader(h.Content), inroot.FileAttr{Mode: h.Mode, Label: in.fs().SELinuxLabel(name)})
 }
 
-// isWritten reports whether some generation has that content for a host file. If ctx has
+// isWritten reports whether any generation has written this content to a host file. If ctx has
 // ended, it may wrongly return false.
 func (in *Installer) isWritten(ctx context.Context, name string, now []byte) bool {
 	numbers, _ := in.Store.ListNumbers()
@@ -77,8 +78,8 @@ func (in *Installer) isWritten(ctx context.Context, name string, now []byte) boo
 	})
 }
 
-// putEntries sets regcred's entries in the node's own file, and preserves the file's
-// mode, owner and label. If there are no entries, it removes them.
+// putEntries sets regcred's provider entries in the node's configuration file. It preserves the
+// file's mode, owner and SELinux label. If list is nil, it removes regcred's entries.
 func (in *Installer) putEntries(ctx context.Context, h generation.HostFile, list []entries.Entry) (changed bool, err error) {
 	name, now, err := in.read(ctx, h.Path)
 	if err != nil {
@@ -110,9 +111,9 @@ func (in *Installer) putEntries(ctx context.Context, h generation.HostFile, list
 	return true, in.fs().WriteFile(name, bytes.NewReader(next), attr)
 }
 
-// nextEntries returns the new content of the node's own file, or nil if the file must
-// be removed. Without entries, a file that only regcred has changed is restored byte
-// for byte.
+// nextEntries returns the new content of the node's configuration file, or nil if the file must
+// be removed. If list is nil and only regcred has changed the file, it returns the original
+// content.
 func (in *Installer) nextEntries(ctx context.Context, name string, now []byte, list []entries.Entry) ([]byte, error) {
 	if list == nil {
 		originals, err := in.readOriginals(ctx)
@@ -123,15 +124,15 @@ func (in *Installer) nextEntries(ctx context.Context, name string, now []byte, l
 			return data, nil
 		}
 	}
-	// Keep the position of the entries if another program has added entries after them.
+	// Do not move regcred's entries if another program has added entries after them.
 	if same, err := in.hasEntries(ctx, name, now, list); err != nil || same {
 		return now, err
 	}
 	return in.setEntries(ctx, name, now, list)
 }
 
-// preflight returns an error if the node's own configuration cannot be changed as
-// planned.
+// preflight returns an error if regcred's entries cannot be set in the node's configuration
+// file. It does not change the file.
 func (in *Installer) preflight(ctx context.Context, from, to *generation.Manifest) error {
 	m, list := from, []entries.Entry(nil)
 	if to != nil {
@@ -152,7 +153,8 @@ func (in *Installer) preflight(ctx context.Context, from, to *generation.Manifes
 	return nil
 }
 
-// setEntries returns a file's content with these entries of regcred and no others.
+// setEntries returns the content of a configuration file with list as regcred's only entries.
+// It keeps other entries.
 func (in *Installer) setEntries(ctx context.Context, name string, now []byte, list []entries.Entry) ([]byte, error) {
 	former, err := in.ownEntryNames(ctx)
 	if err != nil {
@@ -161,7 +163,7 @@ func (in *Installer) setEntries(ctx context.Context, name string, now []byte, li
 	return entries.Set(in.fs().HostPath(name), now, list, former)
 }
 
-// hasEntries reports whether a file's content has these entries of regcred and no others.
+// hasEntries reports whether list contains exactly regcred's entries in a configuration file.
 func (in *Installer) hasEntries(ctx context.Context, name string, now []byte, list []entries.Entry) (bool, error) {
 	former, err := in.ownEntryNames(ctx)
 	if err != nil {
@@ -170,8 +172,8 @@ func (in *Installer) hasEntries(ctx context.Context, name string, now []byte, li
 	return entries.HasEntries(in.fs().HostPath(name), now, list, former)
 }
 
-// ownEntryNames returns the names of all entries that regcred has written, or is about
-// to write, on this node.
+// ownEntryNames returns the names of all entries that regcred has written, or is about to
+// write, on this node.
 func (in *Installer) ownEntryNames(ctx context.Context) (names []string, err error) {
 	known, err := in.knownEntries(ctx)
 	if err != nil {
@@ -184,7 +186,7 @@ func (in *Installer) ownEntryNames(ctx context.Context) (names []string, err err
 }
 
 // knownEntries returns all entries that a kubelet may have loaded or that a rollback may
-// restore, the latest first.
+// restore. The latest entries come first.
 func (in *Installer) knownEntries(ctx context.Context) (list []entries.Entry, err error) {
 	records, _, err := in.readRecords(ctx)
 	if err != nil {
@@ -195,7 +197,7 @@ func (in *Installer) knownEntries(ctx context.Context) (list []entries.Entry, er
 		return nil, err
 	}
 	for _, n := range slices.Backward(numbers) {
-		if m, err := in.Store.Manifest(ctx, n); err == nil { // skip damaged ones
+		if m, err := in.Store.Manifest(ctx, n); err == nil { // skip damaged generations
 			list = append(list, m.Entries...)
 		}
 	}
@@ -205,7 +207,8 @@ func (in *Installer) knownEntries(ctx context.Context) (list []entries.Entry, er
 	return list, nil
 }
 
-// resolveTarget resolves symlinks, so that a file is changed at its target and the link is kept.
+// resolveTarget resolves symlinks, so that regcred changes a link's target and keeps the link.
+// It returns name unchanged if the file does not exist.
 func (in *Installer) resolveTarget(name string) (string, error) {
 	real, err := in.fs().EvalSymlinks(name)
 	if errors.Is(err, fs.ErrNotExist) && !in.fs().Exists(name) {
@@ -214,7 +217,7 @@ func (in *Installer) resolveTarget(name string) (string, error) {
 	return real, err
 }
 
-// read returns a file's target and content.
+// read resolves the symlinks in name, and returns the resolved path and the file's content.
 func (in *Installer) read(ctx context.Context, name string) (target string, now []byte, err error) {
 	if target, err = in.resolveTarget(name); err == nil {
 		now, err = in.readIfExists(ctx, target)
@@ -222,7 +225,7 @@ func (in *Installer) read(ctx context.Context, name string) (target string, now 
 	return target, now, err
 }
 
-// readIfExists returns a file's content, or nil if the file does not exist.
+// readIfExists returns a file's content. It returns nil if the file does not exist.
 func (in *Installer) readIfExists(ctx context.Context, name string) ([]byte, error) {
 	data, err := in.fs().ReadFile(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -234,12 +237,12 @@ func (in *Installer) readIfExists(ctx context.Context, name string) ([]byte, err
 	return data, err
 }
 
-// hasHostFile reports whether a generation has a host file with the given path.
+// hasHostFile reports whether a generation has a host file with the path of h.
 func hasHostFile(m *generation.Manifest, h generation.HostFile) bool {
 	return m != nil && slices.ContainsFunc(m.Host, func(o generation.HostFile) bool { return o.Path == h.Path })
 }
 
-// removeHostFile removes one host file, and reports whether it existed.
+// removeHostFile removes a host file. It reports whether it changed anything.
 func (in *Installer) removeHostFile(ctx context.Context, h generation.HostFile) (changed bool, err error) {
 	switch h.Kind {
 	case generation.HostKindDir:
@@ -266,9 +269,9 @@ func (in *Installer) removeHostFile(ctx context.Context, h generation.HostFile) 
 	return false, nil
 }
 
-// savedSuffix is the suffix of regcred's files that other programs changed, and that
-// are therefore kept on removal. Neither systemd nor the kubelet reads files with this
-// suffix.
+// savedSuffix is appended to the names of regcred's files that another program has changed.
+// regcred keeps these files instead of deleting them. Neither systemd nor the kubelet reads
+// files with this suffix.
 const savedSuffix = ".regcred-saved"
 
 func (in *Installer) removeFile(ctx context.Context, h generation.HostFile) (changed bool, err error) {
@@ -285,14 +288,14 @@ func (in *Installer) removeFile(ctx context.Context, h generation.HostFile) (cha
 	return true, in.saveModified(h.Path)
 }
 
-// saveModified renames a file that another program changed.
+// saveModified renames a file that another program has changed, so that its content is kept.
 func (in *Installer) saveModified(name string) error {
 	in.progressf("%s has been changed since the install, so it is kept as %s", in.fs().HostPath(name), path.Base(name)+savedSuffix)
 	return in.fs().Rename(name, name+savedSuffix)
 }
 
-// removeStrayLinks removes links to the dispatcher that are used neither by generation
-// m (nil if none) nor by the running kubelet.
+// removeStrayLinks removes links to the dispatcher that neither generation m nor the running
+// kubelet uses. m is nil if no generation is current.
 func (in *Installer) removeStrayLinks(ctx context.Context, binDir string, m *generation.Manifest) error {
 	needed, err := in.entryNamesInUse(ctx, m)
 	if err != nil {
@@ -315,7 +318,8 @@ func (in *Installer) removeStrayLinks(ctx context.Context, binDir string, m *gen
 	return nil
 }
 
-// entryNamesInUse returns the names of the entries that the running or the next kubelet uses.
+// entryNamesInUse returns the names of the entries that the running kubelet may use, and of
+// those in generation m. It returns no names if m is nil.
 func (in *Installer) entryNamesInUse(ctx context.Context, m *generation.Manifest) (names map[string]bool, err error) {
 	names = map[string]bool{}
 	if m == nil {
@@ -333,8 +337,8 @@ func (in *Installer) entryNamesInUse(ctx context.Context, m *generation.Manifest
 	return names, nil
 }
 
-// removeGenerationTempFiles removes the temporary files of interrupted writes from the directories
-// of a generation's host files.
+// removeGenerationTempFiles removes temporary files that interrupted writes left next to a
+// generation's host files.
 func (in *Installer) removeGenerationTempFiles(m *generation.Manifest) error {
 	if m == nil {
 		return nil

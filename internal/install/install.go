@@ -9,9 +9,9 @@ import (
 	"io/fs"
 )
 
-// Install brings a node to the desired state, and returns what it did or planned. If a
-// generation with the desired content exists, Install activates it like
-// [Installer.Rollback]. After an error the node is unchanged, unless the error states
+// Install brings a node to the desired state. It returns the plan that it followed. If a
+// generation with the desired content exists, Install activates that generation as
+// [Installer.Rollback] does. If Install fails, the node is unchanged unless the error states
 // otherwise.
 func (in *Installer) Install(ctx context.Context, d Desired, o Options) (*Plan, error) {
 	if err := in.checkSupported(d); err != nil && !in.HasState() {
@@ -47,14 +47,14 @@ func (in *Installer) Install(ctx context.Context, d Desired, o Options) (*Plan, 
 	return p, c.run(ctx)
 }
 
-// restartOnly restarts the kubelet of a node that is otherwise up to date.
+// restartOnly restarts the kubelet of a node whose files are up to date.
 func (in *Installer) restartOnly(ctx context.Context, p *Plan) error {
 	c := &generationChange{Installer: in, to: p.From, restart: true}
 	before, err := c.kubeletState(ctx)
 	if err != nil {
 		return err
 	}
-	if err := in.recordEntries(ctx, p.From); err != nil { // the record may have been deleted
+	if err := in.recordEntries(ctx, p.From); err != nil { // the file of records may have been deleted
 		return err
 	}
 	if err = c.restartIfNeeded(ctx, before); err == nil {

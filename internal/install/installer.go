@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package install installs credential providers on a node, rolls back and uninstalls.
-// Each install creates a numbered generation (package generation), whose manifest lists
-// all files outside of the state directory too. So an install, a rollback and an undo are
-// the same operation: to bring the node to the state of a generation.
+// Package install installs credential providers on a node, rolls back to earlier installs and
+// uninstalls. Each install creates a numbered generation (see package generation). A
+// generation's manifest also lists the files on the host that are outside of its directory.
+// Install, rollback and the undoing of a failed change are therefore the same operation: they
+// bring the node to the state of a generation.
 //
 //	in := install.Installer{Store: store, Setup: setup, Service: kubelet}
 //	desired := install.Desired{Config: "providers.yaml", Plugins: files, Dispatcher: dispatcher}
@@ -12,9 +13,10 @@
 //	…
 //	plan, err = in.Install(ctx, desired, install.Options{Restart: true})
 //
-// Each file is replaced by one rename, in an order in which a kubelet can start at any
-// time. A journal describes the change in progress: after a crash, the next change
-// finishes or undoes it. A lock prevents concurrent changes.
+// Each file is replaced with a rename. The files are changed in an order that allows the
+// kubelet to start at any time. A journal describes the change in progress. After a crash, the
+// next change first finishes or undoes the interrupted change. A lock prevents concurrent
+// changes.
 package install
 
 import (
@@ -31,31 +33,32 @@ import (
 	"github.com/regcred/regcred/internal/service"
 )
 
-// Installer changes one node. It must not be used concurrently.
+// Installer installs, rolls back and uninstalls on one node. It is not safe for concurrent use.
 type Installer struct {
 	Store generation.Store
-	Setup *node.Setup // state of the node before the change
+	Setup *node.Setup // how the node is set up before the change
 
-	// ReadSetup reads Setup again while the node is locked. If ReadSetup is nil, Setup is
-	// kept.
+	// ReadSetup reads the node's Setup again while the lock is held. If ReadSetup is nil, Setup
+	// is not updated.
 	ReadSetup func(ctx context.Context) (*node.Setup, error)
 
-	// Service is the kubelet's unit. Without a Manager nothing is restarted.
+	// Service is the kubelet's service. If it has no Manager, regcred cannot restart the
+	// kubelet.
 	Service  service.Service
 	Criteria service.HealthCriteria
 
-	// Probe, if not nil, is a test pull after a change. It has the same timeout as the
+	// Probe runs a test pull after a change. It may be nil. It has the same timeout as the
 	// kubelet's health check.
 	Probe func(ctx context.Context) error
 
-	// Progress, if not nil, is called with progress messages.
+	// Progress is called with progress messages. It may be nil.
 	Progress func(text string)
 
-	// Now returns the time since boot. If nil, [BootTime] is used.
+	// Now returns the time since boot. The default is [BootTime].
 	Now func() (generation.BootTime, error)
 
-	Version string // version of this program, for manifests
-	Keep    int    // number of generations to keep; 5 if 0
+	Version string // regcred's version, for manifests
+	Keep    int    // number of generations to keep; 0 means 5
 }
 
 func (in *Installer) fs() inroot.FS { return in.Store.FS }
@@ -73,7 +76,7 @@ func (in *Installer) timeSinceBoot() (generation.BootTime, error) {
 	return BootTime()
 }
 
-// withHint adds a hint to an error.
+// withHint returns a formatted error with a hint.
 func withHint(hint, format string, args ...any) error {
 	return &node.HintError{Err: fmt.Errorf(format, args...), Hint: hint}
 }
@@ -89,8 +92,7 @@ func (in *Installer) rereadSetup(ctx context.Context) error {
 	return err
 }
 
-// missingDirs lists which of a directory and its parents do not exist, the outermost
-// first.
+// missingDirs returns the missing directories among dir and its parents, outermost first.
 func (in *Installer) missingDirs(dir string) (missing []string, err error) {
 	for d := path.Clean(dir); ; d = path.Dir(d) {
 		info, err := in.fs().Stat(d)
@@ -108,7 +110,7 @@ func (in *Installer) missingDirs(dir string) (missing []string, err error) {
 	}
 }
 
-// currentManifest returns the manifest of the current generation, or nil.
+// currentManifest returns the manifest of the current generation, or nil if there is none.
 func (in *Installer) currentManifest(ctx context.Context) (*generation.Manifest, error) {
 	number, err := in.Store.Current()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -128,12 +130,13 @@ func (in *Installer) currentManifest(ctx context.Context) (*generation.Manifest,
 }
 
 // isUnreadable reports whether this process cannot read a generation because it lacks
-// permission or is too old. The generation itself may be intact.
+// permission, or because a newer version of regcred wrote the generation. The generation itself
+// may be intact.
 func isUnreadable(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, generation.ErrNewerVersion)
 }
 
-// generationNumber returns a generation's number, or 0 for nil.
+// generationNumber returns the number of a generation, or 0 if m is nil.
 func generationNumber(m *generation.Manifest) int {
 	if m == nil {
 		return 0
@@ -141,5 +144,5 @@ func generationNumber(m *generation.Manifest) int {
 	return m.Number
 }
 
-// timestamp returns the time for manifests and the journal.
+// timestamp returns the current time for manifests and the journal.
 func timestamp() time.Time { return time.Now().UTC().Truncate(time.Second) }

@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/internal/inroot"
 )
 
-// changeKind is the kind of a change.
+// changeKind identifies a kind of change.
 type changeKind string
 
 const (
@@ -24,12 +24,12 @@ const (
 	actionUninstall changeKind = "uninstall"
 )
 
-// journal describes a change in progress. It exists from before the first modification
-// of the node until after the last one.
+// journal describes a change in progress. It is written before the first modification of the
+// node and removed after the last.
 type journal struct {
 	Action  changeKind `json:"action"`
-	From    int        `json:"from"` // the old generation, 0 if none
-	To      int        `json:"to"`   // the new generation, 0 if none
+	From    int        `json:"from"` // number of the old generation; 0 if none
+	To      int        `json:"to"`   // number of the new generation; 0 if none
 	Started time.Time  `json:"started"`
 }
 
@@ -50,7 +50,7 @@ func (in *Installer) readJournal(ctx context.Context) (j journal, err error) {
 
 func (in *Installer) removeJournal() error { return in.fs().Remove(in.Store.Path(journalFile)) }
 
-// writeJSON writes a file of the state directory.
+// writeJSON encodes v into a file in the state directory.
 func (in *Installer) writeJSON(name string, v any) error {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {

@@ -26,18 +26,19 @@ import (
 	"github.com/regcred/regcred/internal/service"
 )
 
-// fakeNode simulates a node with a kubelet that is running or has failed. It reads flags as loaded by systemd
-// and its configuration only at start. Its state is a file outside the node's root directory, because the tests
-// kill the process that changes the node.
+// fakeNode simulates a node with a kubelet that is running or has failed. The kubelet has the
+// flags that systemd has loaded, and reads its configuration only at start. fakeNode saves its
+// state in a file outside the node's root directory, because the tests kill the process that
+// changes the node.
 type fakeNode struct {
 	dir    string
 	layout layout
 
 	Boot    string
 	Ticks   uint64
-	Loaded  node.RunningFlags // as systemd has read them
+	Loaded  node.RunningFlags // flags in the unit that systemd has loaded
 	Running *node.RunningProcess
-	Names   []string // the configuration of the running kubelet, found in BinDir of its flags
+	Names   []string // providers in the running kubelet's configuration
 	BinDir  string
 	PID     int
 	Calls   []string
@@ -65,7 +66,7 @@ func (w *fakeNode) load() error {
 	return json.Unmarshal(data, w)
 }
 
-// setup reads the node's current setup.
+// setup returns the node's current Setup.
 func (w *fakeNode) setup(ctx context.Context) (*node.Setup, error) {
 	s, err := node.Node{Root: w.root()}.NewReader().Setup(ctx)
 	if err != nil {
@@ -79,7 +80,7 @@ func (w *fakeNode) setup(ctx context.Context) (*node.Setup, error) {
 	return s, nil
 }
 
-// flags returns the flags with which the kubelet would start if systemd read its files now.
+// flags returns the kubelet's flags if systemd reloaded its units now.
 func (w *fakeNode) flags() (node.RunningFlags, error) {
 	s, err := w.setup(context.Background())
 	if err != nil {
@@ -91,8 +92,8 @@ func (w *fakeNode) flags() (node.RunningFlags, error) {
 	return node.RunningFlags{Config: s.Config.Path, BinDir: s.BinDir.Path}, nil
 }
 
-// try returns the names of the entries that a kubelet with these flags reads at start,
-// or the reason why it exits.
+// try returns the names of the providers that a kubelet with these flags reads at start. It
+// returns an error if the kubelet would exit.
 func (w *fakeNode) try(f node.RunningFlags) (names []string, err error) {
 	if f.Config == "" && f.BinDir == "" {
 		return nil, nil
@@ -111,8 +112,8 @@ func (w *fakeNode) try(f node.RunningFlags) (names []string, err error) {
 	return names, w.works(f.BinDir, names)
 }
 
-// readConfig reads the configuration that the flag names. It resolves links as on the
-// node.
+// readConfig reads a configuration file or directory on the node. It resolves symlinks within
+// the node's root directory.
 func (w *fakeNode) readConfig(name string) (*config.Config, error) {
 	temp, err := os.MkdirTemp(w.dir, "read")
 	if err != nil {
@@ -154,8 +155,8 @@ func (w *fakeNode) readConfig(name string) (*config.Config, error) {
 	return config.Load(temp)
 }
 
-// works fails the test if an executable is missing, or if one is the dispatcher and
-// there is no generation.
+// works returns an error if a plugin is missing or not executable, or if a plugin is the
+// dispatcher and no generation is current.
 func (w *fakeNode) works(binDir string, names []string) error {
 	for _, name := range names {
 		info, err := w.fs().Stat(path.Join(binDir, name))
@@ -177,8 +178,8 @@ func (w *fakeNode) works(binDir string, names []string) error {
 	return nil
 }
 
-// check fails the test if a kubelet that is running, is restarted, or starts at boot
-// does not work. It returns the entries that a kubelet reads at boot.
+// check returns an error if the running kubelet, a restarted kubelet, or the kubelet after a
+// reboot does not work. names lists the providers that a kubelet reads after a reboot.
 func (w *fakeNode) check() (names []string, err error) {
 	if w.Running != nil {
 		if err := w.works(w.BinDir, w.Names); err != nil {
@@ -190,7 +191,7 @@ func (w *fakeNode) check() (names []string, err error) {
 		return nil, err
 	}
 	if w.layout.name == "k3s" {
-		w.Loaded = f // it looks itself
+		w.Loaded = f // k3s reads the files at each start
 	}
 	if _, err := w.try(w.Loaded); err != nil {
 		return nil, fmt.Errorf("a kubelet that is started again: %w", err)
@@ -201,12 +202,13 @@ func (w *fakeNode) check() (names []string, err error) {
 	return names, nil
 }
 
-// start starts the kubelet, which exits at once if it rejects its configuration.
+// start simulates a start of the kubelet. The kubelet exits at once if it rejects its
+// configuration.
 func (w *fakeNode) start() {
 	w.Running = nil
 	w.Ticks += 2000
 	if f, err := w.flags(); w.layout.name == "k3s" && err == nil {
-		w.Loaded = f // it looks itself
+		w.Loaded = f // k3s reads the files at each start
 	}
 	names, err := w.try(w.Loaded)
 	if err != nil {
@@ -221,7 +223,7 @@ func (w *fakeNode) start() {
 	w.Names, w.BinDir = names, w.Loaded.BinDir
 }
 
-// now returns a different time at each call.
+// now returns the simulated time, which increases with each call.
 func (w *fakeNode) now() (generation.BootTime, error) {
 	w.Ticks += 2000
 	return generation.BootTime{Boot: w.Boot, Ticks: w.Ticks}, w.save()
@@ -230,8 +232,8 @@ func (w *fakeNode) now() (generation.BootTime, error) {
 // manager is a fake systemd for a fakeNode.
 type manager struct {
 	*fakeNode
-	fail func(call string) error // nil: all works
-	ill  func() bool             // reports whether the kubelet exits again after a restart; nil: never
+	fail func(call string) error // returns the error of a call; nil means that all calls succeed
+	ill  func() bool             // reports whether the kubelet exits after a restart; nil means never
 }
 
 func (m manager) call(name string) error {
@@ -275,7 +277,8 @@ func (m manager) Log(context.Context, string, time.Time, int) ([]string, error) 
 	return []string{"the kubelet's last line"}, nil
 }
 
-// installer returns an installer for this node.
+// installer returns an installer for this node. before is called before each file system
+// operation.
 func (w *fakeNode) installer(before func(step, name string) error) (*install.Installer, error) {
 	s, err := w.setup(context.Background())
 	if err != nil {

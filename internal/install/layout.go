@@ -23,12 +23,12 @@ import (
 // Names of regcred's files on a node.
 const (
 	ownConfigName  = "90-regcred.json"
-	kubeletDirName = "kubelet" // below the state directory, if regcred cannot use the kubelet's directories
+	kubeletDirName = "kubelet" // directory below the state directory for files that cannot be at the kubelet's configured paths
 )
 
-// decideLayout decides the location of files on a node: to the kubelet's configured paths if they
-// are writable and persistent, otherwise below the state directory, with a drop-in that
-// sets the kubelet's flags.
+// decideLayout decides where regcred's files are on a node. It uses the kubelet's configured
+// paths if files there are writable and persist. Otherwise it uses the state directory and a
+// drop-in that sets the kubelet's flags.
 func (in *Installer) decideLayout() (generation.KubeletLayout, error) {
 	s := in.Setup
 	if s.Way == node.MethodManual {
@@ -73,9 +73,9 @@ func (in *Installer) decideLayout() (generation.KubeletLayout, error) {
 	return l, nil
 }
 
-// relocateConfig places the configuration below the state directory. It includes the
-// existing configuration: as a link if the kubelet reads directories, otherwise as a
-// copy that status compares.
+// relocateConfig moves the configuration below the state directory. If the kubelet supports
+// configuration directories, regcred links the existing configuration. Otherwise regcred copies
+// it, and status reports later differences.
 func (in *Installer) relocateConfig(l *generation.KubeletLayout) error {
 	former := in.Setup.Vendor.Config
 	l.Kind, l.Config = generation.ConfigKindOwn, in.Store.Path(kubeletDirName, "config", ownConfigName)
@@ -94,7 +94,7 @@ func (in *Installer) relocateConfig(l *generation.KubeletLayout) error {
 	return nil
 }
 
-// hostFiles lists a generation's files on the host.
+// hostFiles returns the files on the host that belong to a generation.
 func (in *Installer) hostFiles(ctx context.Context, m *generation.Manifest) (list []generation.HostFile, err error) {
 	for _, d := range m.Layout.Dirs {
 		list = append(list, generation.HostFile{Kind: generation.HostKindDir, Path: d, Mode: 0o755})
@@ -109,8 +109,8 @@ func (in *Installer) hostFiles(ctx context.Context, m *generation.Manifest) (lis
 	return list, nil
 }
 
-// layoutDirs returns the directories that were created for a layout, and those that
-// must still be created.
+// layoutDirs returns the directories that regcred has created for a layout, and the directories
+// that it must still create.
 func (in *Installer) layoutDirs(l generation.KubeletLayout) (dirs []string, err error) {
 	dirs = slices.Clip(l.Dirs)
 	for _, file := range []string{l.Config, path.Join(l.BinDir, "x"), l.DropIn, l.NodeConfig} {
@@ -122,7 +122,7 @@ func (in *Installer) layoutDirs(l generation.KubeletLayout) (dirs []string, err 
 			return nil, err
 		}
 		for _, d := range missing {
-			// The state directory is not listed, because it is created and removed as a
+			// The state directory is not listed, because regcred creates and removes it as a
 			// whole.
 			if d != in.Store.Dir && !strings.HasPrefix(in.Store.Dir, d+"/") && !slices.Contains(dirs, d) {
 				dirs = append(dirs, d)
@@ -132,8 +132,8 @@ func (in *Installer) layoutDirs(l generation.KubeletLayout) (dirs []string, err 
 	return dirs, nil
 }
 
-// linkFiles returns the links to the dispatcher and, in regcred's own bin dir, to third-party
-// executables.
+// linkFiles returns the links to the dispatcher. If regcred uses its own bin dir, linkFiles
+// also returns links to the executables in the original bin dir.
 func (in *Installer) linkFiles(_ context.Context, m *generation.Manifest) (list []generation.HostFile, err error) {
 	link := func(name, target string) {
 		list = append(list, generation.HostFile{Kind: generation.HostKindLink, Path: path.Join(m.Layout.BinDir, name), Target: target})
@@ -159,7 +159,7 @@ func (in *Installer) configFiles(ctx context.Context, m *generation.Manifest) (l
 	l := m.Layout
 	if l.Kind == generation.ConfigKindShared {
 		own := generation.HostFile{Kind: generation.HostKindEntries, Path: l.Config, Mode: 0o644, Stage: generation.AfterActivation}
-		if l.DropIn != "" { // the flags change the bin dir, and the old one has no links to the dispatcher
+		if l.DropIn != "" { // the entries need the bin dir in the new flags, because the old bin dir has no links to the dispatcher
 			own.Stage = generation.StageLast
 		}
 		return []generation.HostFile{own}, nil
@@ -184,7 +184,7 @@ func (in *Installer) configFiles(ctx context.Context, m *generation.Manifest) (l
 	return append(list, own), nil
 }
 
-// flagFiles returns the files that set the kubelet's flags.
+// flagFiles returns the drop-ins that set the kubelet's flags.
 func (in *Installer) flagFiles(_ context.Context, m *generation.Manifest) (list []generation.HostFile, err error) {
 	l := m.Layout
 	if l.DropIn == "" {
@@ -211,32 +211,33 @@ func (in *Installer) flagFiles(_ context.Context, m *generation.Manifest) (list 
 	return list, nil
 }
 
-// kubeletFlags returns the kubelet's flags.
+// kubeletFlags returns the kubelet's credential provider flags for a layout.
 func kubeletFlags(l generation.KubeletLayout) []string {
 	return []string{"--image-credential-provider-config=" + l.Flag, "--image-credential-provider-bin-dir=" + l.BinDir}
 }
 
-// readsDirectories reports whether a kubelet supports configuration directories, like
-// kubelet 1.34 and later.
+// readsDirectories reports whether a kubelet version supports configuration directories.
+// Kubelet 1.34 and later do.
 func readsDirectories(version string) bool {
 	var major, minor int
 	_, err := fmt.Sscanf(version, "%d.%d", &major, &minor)
 	return err == nil && (major > 1 || minor >= 34)
 }
 
-// nodeadmDropIn returns a drop-in for EKS's nodeadm, which appends the drop-in's flags.
+// nodeadmDropIn returns a configuration drop-in for EKS's nodeadm. nodeadm appends the flags in
+// the drop-in to the kubelet's flags.
 func nodeadmDropIn(args []string) string {
 	list, _ := json.Marshal(args) // cannot fail for strings
 	return "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: " + string(list) + "\n"
 }
 
-// nodeadmEnvFile is the file to which nodeadm writes the kubelet's flags at each boot:
-// first its own, then the drop-ins' (awslabs/amazon-eks-ami: nodeadm).
+// nodeadmEnvFile is the file to which nodeadm writes the kubelet's flags at each boot: first
+// its own flags, then the flags in drop-ins (awslabs/amazon-eks-ami: nodeadm).
 const nodeadmEnvFile = "/etc/eks/kubelet/environment"
 
-// removeNodeadmFlags removes regcred's flags from the file that nodeadm wrote at the
-// last boot. Otherwise the kubelet would be started with paths that no longer exist. If
-// nodeadm itself sets an identical bin dir flag, that flag is kept.
+// removeNodeadmFlags removes regcred's flags from the file that nodeadm wrote at the last boot.
+// Otherwise the kubelet would start with paths that no longer exist. It keeps an identical bin
+// dir flag that nodeadm itself has set.
 func (in *Installer) removeNodeadmFlags(ctx context.Context, l generation.KubeletLayout) error {
 	if l.NodeConfig == "" {
 		return nil

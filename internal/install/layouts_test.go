@@ -15,12 +15,12 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-// layout is a node before regcred is installed.
+// layout describes a node before regcred is installed.
 type layout struct {
 	name    string
-	version string            // of its kubelet
-	files   map[string]string // by path
-	spoil   func(*node.Setup) // mounts and similar changes that a tree cannot contain
+	version string            // kubelet version
+	files   map[string]string // contents by path
+	spoil   func(*node.Setup) // changes to the Setup that files cannot cause, such as read-only mounts
 }
 
 const (
@@ -109,7 +109,7 @@ func layoutNamed(t testing.TB, name string) layout {
 	return layout{}
 }
 
-// make writes the files of a layout.
+// make writes the files of a layout below root.
 func (l layout) make(t testing.TB, root string) {
 	t.Helper()
 	for _, dir := range []string{"etc/systemd/system", "var/lib"} {

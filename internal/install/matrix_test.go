@@ -22,15 +22,16 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// fullMatrix makes the test interrupt every step of every layout, which takes minutes.
+// fullMatrix makes TestMatrix interrupt every step for every layout, which takes minutes.
 var fullMatrix = flag.Bool("matrix", false, "break every layout at each step in each way, not two of them at each ninth step, and the others at each sixtieth without a kill")
 
-// withKills reports whether changes of a layout are also killed.
+// withKills reports whether TestMatrix also interrupts changes of this layout by killing the
+// process.
 func (l layout) withKills() bool {
 	return *fullMatrix || l.name == "kubeadm" || l.name == "read-only bin dir"
 }
 
-// stepInterval returns the number of steps between two interrupted steps.
+// stepInterval returns the interval between steps that are interrupted. 1 means every step.
 func (l layout) stepInterval() int {
 	switch {
 	case *fullMatrix:
@@ -41,7 +42,7 @@ func (l layout) stepInterval() int {
 	return 60
 }
 
-// changes lists the interrupted changes, each with the changes before it.
+// changes returns the changes that TestMatrix interrupts, and the changes to run before each.
 func changes() []struct {
 	do     string
 	before []string
@@ -53,27 +54,27 @@ func changes() []struct {
 		{"install a", nil},
 		{"install b", []string{"install a"}},
 		{"install c", []string{"install a"}},
-		{"install a", []string{"install a", "install b"}}, // back to the installed configuration
+		{"install a", []string{"install a", "install b"}}, // activate generation 1 again
 		{"rollback 1", []string{"install a", "install b"}},
 		{"uninstall", []string{"install a", "install b"}},
 	}
 }
 
-// scene is a node before a change, with the results of that change.
+// scene holds a node before a change, and the results of the change without an interruption.
 type scene struct {
 	t        testing.TB
 	layout   layout
 	change   string
 	wishes   string
-	pristine tree // before all
+	pristine tree // the node before the first install
 	base     string
 	before   tree
 	after    tree
-	old, new []string // names of the kubelet's entries
+	old, new []string // names of the kubelet's providers before and after the change
 	steps    int
 }
 
-// newFakeNode returns a node of a layout with a running kubelet.
+// newFakeNode returns a node with the given layout and a running kubelet.
 func newFakeNode(t testing.TB, l layout) *fakeNode {
 	t.Helper()
 	w := &fakeNode{dir: t.TempDir(), layout: l, Boot: "boot", PID: 100}
@@ -88,7 +89,7 @@ func newFakeNode(t testing.TB, l layout) *fakeNode {
 	return w
 }
 
-// run makes a change without interruption.
+// run runs a change without interruption.
 func (w *fakeNode) run(wishes, change string) error { return w.runWith(wishes, change, nil) }
 
 func (w *fakeNode) runWith(wishes, change string, before func(step, name string) error) error {
@@ -130,7 +131,7 @@ func (s *scene) names(w *fakeNode) []string {
 	return names
 }
 
-// copy returns the node as it was before the change.
+// copy returns a copy of the node before the change.
 func (s *scene) copy() *fakeNode {
 	s.t.Helper()
 	dir := must.Get(os.MkdirTemp(s.t.TempDir(), ""))(s.t)
@@ -140,16 +141,16 @@ func (s *scene) copy() *fakeNode {
 	return w
 }
 
-// broken interrupts a change at a step.
+// broken describes a way to interrupt a change at a step.
 type broken struct {
 	how  string
 	make func(w *fakeNode, step int) error
 }
 
-// errs lists errors that a step may return.
+// errs lists the errors with which steps fail.
 var errs = []error{syscall.EIO, syscall.ENOSPC, syscall.EROFS}
 
-// failing makes a change in which some steps fail.
+// failing returns a function that runs the change with failing steps. fails selects the steps.
 func (s *scene) failing(fails func(step, at int) bool) func(w *fakeNode, at int) error {
 	return func(w *fakeNode, at int) error {
 		step := 0
@@ -162,7 +163,7 @@ func (s *scene) failing(fails func(step, at int) bool) func(w *fakeNode, at int)
 	}
 }
 
-// interruptions returns the ways to interrupt a change.
+// interruptions returns the ways to interrupt a change of this layout.
 func interruptions(s *scene) []broken {
 	list := []broken{
 		{"fails once", s.failing(func(step, at int) bool { return step == at })},
@@ -174,7 +175,7 @@ func interruptions(s *scene) []broken {
 	return list
 }
 
-// killing tells a child process at which step to exit.
+// killing holds the arguments of a child process that kills itself at a step of a change.
 type killing struct {
 	Dir, Layout, Wishes, Change string
 	Step                        int
@@ -198,7 +199,7 @@ func (s *scene) kill(w *fakeNode, step int) error {
 
 var errKilled = errors.New("killed")
 
-// TestMain also runs as a child process that exits in the middle of a change.
+// TestMain runs the tests or, as a child process, a change that is killed at a step.
 func TestMain(m *testing.M) {
 	if data := os.Getenv(killEnv); data != "" {
 		fmt.Println(killed([]byte(data)))
@@ -228,8 +229,9 @@ func killed(data []byte) error {
 	})
 }
 
-// TestMatrix interrupts each change at each step, for every layout, and verifies that a kubelet then finds the old or
-// the new state and that the next regcred reports and repairs it.
+// TestMatrix interrupts each change at each step for every layout. After an interruption, a
+// kubelet must find either the old or the new state. The next regcred process must report the
+// interruption and repair the node.
 func TestMatrix(t *testing.T) {
 	wishes := writeConfigs(t)
 	var cases atomic.Int64
@@ -254,7 +256,7 @@ func TestMatrix(t *testing.T) {
 	t.Logf("%d cases, all old or new", cases.Load())
 }
 
-// try runs one case.
+// try interrupts the change at a step and checks the node.
 func (s *scene) try(b broken, step int) {
 	w := s.copy()
 	defer os.RemoveAll(w.dir)
@@ -294,13 +296,13 @@ func (s *scene) try(b broken, step int) {
 	s.finish(w, fail, step)
 }
 
-// recordFiles lists the files that record what kubelets may have read and what was written, including changes that were
-// rolled back.
+// recordFiles returns the files that record loaded entries and original contents. They differ
+// after a change that was rolled back.
 func recordFiles() []string {
 	return []string{stateDir + "/applied.json", stateDir + "/originals.json"}
 }
 
-// status returns the expected status output for a node in an unexpected state.
+// status returns the problems that status reports for a node, or "" if there are none.
 func (s *scene) status(w *fakeNode) string {
 	in, err := w.installer(nil)
 	if err != nil {
@@ -313,7 +315,7 @@ func (s *scene) status(w *fakeNode) string {
 	return status.BrokenOff + strings.Join(status.Problems, "; ")
 }
 
-// finish runs regcred again, and verifies that the interruption has left no trace.
+// finish runs regcred again and verifies that the interruption has left nothing behind.
 func (s *scene) finish(w *fakeNode, fail func(string, ...any), step int) {
 	if step%2 == 0 {
 		if err := w.run(s.wishes, s.change); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// BootTime returns the current time in the unit that /proc uses for the start time of
-// processes.
+// BootTime returns the time since boot. It uses the same clock and unit as the start times of
+// processes in /proc.
 func BootTime() (generation.BootTime, error) {
 	id, err := regularfile.Read(context.Background(), "/proc/sys/kernel/random/boot_id", 1<<10)
 	if err != nil {
@@ -25,6 +25,6 @@ func BootTime() (generation.BootTime, error) {
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
 		return generation.BootTime{}, fmt.Errorf("read the time since boot: %w", err)
 	}
-	const ticks = 100 // USER_HZ, per second
+	const ticks = 100 // USER_HZ: ticks per second
 	return generation.BootTime{Boot: strings.TrimSpace(string(id)), Ticks: uint64(now.Nano()) / (1_000_000_000 / ticks)}, nil
 }

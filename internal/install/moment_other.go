@@ -11,5 +11,5 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// BootTime returns an error, because it is implemented only on Linux.
+// BootTime returns an error, because this package supports it only on Linux.
 func BootTime() (generation.BootTime, error) { return generation.BootTime{}, errors.ErrUnsupported }

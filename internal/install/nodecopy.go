@@ -11,9 +11,9 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// copiesNodeFile reports whether a host file copies or links to something of the node: the
-// unit's command, the kubelet's configuration, or plugins. It must match the node's
-// current state, not an earlier generation's.
+// copiesNodeFile reports whether a host file is derived from the node's own files: a copy of
+// the unit's command or of the kubelet's configuration, or a link to a plugin. The content must
+// match the node's current files, even after a rollback.
 func (in *Installer) copiesNodeFile(l generation.KubeletLayout, h generation.HostFile) bool {
 	switch h.Kind {
 	case generation.HostKindFile:
@@ -24,8 +24,9 @@ func (in *Installer) copiesNodeFile(l generation.KubeletLayout, h generation.Hos
 	return false
 }
 
-// withCurrentCopies returns the generation to with from's copies of the node. The
-// copies in to are older, and the kubelet may no longer start with them.
+// withCurrentCopies returns a copy of generation to for a rollback. It takes the copies of the
+// node's files from generation from. The copies in to are older, and the kubelet might not
+// start with them.
 func (in *Installer) withCurrentCopies(ctx context.Context, from, to *generation.Manifest) (*generation.Manifest, error) {
 	if from == nil {
 		return to, nil
@@ -48,8 +49,8 @@ func (in *Installer) withCurrentCopies(ctx context.Context, from, to *generation
 	return &back, nil
 }
 
-// hasContentOf reports whether regcred's file has a generation's content. In a copy of
-// the node's configuration, entries are ignored, because another generation may have
+// hasContentOf reports whether now is generation m's content of the host file h. In a copy of
+// the node's configuration, it ignores regcred's entries, because another generation may have
 // set them.
 func (in *Installer) hasContentOf(ctx context.Context, m *generation.Manifest, h generation.HostFile, now []byte) bool {
 	if string(now) == h.Content || m.Layout.Kind != generation.ConfigKindCopied || h.Path != m.Layout.Config {
@@ -60,9 +61,9 @@ func (in *Installer) hasContentOf(ctx context.Context, m *generation.Manifest, h
 	return err == nil && otherErr == nil && bytes.Equal(a, b)
 }
 
-// isAsInstalled reports whether regcred's file is correct for a generation. It must
-// have the generation's content or, if it is a copy of the node's, a later
-// generation's.
+// isAsInstalled reports whether now is correct content for the host file h of generation m. It
+// must be the content in m. A copy of a node's file may also have the content from a later
+// generation.
 func (in *Installer) isAsInstalled(ctx context.Context, m *generation.Manifest, h generation.HostFile, now []byte) bool {
 	if string(now) == h.Content || !in.copiesNodeFile(m.Layout, h) {
 		return string(now) == h.Content

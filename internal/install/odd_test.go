@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-// layoutNode is a node of a layout with its installed configurations.
+// layoutNode is a node with a layout, and the configurations that tests install on it.
 type layoutNode struct {
 	*fakeNode
 	t      *testing.T
@@ -29,7 +29,7 @@ func newOdd(t *testing.T, name string) *layoutNode {
 	return &layoutNode{newFakeNode(t, layoutNamed(t, name)), t, writeConfigs(t)}
 }
 
-// in returns an installer for that node, whose state directory is dir.
+// in returns an installer for the node with the state directory dir.
 func (o *layoutNode) in(dir string) *install.Installer {
 	o.t.Helper()
 	must.Do(o.t, o.load())
@@ -64,8 +64,8 @@ func (o *layoutNode) read(name string) string {
 	return string(data)
 }
 
-// TestForeignDirectory verifies that the directory of another program is neither used
-// as a state directory nor removed.
+// TestForeignDirectory verifies that regcred neither uses another program's directory as its
+// state directory nor removes it.
 func TestForeignDirectory(t *testing.T) {
 	for _, dir := range []string{"/", "/var", "/srv", "/var/lib/kubelet"} {
 		o := newOdd(t, "kubeadm")
@@ -90,8 +90,9 @@ func TestForeignDirectory(t *testing.T) {
 	}
 }
 
-// TestVendorChanges verifies that reactivating a generation does not restore its copy
-// of the node's own settings. The kubelet might not start with old settings.
+// TestVendorChanges verifies that a rollback keeps the node's own settings, such as the unit's
+// command, as they are now. The kubelet might not start with the settings from the earlier
+// generation.
 func TestVendorChanges(t *testing.T) {
 	for _, tt := range []struct {
 		layout string
@@ -143,8 +144,8 @@ func TestVendorChanges(t *testing.T) {
 	}
 }
 
-// TestReleaseReservedPatterns verifies that reserved patterns are released on request, and that no message reports patterns that are
-// not installed.
+// TestReleaseReservedPatterns verifies that image patterns from --reserve and --any-image stay
+// in the kubelet's entries until an install removes them.
 func TestReleaseReservedPatterns(t *testing.T) {
 	o := newOdd(t, "kubeadm")
 	yes, no := true, false
@@ -160,7 +161,7 @@ func TestReleaseReservedPatterns(t *testing.T) {
 		{&no, nil, "*.*", false, 2},
 		{nil, []string{"reserved.example"}, "reserved.example", true, 3},
 		{nil, nil, "reserved.example", true, 3},
-		{nil, []string{}, "reserved.example", false, 2}, // contains all of these
+		{nil, []string{}, "reserved.example", false, 2}, // generation 2 has the desired content
 	} {
 		w := wish(o.wishes, "a")
 		w.AnyImage, w.Reserve = step.any, step.reserve
@@ -174,9 +175,8 @@ func TestReleaseReservedPatterns(t *testing.T) {
 	}
 }
 
-// TestFlagsOverriddenByOthers verifies that a later drop-in or flag that overrides the
-// installed ones is reported before the kubelet's next start, and that no kubelet is
-// restarted without effect.
+// TestFlagsOverriddenByOthers verifies that regcred reports a drop-in or flag that overrides
+// its flags. It must not restart the kubelet, because the kubelet would not use regcred.
 func TestFlagsOverriddenByOthers(t *testing.T) {
 	for _, tt := range []struct{ layout, file, text, want string }{
 		{"kubeadm", "etc/systemd/system/kubelet.service.d/99-foo.conf", "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --foo\n", "99-foo.conf:3"},
@@ -198,8 +198,9 @@ func TestFlagsOverriddenByOthers(t *testing.T) {
 	}
 }
 
-// TestStateRemoved verifies that a removed state directory is reported and restored by
-// an install, and that the path of another state directory is reported.
+// TestStateRemoved verifies that regcred reports a removed state directory and that install
+// restores it. It also verifies that an installer with another state directory reports the path
+// of the one in use.
 func TestStateRemoved(t *testing.T) {
 	for _, name := range []string{"kubeadm", "yaml", "read-only bin dir"} {
 		o := newOdd(t, name)
@@ -228,8 +229,8 @@ func TestStateRemoved(t *testing.T) {
 	}
 }
 
-// TestNewerGenerationFormat verifies that a program older than the current generation
-// changes nothing.
+// TestNewerGenerationFormat verifies that regcred changes nothing if a newer version wrote the
+// current generation.
 func TestNewerGenerationFormat(t *testing.T) {
 	o := newOdd(t, "kubeadm")
 	o.do("install a", "install c")

@@ -11,12 +11,12 @@ import (
 	"slices"
 )
 
-// originalFile holds the node's own file without regcred's entries, and what regcred
-// wrote.
+// originalFile holds the content of a node's file without regcred's entries, and checksums of
+// the contents that regcred wrote.
 type originalFile struct {
 	Absent  bool     `json:"absent,omitempty"`
 	Data    []byte   `json:"data,omitempty"`
-	Written []string `json:"written"` // SHA-256 of the contents that regcred may have written: the last one and the next one
+	Written []string `json:"written"` // SHA-256 checksums of the content before and after regcred's last write
 }
 
 const originalsFile = "originals.json"
@@ -31,8 +31,8 @@ func (in *Installer) readOriginals(ctx context.Context) (map[string]originalFile
 	return list, err
 }
 
-// saveOriginal saves a file's content without regcred's entries before the file is
-// rewritten. This includes changes that other programs made in the meantime.
+// saveOriginal saves a file's content without regcred's entries before regcred rewrites the
+// file. The saved content includes changes that other programs have made since the last write.
 func (in *Installer) saveOriginal(ctx context.Context, name string, now, without, next []byte) error {
 	list, err := in.readOriginals(ctx)
 	if err != nil {
@@ -47,10 +47,12 @@ func (in *Installer) saveOriginal(ctx context.Context, name string, now, without
 	return in.writeJSON(originalsFile, list)
 }
 
-// isUnmodified reports whether only regcred has changed a file.
+// isUnmodified reports whether no other program has changed the file since regcred's last
+// write.
 func (o originalFile) isUnmodified(now []byte) bool { return slices.Contains(o.Written, checksum(now)) }
 
-// originalContent returns a file's original content if only regcred has changed it.
+// originalContent returns a file's original content. ok is false if another program has changed
+// the file. data is nil if the file did not exist.
 func (o originalFile) originalContent(now []byte) (data []byte, ok bool) {
 	if !o.isUnmodified(now) {
 		return nil, false
@@ -61,7 +63,7 @@ func (o originalFile) originalContent(now []byte) (data []byte, ok bool) {
 	return append([]byte{}, o.Data...), true
 }
 
-// checksum returns the checksum of content, or "" for nil.
+// checksum returns the SHA-256 checksum of data, or "" if data is nil.
 func checksum(data []byte) string {
 	if data == nil {
 		return ""

@@ -10,12 +10,12 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// OwnerError is returned if the node's installation belongs to another release of the
-// chart, or to no release.
+// OwnerError reports that the node's installation belongs to another owner: another release of
+// the chart, or a user who installed it manually.
 type OwnerError struct {
 	Generation int
 	Owner      string // NAMESPACE/RELEASE; "" if installed manually
-	Requested  string // the owner for which the change was requested
+	Requested  string // the owner that requested the change; "" for a manual change
 	uninstall  bool
 }
 
@@ -31,7 +31,7 @@ func (e *OwnerError) Error() string {
 	return fmt.Sprintf("nothing was changed: generation %d on this node %s, but this run is %s", e.Generation, by, asked)
 }
 
-// Hint returns how to fix the error.
+// Hint returns a suggestion how to fix the error.
 func (e *OwnerError) Hint() string {
 	switch {
 	case e.uninstall && e.Owner == "":
@@ -46,14 +46,14 @@ func (e *OwnerError) Hint() string {
 	return fmt.Sprintf("remove one of the two releases (%s), or separate them with node selectors", helmUninstallCommand(e.Owner))
 }
 
-// helmUninstallCommand returns the command that uninstalls a release.
+// helmUninstallCommand returns the Helm command that uninstalls a release.
 func helmUninstallCommand(owner string) string {
 	namespace, release, _ := strings.Cut(owner, "/")
 	return "helm uninstall " + release + " -n " + namespace
 }
 
-// checkUninstallAllowed returns an error if a generation belongs to another owner. If o
-// has no owner, it warns that the release may install regcred again.
+// checkUninstallAllowed returns an error if o has an owner and the generation belongs to
+// another owner. If o has no owner, it warns that the release may install regcred again.
 func (in *Installer) checkUninstallAllowed(m *generation.Manifest, o Options) error {
 	switch {
 	case o.Owner != "" && m.Owner != o.Owner:

@@ -17,21 +17,21 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// Plan lists the changes of an install and their reasons.
+// Plan describes the changes of an install and their reasons.
 type Plan struct {
-	From *generation.Manifest // the current generation, or nil
-	To   *generation.Manifest // next generation; its Number is not known yet unless Reactivate is set
+	From *generation.Manifest // current generation, or nil
+	To   *generation.Manifest // next generation; Plan sets its Number only if Reactivate is set
 
-	Reactivate bool // To already exists: it is the current or an earlier generation
+	Reactivate bool // To is an existing generation, and is activated again
 
-	Restart  []string // why the kubelet must be restarted; nil if no restart is needed
+	Restart  []string // reasons why the kubelet must be restarted; nil if no restart is needed
 	Warnings []string
-	Diffs    []FileDiff // diffs of the node's files, then of the generation's
-	UpToDate bool       // the node is up to date
+	Diffs    []FileDiff // diffs of files on the host, then of files in the generation
+	UpToDate bool       // the node already has the desired state
 
-	want   []entries.Entry // entries that the providers need
+	want   []entries.Entry // entries that the kubelet needs for the providers
 	files  []generation.NewFile
-	number int // number that To will get
+	number int // the number that To will have
 }
 
 // FileDiff describes a file before and after a change.
@@ -40,7 +40,7 @@ type FileDiff struct {
 	Text string // unified diff; "" if the content is not shown
 }
 
-// Plan plans an install. It returns an error if the install would fail.
+// Plan returns the plan for an install. It returns an error if the install would fail.
 func (in *Installer) Plan(ctx context.Context, d Desired) (*Plan, error) {
 	from, unlinked, err := in.currentForPlan(ctx)
 	if err != nil {
@@ -60,7 +60,7 @@ func (in *Installer) Plan(ctx context.Context, d Desired) (*Plan, error) {
 	if p.want, err = in.wantedEntries(ctx, p, cfg); err != nil {
 		return nil, err
 	}
-	// Each step uses what the previous steps have set.
+	// Each step uses results of the previous steps.
 	for _, step := range []func(context.Context, *Plan) error{in.planHost, in.planRestart, in.planDiffs, in.planReuse} {
 		if err := step(ctx, p); err != nil {
 			return nil, err
@@ -72,8 +72,9 @@ func (in *Installer) Plan(ctx context.Context, d Desired) (*Plan, error) {
 	return p, in.checkWritable(p)
 }
 
-// currentForPlan returns the current generation, or nil. If generations exist and none is
-// current, it returns the latest one and an error for that.
+// currentForPlan returns the current generation, or nil if there are no generations. If
+// generations exist but none is current, it returns the latest generation and, in unlinked, an
+// error that describes the problem.
 func (in *Installer) currentForPlan(ctx context.Context) (from *generation.Manifest, unlinked, err error) {
 	if from, err = in.currentManifest(ctx); err == nil {
 		err = in.checkInterrupted(ctx)
@@ -100,7 +101,8 @@ func (in *Installer) checkCurrent(current *generation.Manifest) error {
 		"%s does not exist, so no generation is current", in.fs().HostPath(in.Store.Path("current")))
 }
 
-// checkAllowed returns an error if this node or another owner forbids an install.
+// checkAllowed returns an error if the node does not support an install, or if another owner or
+// another state directory is in use.
 func (in *Installer) checkAllowed(d Desired, from *generation.Manifest) error {
 	if err := in.checkSupported(d); err != nil && from == nil {
 		return err
@@ -114,8 +116,8 @@ func (in *Installer) checkAllowed(d Desired, from *generation.Manifest) error {
 	return nil
 }
 
-// nextManifest returns a manifest with what is desired. Other settings are
-// those of the current generation.
+// nextManifest returns the manifest of the next generation. It keeps the current generation's
+// values for settings that d does not specify.
 func (in *Installer) nextManifest(d Desired, from *generation.Manifest) *generation.Manifest {
 	was := from
 	if was == nil {
@@ -123,7 +125,7 @@ func (in *Installer) nextManifest(d Desired, from *generation.Manifest) *generat
 	}
 	source := cmp.Or(d.Config, was.Source)
 	if d.Owner != "" {
-		source = "release " + d.Owner // the pod's directory is only temporary
+		source = "release " + d.Owner // d.Config is a temporary directory in the pod
 	}
 	m := &generation.Manifest{
 		Previous: was.Number, Created: timestamp(), Version: in.Version, Owner: d.Owner, Source: source,
@@ -139,7 +141,7 @@ func (in *Installer) nextManifest(d Desired, from *generation.Manifest) *generat
 	return m
 }
 
-// wantedEntries returns the entries that the providers need.
+// wantedEntries returns the entries that the kubelet needs for the configured providers.
 func (in *Installer) wantedEntries(ctx context.Context, p *Plan, cfg *config.Config) ([]entries.Entry, error) {
 	known, err := in.knownEntries(ctx)
 	if err != nil {
@@ -150,8 +152,9 @@ func (in *Installer) wantedEntries(ctx context.Context, p *Plan, cfg *config.Con
 	})
 }
 
-// planHost sets the next generation's entries, layout and host files. It keeps the current
-// entries if they cover the wanted ones, so that the kubelet need not be restarted.
+// planHost sets the next generation's entries, layout and host files. If the current entries
+// already cover the wanted entries, planHost keeps them, so that the kubelet need not be
+// restarted.
 func (in *Installer) planHost(ctx context.Context, p *Plan) (err error) {
 	p.To.Entries = p.want
 	if p.hasSamePatterns() && len(entries.FindGaps(p.From.Entries, p.want)) == 0 {
@@ -184,8 +187,8 @@ func (in *Installer) planDiffs(ctx context.Context, p *Plan) (err error) {
 	return err
 }
 
-// planReuse changes the plan if the node is up to date, or if a generation with the
-// planned content exists.
+// planReuse checks whether the node is up to date, or whether a generation with the planned
+// content exists. It changes the plan accordingly.
 func (in *Installer) planReuse(ctx context.Context, p *Plan) error {
 	if p.UpToDate = in.isUpToDate(ctx, p); p.UpToDate {
 		if why := in.flagsProblem(p.To.Layout); why != "" && in.dropInProblem(p.To.Layout) == "" {
@@ -202,20 +205,20 @@ func (in *Installer) planReuse(ctx context.Context, p *Plan) error {
 	return err
 }
 
-// isUpToDate reports whether the node already has everything that is planned.
+// isUpToDate reports whether the node already has the planned state.
 func (in *Installer) isUpToDate(ctx context.Context, p *Plan) bool {
 	return len(p.Diffs) == 0 && p.hasSamePatterns() && p.From.MaxStale == p.To.MaxStale &&
 		len(in.findDamage(ctx, p.From)) == 0 && !in.hasDeadLinks(p.From) && in.fs().Exists(in.Store.Path("current"))
 }
 
-// hasSamePatterns reports whether --reserve and --any-image are the same as in the
-// current generation. Patterns are removed from entries only if they change.
+// hasSamePatterns reports whether the --reserve and --any-image settings are the same as in the
+// current generation. Only if they have changed, patterns may be removed from the entries.
 func (p *Plan) hasSamePatterns() bool {
 	return p.From != nil && p.From.AnyImage == p.To.AnyImage && slices.Equal(p.From.Reserve, p.To.Reserve)
 }
 
-// restartReasons returns why the running kubelet must be restarted for the given
-// entries and layout.
+// restartReasons returns why the running kubelet must be restarted for a layout and entries. It
+// returns nil if no restart is needed.
 func (in *Installer) restartReasons(ctx context.Context, l generation.KubeletLayout, want []entries.Entry) (why []string, err error) {
 	running := in.Setup.Running
 	if running == nil {
@@ -231,7 +234,7 @@ func (in *Installer) restartReasons(ctx context.Context, l generation.KubeletLay
 	return memory.missingEntries(want), nil
 }
 
-// fileDiffs returns the diffs of all files.
+// fileDiffs returns the diffs of all files that the plan changes.
 func (in *Installer) fileDiffs(ctx context.Context, p *Plan) (list []FileDiff, err error) {
 	for _, h := range p.To.Host {
 		d, err := in.hostFileDiff(ctx, p.From, p.To, h)
@@ -258,7 +261,8 @@ func (in *Installer) fileDiffs(ctx context.Context, p *Plan) (list []FileDiff, e
 	return list, nil
 }
 
-// hostFileDiff returns the diff of a host file.
+// hostFileDiff returns the diff of a host file. Its Text is "" if the file does not change. It
+// returns an error if the file exists and does not belong to regcred.
 func (in *Installer) hostFileDiff(ctx context.Context, from, m *generation.Manifest, h generation.HostFile) (d FileDiff, err error) {
 	d.Name = in.fs().HostPath(h.Path)
 	switch h.Kind {
@@ -290,15 +294,15 @@ func (in *Installer) hostFileDiff(ctx context.Context, from, m *generation.Manif
 	} else if now != nil && !in.isWritten(ctx, h.Path, now) && !in.isFromRemovedState(from, now) {
 		return d, withHint("move it away", "%s already exists and differs from regcred's file", d.Name)
 	}
-	if h.Path == m.Layout.Config { // it may contain third-party secrets
+	if h.Path == m.Layout.Config { // the configuration may contain secrets of other providers
 		now, next = entries.MaskValues(now), entries.MaskValues(next)
 	}
 	d.Text = textedit.Diff(d.Name, now, next)
 	return d, nil
 }
 
-// contentDiff returns the diff of a file in the next generation. It does not show the
-// content of a configuration, which may contain secrets.
+// contentDiff returns the diff of a file in the next generation. It shows checksums instead of
+// content. For configuration files, which may contain secrets, it shows only the names.
 func (p *Plan) contentDiff(s generation.NewFile) string {
 	was := "/dev/null"
 	if p.From != nil && slices.ContainsFunc(p.From.Files, func(f generation.File) bool { return f.Name == s.Name }) {
@@ -311,7 +315,8 @@ func (p *Plan) contentDiff(s generation.NewFile) string {
 	return text + fmt.Sprintf("@@ %s @@\n", s.SHA256)
 }
 
-// checkSupported returns an error if the node's system reverts changes.
+// checkSupported returns an error if the node does not support an install, for example because
+// its system reverts changes.
 func (in *Installer) checkSupported(d Desired) error {
 	r := in.Setup.Refusal
 	if r == nil || r.Reapplied && d.Reapplied {
@@ -320,7 +325,8 @@ func (in *Installer) checkSupported(d Desired) error {
 	return &UnsupportedNodeError{Why: r.Why, Kind: string(in.Setup.Kind)}
 }
 
-// UnsupportedNodeError is returned if the node's system reverts changes.
+// UnsupportedNodeError reports that regcred cannot install on a node, for example because the
+// node's system reverts changes.
 type UnsupportedNodeError struct{ Why, Kind string }
 
 func (e *UnsupportedNodeError) Error() string {
@@ -330,7 +336,8 @@ func (e *UnsupportedNodeError) Error() string {
 	return fmt.Sprintf("cannot install on this node (%s): %s", e.Kind, e.Why)
 }
 
-// checkWritable returns an error if a file cannot be written.
+// checkWritable returns an error if a planned file cannot be written, or if the state directory
+// is mounted noexec or does not have enough free space.
 func (in *Installer) checkWritable(p *Plan) error {
 	if above := path.Dir(in.Store.Dir); p.From == nil {
 		if info, err := in.fs().Stat(above); err != nil {
@@ -358,7 +365,7 @@ func (in *Installer) checkWritable(p *Plan) error {
 	if in.fs().IsNoExec(state) {
 		return withHint("--state-dir selects another directory", "nothing was changed: %s is mounted noexec, so plugins cannot run from there", in.fs().HostPath(state))
 	}
-	needed := uint64(4 << 20) // for manifests, the journal and the kubelet's directories
+	needed := uint64(4 << 20) // space for manifests, the journal and the kubelet's directories
 	for _, f := range p.files {
 		needed += uint64(f.Size)
 	}
@@ -368,7 +375,7 @@ func (in *Installer) checkWritable(p *Plan) error {
 	return nil
 }
 
-// existingAncestor returns a directory or its nearest existing parent.
+// existingAncestor returns dir or its nearest parent directory that exists.
 func (in *Installer) existingAncestor(dir string) string {
 	for ; dir != "/"; dir = path.Dir(dir) {
 		if _, err := in.fs().Stat(dir); err == nil {

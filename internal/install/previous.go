@@ -16,10 +16,10 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// findReusable returns an existing generation with the planned content, as
-// [Installer.Rollback] would activate it, and why the kubelet must be restarted for it.
-// It returns nil if no generation qualifies, or only one that needs a restart that the plan
-// does not.
+// findReusable returns an existing generation that has the planned content, prepared as for a
+// rollback. restart lists why the kubelet must be restarted for it. findReusable ignores
+// generations that need a restart if the plan does not. It returns nil if it finds no
+// generation.
 func (in *Installer) findReusable(ctx context.Context, p *Plan) (m *generation.Manifest, restart []string, err error) {
 	numbers, err := in.Store.ListNumbers()
 	if err != nil || p.From == nil {
@@ -29,7 +29,7 @@ func (in *Installer) findReusable(ctx context.Context, p *Plan) (m *generation.M
 	for _, n := range slices.Backward(numbers) {
 		m, err := in.Store.Manifest(ctx, n)
 		if err != nil || !hasPlannedContent(m, p) || len(entries.FindGaps(m.Entries, p.want)) > 0 || len(in.Store.ModifiedFiles(ctx, m)) > 0 {
-			continue // status reports damaged generations
+			continue // status reports this generation as damaged, if it is
 		}
 		if m, err = in.withCurrentCopies(ctx, p.From, m); err != nil {
 			return nil, nil, err
@@ -59,14 +59,15 @@ func hasPlannedContent(m *generation.Manifest, p *Plan) bool {
 		!slices.ContainsFunc(p.files, func(s generation.NewFile) bool { return !isUnchanged(s, m) })
 }
 
-// sameHostFiles compares two lists, regardless of order.
+// sameHostFiles reports whether a and b contain the same host files in any order.
 func sameHostFiles(a, b []generation.HostFile) bool {
 	byPath := func(a, b generation.HostFile) int { return cmp.Compare(a.Path, b.Path) }
 	return slices.Equal(slices.SortedStableFunc(slices.Values(a), byPath), slices.SortedStableFunc(slices.Values(b), byPath))
 }
 
-// latestReadable returns the latest readable generation. Without any, it returns nil and,
-// if there are generations, an error.
+// latestReadable returns the latest generation that can be read. If no generation can be read,
+// it returns nil and the error of the earliest one. If there are no generations, it returns nil
+// and no error.
 func (in *Installer) latestReadable(ctx context.Context) (m *generation.Manifest, err error) {
 	numbers, err := in.Store.ListNumbers()
 	for _, n := range slices.Backward(numbers) {
@@ -77,8 +78,8 @@ func (in *Installer) latestReadable(ctx context.Context) (m *generation.Manifest
 	return nil, err
 }
 
-// hasDeadLinks reports whether a generation has links to third-party executables that no
-// longer exist.
+// hasDeadLinks reports whether a generation has links to executables in the original bin dir
+// that no longer exist.
 func (in *Installer) hasDeadLinks(m *generation.Manifest) bool {
 	return slices.ContainsFunc(m.Host, func(h generation.HostFile) bool {
 		if h.Kind != generation.HostKindLink || m.Layout.LinksOf == "" || path.Dir(h.Target) != path.Clean(m.Layout.LinksOf) {

@@ -17,15 +17,15 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// install installs a named wish.
+// install installs one of the configurations of writeConfigs.
 func (o *layoutNode) install(name string, restart bool) (*install.Plan, error) {
 	o.t.Helper()
 	return o.in(stateDir).Install(o.t.Context(), wish(o.wishes, name), install.Options{Restart: restart})
 }
 
-// TestReuseEarlierGeneration verifies that installing the content of an earlier
-// generation makes that generation current again. No generation is created, and the
-// kubelet is not restarted if it has the entries.
+// TestReuseEarlierGeneration verifies that installing the content of an earlier generation
+// activates that generation. It must not create a generation, and must not restart a kubelet
+// that has loaded the entries.
 func TestReuseEarlierGeneration(t *testing.T) {
 	for _, layout := range []string{"kubeadm", "json", "directory", "read-only bin dir", "k3s"} {
 		t.Run(layout, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestReuseEarlierGeneration(t *testing.T) {
 					t.Errorf("%s: generation %d, former %v, %q %q", step.wish, s.Current.Number, p.Reactivate, s.Problems, s.Restart)
 				}
 				if now := snapshot(t, o.root()); step.as != nil {
-					// The kubelet may have read the second entry, so its link is kept.
+					// The kubelet may have loaded the second entry, so its link is kept.
 					delete(step.as, o.BinDir+"/regcred-credential-provider-2")
 					delete(now, o.BinDir+"/regcred-credential-provider-2")
 					if diff := step.as.without(stateDir).differs(now.without(stateDir)); diff != "" {
@@ -67,8 +67,8 @@ func TestReuseEarlierGeneration(t *testing.T) {
 	}
 }
 
-// TestReuseDamagedGeneration verifies that missing parts of an earlier generation are
-// restored.
+// TestReuseDamagedGeneration verifies that a modified generation is not activated again.
+// install creates a new generation instead.
 func TestReuseDamagedGeneration(t *testing.T) {
 	o := newOdd(t, "json")
 	o.do("install a", "install c")
@@ -79,8 +79,8 @@ func TestReuseDamagedGeneration(t *testing.T) {
 	}
 }
 
-// TestReuseWithoutRestart verifies that the kubelet is not restarted for an earlier
-// generation if a new generation would need no restart.
+// TestReuseWithoutRestart verifies that install does not activate an earlier generation that
+// needs a restart if a new generation needs none.
 func TestReuseWithoutRestart(t *testing.T) {
 	o := newOdd(t, "json")
 	yes, no := true, false
@@ -92,7 +92,7 @@ func TestReuseWithoutRestart(t *testing.T) {
 	}{
 		{&no, true, 1, false},
 		{&yes, true, 2, false},
-		{&no, false, 1, true}, // the kubelet has more entries
+		{&no, false, 1, true}, // the kubelet has also loaded the entries for any image
 		{&yes, false, 2, true},
 	} {
 		w := wish(o.wishes, "a")
@@ -105,7 +105,7 @@ func TestReuseWithoutRestart(t *testing.T) {
 			t.Errorf("%+v: generation %d, former %v", step, s.Current.Number, p.Reactivate)
 		}
 	}
-	w := wish(o.wishes, "a") // a restarted kubelet has the entries of that time
+	w := wish(o.wishes, "a") // a restarted kubelet has loaded only the current entries
 	w.AnyImage = &no
 	must.Get(o.in(stateDir).Install(t.Context(), w, install.Options{}))(t)
 	o.start()
@@ -121,8 +121,8 @@ func TestReuseWithoutRestart(t *testing.T) {
 	}
 }
 
-// TestInstallRepairs verifies that repeating an install repairs what status reports, or
-// explains why it cannot.
+// TestInstallRepairs verifies that repeating an install repairs the problems that status
+// reports, or explains why it cannot.
 func TestInstallRepairs(t *testing.T) {
 	const (
 		dropIns = "etc/systemd/system/kubelet.service.d"
@@ -147,7 +147,7 @@ func TestInstallRepairs(t *testing.T) {
 			return err
 		}
 	}
-	restart := func(o *layoutNode) error { // another program restarts the kubelet
+	restart := func(o *layoutNode) error { // simulates that another program restarts the kubelet
 		if err := (manager{fakeNode: o.fakeNode}).Reload(t.Context()); err != nil {
 			return err
 		}
@@ -157,10 +157,10 @@ func TestInstallRepairs(t *testing.T) {
 	for _, tt := range []struct {
 		name, layout string
 		spoil        func(*layoutNode) error
-		status       string // a problem, or the reason to restart the kubelet
-		says         string // the error of the install; "" if the install repairs the state
-		warns        string // a warning that the install cannot repair the state
-		number       int    // the generation afterwards
+		status       string // part of a problem or restart reason that status reports
+		says         string // part of the error of install; "" if install repairs the node
+		warns        string // part of a warning of install; the problem then remains
+		number       int    // the current generation afterwards
 	}{
 		{name: "link gone", layout: "json", spoil: remove(link), status: "missing", number: 1},
 		{name: "link replaced", layout: "json", spoil: overwrite(link, "#!/bin/sh\n"), status: "no longer a link to", says: "already exists and does not belong to regcred"},
@@ -248,7 +248,8 @@ func TestInstallRepairs(t *testing.T) {
 	}
 }
 
-// forEachVendorPlugin calls a function for each plugin of the layout's vendor.
+// forEachVendorPlugin calls f with the path of the first plugin in the node's own plugin
+// directory.
 func (o *layoutNode) forEachVendorPlugin(f func(name string) error) error {
 	s, err := o.setup(o.t.Context())
 	if err != nil {
@@ -262,8 +263,7 @@ func (o *layoutNode) forEachVendorPlugin(f func(name string) error) error {
 	return f(filepath.Join(o.root(), dir, list[0].Name()))
 }
 
-// TestOwner verifies that another owner can neither replace nor uninstall an
-// installation.
+// TestOwner verifies that another owner can neither replace nor uninstall an installation.
 func TestOwner(t *testing.T) {
 	o := newOdd(t, "json")
 	as := func(owner, name string) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// checkInterrupted returns an error if a change was interrupted.
+// checkInterrupted returns an error if an earlier change was interrupted and not yet finished.
 func (in *Installer) checkInterrupted(ctx context.Context) error {
 	j, err := in.readJournal(ctx)
 	if err != nil || j.Action == "" {
@@ -21,8 +21,9 @@ func (in *Installer) checkInterrupted(ctx context.Context) error {
 	return withHint("the next regcred install, rollback or uninstall finishes or undoes the change", "%s was interrupted", j)
 }
 
-// lock locks the node, reads its state again, because another process may have changed
-// it, and completes or undoes an interrupted change.
+// lock prevents other regcred processes from changing the node. It then reads the node's setup
+// again, because another process may have changed it. Finally it completes or undoes an
+// interrupted change.
 func (in *Installer) lock(ctx context.Context) (unlock func(), err error) {
 	if _, err := in.missingDirs(in.Store.Dir); err != nil {
 		return nil, err
@@ -41,8 +42,8 @@ func (in *Installer) lock(ctx context.Context) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// recoverInterrupted completes or undoes an interrupted change. It makes the generation to which
-// the link "current" points take effect.
+// recoverInterrupted completes or undoes an interrupted change: it applies the generation to
+// which the link "current" points.
 func (in *Installer) recoverInterrupted(ctx context.Context) error {
 	if err := in.fs().Sweep(in.Store.Dir); err != nil {
 		return err
@@ -57,7 +58,7 @@ func (in *Installer) recoverInterrupted(ctx context.Context) error {
 	}
 	c := &generationChange{Installer: in, action: j.Action, resumed: true}
 	if c.from, c.to, err = in.recoveryTarget(ctx, j, number); err != nil {
-		in.progressf("%s was interrupted: %v", j, err) // a rollback or an uninstall repairs the remaining damage
+		in.progressf("%s was interrupted: %v", j, err) // a rollback or an uninstall can still repair the damage
 		return nil
 	}
 	for _, m := range []*generation.Manifest{c.from, c.to} {
@@ -73,7 +74,8 @@ func (in *Installer) recoverInterrupted(ctx context.Context) error {
 	return c.reportRecovery(ctx, j)
 }
 
-// reportRecovery reports how a change has ended, and cleans up.
+// reportRecovery reports the result of an interrupted change that has been completed or undone,
+// and cleans up.
 func (c *generationChange) reportRecovery(ctx context.Context, j journal) error {
 	if c.to == nil {
 		c.progressf("%s was interrupted: everything was removed", j)
@@ -88,9 +90,9 @@ func (c *generationChange) reportRecovery(ctx context.Context, j journal) error 
 	return c.cleanUp(ctx)
 }
 
-// recoveryTarget returns the two generations of an interrupted change. The change is
-// completed from the first to the second, which is the current one (number). Each is
-// nil if it does not exist.
+// recoveryTarget returns the generations between which an interrupted change must be applied.
+// number is the current generation, and usually the number of to. from or to is nil if that
+// generation does not exist.
 func (in *Installer) recoveryTarget(ctx context.Context, j journal, number int) (from, to *generation.Manifest, err error) {
 	other := j.From
 	switch {
@@ -98,7 +100,7 @@ func (in *Installer) recoveryTarget(ctx context.Context, j journal, number int) 
 		if to, err = in.Store.Manifest(ctx, number); err != nil {
 			return nil, nil, err
 		}
-	case j.Action == actionRollback && j.From != 0: // no generation was current before the change
+	case j.Action == actionRollback && j.From != 0: // the node had no current generation before the change
 		number = j.To
 		if to, err = in.Store.Manifest(ctx, number); err != nil {
 			return nil, nil, err
@@ -111,7 +113,7 @@ func (in *Installer) recoveryTarget(ctx context.Context, j journal, number int) 
 	}
 	if other != 0 && other != number {
 		if from, err = in.Store.Manifest(ctx, other); errors.Is(err, fs.ErrNotExist) {
-			err = nil // already removed, or never created
+			err = nil // the generation was already removed, or never created
 		}
 	}
 	if err == nil && j.Action == actionRollback && number == j.To {

@@ -22,12 +22,12 @@ import (
 	"github.com/regcred/regcred/internal/testelf"
 )
 
-// refused is a node, or a desired state, that install rejects.
+// refused describes a node or a desired state that install rejects.
 type refused struct {
 	name, layout string
-	spoil        func(t *testing.T, root string) // the node
+	spoil        func(t *testing.T, root string) // changes the node before the install
 	wish         func(t *testing.T, w *install.Desired)
-	says         string // "" if the install succeeds
+	says         string // part of the error; "" if the install succeeds
 }
 
 func write(name, text string) func(*testing.T, string) {
@@ -48,7 +48,8 @@ func link(name, target string) func(*testing.T, string) {
 	}
 }
 
-// moveAndLink moves a directory elsewhere on the node and leaves a symlink.
+// moveAndLink returns a function that moves a directory on the node and leaves a symlink in its
+// place.
 func moveAndLink(name, to string) func(*testing.T, string) {
 	return func(t *testing.T, root string) {
 		t.Helper()
@@ -106,8 +107,8 @@ func refusals() []refused {
 	}
 }
 
-// TestRefusals verifies that a change that would not work is rejected with one line
-// before anything is written.
+// TestRefusals verifies that install rejects a change that would not work with a one-line
+// error, and that it writes nothing.
 func TestRefusals(t *testing.T) {
 	for _, tt := range refusals() {
 		t.Run(tt.name, func(t *testing.T) { tt.test(t, func(*testing.T, string) {}) })
@@ -151,7 +152,8 @@ func (r refused) test(t *testing.T, mount func(*testing.T, string)) {
 	}
 }
 
-// TestRefusedMounts verifies the same for mounts with restrictions.
+// TestRefusedMounts runs the same checks as TestRefusals with mounts that are read-only, noexec
+// or full.
 func TestRefusedMounts(t *testing.T) {
 	if !ownMounts(t) {
 		return
@@ -222,8 +224,8 @@ func TestRefusedMounts(t *testing.T) {
 	})
 }
 
-// ownMounts reports whether this process has its own mount namespace. If not, it runs
-// the test in a process that has one.
+// ownMounts reports whether this process has its own mount namespace. If it does not, ownMounts
+// runs the test in a child process that has one.
 func ownMounts(t *testing.T) bool {
 	t.Helper()
 	const inside = "REGCRED_TEST_MOUNTS"
@@ -245,8 +247,8 @@ func ownMounts(t *testing.T) bool {
 	return false
 }
 
-// TestLinksStayInside verifies that absolute symlinks of a node are resolved within its root directory. The same paths
-// exist on this machine and must stay unchanged.
+// TestLinksStayInside verifies that absolute symlinks on a node are resolved within the node's
+// root directory. The same paths exist on this machine and must not change.
 func TestLinksStayInside(t *testing.T) {
 	outside := t.TempDir()
 	for _, l := range []string{"kubeadm", "json", "directory", "read-only bin dir"} {

@@ -22,15 +22,15 @@ import (
 	"github.com/regcred/regcred/internal/service"
 )
 
-// changing is a node and its installer.
+// changing is a fake node with an installer.
 type changing struct {
 	*fakeNode
 	*install.Installer
 	wishes string
-	health *atomic.Int64 // status code of the health endpoint
+	health *atomic.Int64 // HTTP status code of the kubelet's health endpoint
 }
 
-// nodeAfter returns a node after some changes.
+// nodeAfter returns a node on which the given changes have been made.
 func nodeAfter(t *testing.T, l layout, done ...string) *changing {
 	t.Helper()
 	c := &changing{fakeNode: newFakeNode(t, l), wishes: writeConfigs(t), health: &atomic.Int64{}}
@@ -48,7 +48,7 @@ func nodeAfter(t *testing.T, l layout, done ...string) *changing {
 	return c
 }
 
-// newInstaller replaces the installer with a new one for the same node.
+// newInstaller replaces c's installer with a new installer for the same node.
 func (c *changing) newInstaller(t *testing.T) {
 	t.Helper()
 	in := must.Get(c.installer(nil))(t)
@@ -59,7 +59,8 @@ func (c *changing) do(ctx context.Context, change string) error {
 	return makeChange(ctx, c.Installer, c.wishes, change)
 }
 
-// sameAs fails the test unless the node is unchanged, except for the recorded state.
+// sameAs fails the test unless the node's files are the same as before, except for the record
+// files.
 func (c *changing) sameAs(t *testing.T, before tree) {
 	t.Helper()
 	if diff := before.without(recordFiles()...).differs(snapshot(t, c.root()).without(recordFiles()...)); diff != "" {
@@ -70,8 +71,8 @@ func (c *changing) sameAs(t *testing.T, before tree) {
 	}
 }
 
-// TestRollbackIfKubeletDoesNotStart verifies that a kubelet that does not start is
-// restarted with its previous configuration.
+// TestRollbackIfKubeletDoesNotStart verifies that install rolls back if the kubelet does not
+// become healthy, and restarts it with its previous configuration.
 func TestRollbackIfKubeletDoesNotStart(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -128,7 +129,7 @@ func TestRollbackIfKubeletDoesNotStart(t *testing.T) {
 	}
 }
 
-// failFirst makes the first of these calls fail.
+// failFirst returns a function for manager.fail that fails the first call with the given name.
 func failFirst(name string) func(string) error {
 	failed := false
 	return func(call string) error {
@@ -140,12 +141,12 @@ func failFirst(name string) func(string) error {
 	}
 }
 
-// TestProbe verifies that a change is rolled back if an image cannot be pulled
-// afterwards, with and without a restart. The rollback does not depend on the pull.
+// TestProbe verifies that a change is rolled back if the test pull fails, with and without a
+// restart of the kubelet. The rollback does not repeat the test pull.
 func TestProbe(t *testing.T) {
 	for change, calls := range map[string]string{
-		"install b": "reload restart reload restart", // a provider with tokens: the kubelet must read its entry
-		"install c": "",                              // another executable
+		"install b": "reload restart reload restart", // adds a provider, so the kubelet must load its entry
+		"install c": "",                              // only replaces an executable
 	} {
 		t.Run(change, func(t *testing.T) {
 			c := nodeAfter(t, layoutNamed(t, "json"), "install a")
@@ -181,8 +182,8 @@ func TestProbeHangs(t *testing.T) {
 	}
 }
 
-// TestNeverHealthy verifies that the rollback completes even if the kubelet stays
-// unhealthy with the earlier configuration.
+// TestNeverHealthy verifies that the error states that the rollback failed if the kubelet stays
+// unhealthy, and that a later uninstall restores the node.
 func TestNeverHealthy(t *testing.T) {
 	c := nodeAfter(t, layoutNamed(t, "kubeadm"))
 	c.Service.Manager = manager{fakeNode: c.fakeNode, ill: func() bool { return true }}
@@ -202,7 +203,8 @@ func TestNeverHealthy(t *testing.T) {
 	c.sameAs(t, before)
 }
 
-// TestInterrupted verifies the rollback after ^C at each step and at each call of systemd.
+// TestInterrupted cancels a change at different file system operations and calls to systemd,
+// and verifies that the change is rolled back.
 func TestInterrupted(t *testing.T) {
 	l := layoutNamed(t, "kubeadm")
 	for _, change := range []struct {
@@ -231,7 +233,7 @@ func TestInterrupted(t *testing.T) {
 			c.Installer = in
 			err = c.do(ctx, change.do)
 			places = max(places, seen)
-			if err == nil { // so late that the change was complete
+			if err == nil { // canceled after the change was complete
 				c.newInstaller(t)
 				if s, err := c.Status(t.Context()); err != nil || s.BrokenOff != "" || len(s.Problems) > 0 {
 					t.Errorf("%s, interrupted at %d: %+v, %v", change.do, place, s, err)
@@ -250,8 +252,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestNoNeedlessRestart verifies that a change that fails before the kubelet restarts
-// is rolled back without a restart.
+// TestNoNeedlessRestart verifies that a change that fails before it restarts the kubelet is
+// rolled back without a restart.
 func TestNoNeedlessRestart(t *testing.T) {
 	c := nodeAfter(t, layoutNamed(t, "json"))
 	flipped := false
@@ -268,8 +270,8 @@ func TestNoNeedlessRestart(t *testing.T) {
 	}
 }
 
-// TestInterruptedChangeFailsAgain verifies that an interrupted change that cannot be
-// repaired is reported in one sentence.
+// TestInterruptedChangeFailsAgain verifies that an interrupted change that cannot be repaired
+// is reported in one sentence.
 func TestInterruptedChangeFailsAgain(t *testing.T) {
 	c := nodeAfter(t, layoutNamed(t, "json"))
 	flipped := false

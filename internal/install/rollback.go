@@ -13,8 +13,9 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// Rollback activates an earlier generation; 0 means the previous one. It changes only
-// the link "current" unless the generations' host files differ.
+// Rollback activates an earlier generation. If number is 0, it activates the previous
+// generation. It only changes the link "current", unless the generations have different host
+// files.
 func (in *Installer) Rollback(ctx context.Context, number int, o Options) (to *generation.Manifest, err error) {
 	unlock, err := in.lock(ctx)
 	if err != nil {
@@ -46,8 +47,8 @@ func (in *Installer) Rollback(ctx context.Context, number int, o Options) (to *g
 	return to, c.run(ctx)
 }
 
-// rollbackFrom returns the current generation, or nil if it is damaged, because a
-// rollback repairs that.
+// rollbackFrom returns the current generation. It returns nil if that generation is damaged,
+// because a rollback repairs the damage.
 func (in *Installer) rollbackFrom(ctx context.Context, numbers []int) (*generation.Manifest, error) {
 	if len(numbers) == 0 {
 		if err := in.checkOrphaned(); err != nil {
@@ -65,7 +66,8 @@ func (in *Installer) rollbackFrom(ctx context.Context, numbers []int) (*generati
 	return m, nil
 }
 
-// rollbackTo returns the generation to activate.
+// rollbackTo returns the generation to which Rollback changes. It returns an error if the
+// generation does not exist or was modified.
 func (in *Installer) rollbackTo(ctx context.Context, from *generation.Manifest, numbers []int, number int) (*generation.Manifest, error) {
 	if number == 0 && from != nil {
 		if number = from.Previous; number == 0 {
@@ -88,7 +90,7 @@ func (in *Installer) rollbackTo(ctx context.Context, from *generation.Manifest, 
 	return m, nil
 }
 
-// generationsText lists generations, at least one: "generations 1, 2 and 3 exist".
+// generationsText lists one or more generations in a sentence: "generations 1, 2 and 3 exist".
 func generationsText(numbers []int) string {
 	var texts []string
 	for _, n := range numbers {
@@ -115,7 +117,7 @@ func (in *Installer) Uninstall(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if m == nil { // a failed install
+	if m == nil { // only leftovers of a failed install exist
 		return in.removeState()
 	}
 	if err := in.checkUninstallAllowed(m, o); err != nil {
@@ -136,8 +138,8 @@ func (in *Installer) Uninstall(ctx context.Context, o Options) error {
 	return c.run(ctx)
 }
 
-// uninstallFrom returns the generation whose host files must be removed: the current
-// one or, if it is damaged, the latest intact one.
+// uninstallFrom returns the generation whose host files must be removed. If the current
+// generation is damaged, it returns the latest generation that can be read.
 func (in *Installer) uninstallFrom(ctx context.Context) (*generation.Manifest, error) {
 	m, err := in.currentManifest(ctx)
 	if err == nil && m != nil || isUnreadable(err) {

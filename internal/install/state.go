@@ -17,14 +17,14 @@ import (
 	"github.com/regcred/regcred/internal/tally"
 )
 
-// isOwnName reports whether a name in the state directory is one of regcred's.
+// isOwnName reports whether a file name in the state directory belongs to regcred.
 func isOwnName(name string) bool {
 	names := []string{"current", "generations", generation.DispatcherName, generation.AppliedFile, originalsFile, journalFile, kubeletDirName}
 	return slices.Contains(names, name) || inroot.IsTemporary(name)
 }
 
-// HasState reports whether the state directory is regcred's, possibly after a failed
-// install. Any other directory with that path is left unchanged.
+// HasState reports whether the state directory exists and belongs to regcred, possibly after a
+// failed install.
 func (in *Installer) HasState() bool {
 	if in.fs().Exists(in.Store.Path("generations")) || in.fs().Exists(in.Store.Path(journalFile)) {
 		return true
@@ -33,8 +33,8 @@ func (in *Installer) HasState() bool {
 	return err == nil && !slices.ContainsFunc(list, func(e fs.DirEntry) bool { return !inroot.IsTemporary(e.Name()) })
 }
 
-// checkOrphaned returns an error if the kubelet uses a regcred whose state directory is
-// a different one or was removed.
+// checkOrphaned returns an error if the kubelet uses regcred with another state directory, or
+// with a state directory that was removed.
 func (in *Installer) checkOrphaned() error {
 	dir := in.stateDirInUse()
 	switch {
@@ -43,13 +43,14 @@ func (in *Installer) checkOrphaned() error {
 	case dir != in.Store.Dir:
 		return withHint("--state-dir "+dir, "this node's kubelet uses regcred with the state directory %s", in.fs().HostPath(dir))
 	case in.HasState():
-		return nil // another process has installed it in the meantime
+		return nil // another process has installed regcred in the meantime
 	}
 	return withHint("run regcred install CONFIG --restart to restore the directory, then regcred uninstall --restart to remove it",
 		"%s was removed, but this node's kubelet still refers to it and cannot restart without it", in.fs().HostPath(in.Store.Dir))
 }
 
-// checkStateDir returns an error if the state directory is not regcred's.
+// checkStateDir returns an error if the state directory contains files that do not belong to
+// regcred.
 func (in *Installer) checkStateDir() error {
 	list, err := in.fs().ReadDir(in.Store.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -67,8 +68,8 @@ func (in *Installer) checkStateDir() error {
 	return nil
 }
 
-// removeState removes the counts and the state directory, with the journal last. Other
-// programs' files are kept.
+// removeState removes the node's plugin counts (package tally) and the state directory. It
+// keeps files that do not belong to regcred. It removes the journal last.
 func (in *Installer) removeState() error {
 	if err := in.fs().RemoveAll(tally.DefaultDir); err != nil {
 		return err
@@ -101,13 +102,13 @@ func (in *Installer) removeState() error {
 	}
 	err = in.fs().Remove(in.Store.Dir)
 	if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, fs.ErrExist) {
-		return nil // a file was added in the meantime
+		return nil // another program added a file in the meantime
 	}
 	return err
 }
 
-// hasFiles reports whether a directory contains a regular file at any depth, or cannot
-// be read. Symlinks do not count.
+// hasFiles reports whether a directory contains a regular file at any depth. It ignores
+// symlinks. It also returns true if it cannot read a directory.
 func (in *Installer) hasFiles(dir string) bool {
 	list, err := in.fs().ReadDir(dir)
 	return err != nil || slices.ContainsFunc(list, func(e fs.DirEntry) bool {
@@ -115,11 +116,12 @@ func (in *Installer) hasFiles(dir string) bool {
 	})
 }
 
-// fileHeader is the comment at the start of regcred's files.
+// fileHeader is the first line of regcred's drop-ins.
 const fileHeader = "# Made by regcred install; regcred uninstall takes it away.\n"
 
-// stateDirInUse returns the state directory of the dispatcher that the kubelet's bin
-// dir links to, or that regcred's drop-in refers to. It returns "" if there is neither.
+// stateDirInUse returns the state directory that the kubelet uses. It finds the directory
+// through the link to the dispatcher in the kubelet's bin dir, or through the bin dir that
+// regcred's drop-in sets. It returns "" if the kubelet does not use regcred.
 func (in *Installer) stateDirInUse() string {
 	bin := in.Setup.BinDir.Path
 	if bin == "" {
@@ -137,16 +139,16 @@ func (in *Installer) stateDirInUse() string {
 	return ""
 }
 
-// maxOwnEntries limits how many of regcred's entries are searched for. There is one for
-// each token audience.
+// maxOwnEntries is the maximum number of regcred's entries to search for. regcred has one entry
+// for each token audience.
 const maxOwnEntries = 32
 
-// dispatcherLinkNames returns the names of the links to the dispatcher in the kubelet's
-// bin dir. Entries with these names belong to regcred.
+// dispatcherLinkNames returns the names of the links to the dispatcher in the kubelet's bin
+// dir. Provider entries with these names belong to regcred.
 func (in *Installer) dispatcherLinkNames() (names []string) {
 	list, err := in.fs().ReadDir(in.Setup.BinDir.Path)
 	if err != nil && in.stateDirInUse() == in.Store.Dir {
-		// The links were removed with the state directory.
+		// The links were in the state directory, which was removed.
 		for n := range maxOwnEntries {
 			names = append(names, entries.NumberedName(n+1))
 		}
@@ -160,8 +162,8 @@ func (in *Installer) dispatcherLinkNames() (names []string) {
 	return names
 }
 
-// isFromRemovedState reports whether a file belongs to a state directory that no longer
-// exists.
+// isFromRemovedState reports whether regcred wrote the content now, but its state directory no
+// longer exists.
 func (in *Installer) isFromRemovedState(from *generation.Manifest, now []byte) bool {
 	return from == nil && in.stateDirInUse() == in.Store.Dir && strings.HasPrefix(string(now), fileHeader)
 }

@@ -16,26 +16,26 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-// Status describes the state of a node.
+// Status describes the state of regcred's installation on a node.
 type Status struct {
-	Current     *generation.Manifest // nil if missing or unreadable
-	Generations []Generation         // the earliest first
+	Current     *generation.Manifest // nil if there is no current generation or it cannot be read
+	Generations []Generation         // in ascending order
 
 	BrokenOff string   // description of an interrupted change, or ""
-	Problems  []string // differences from the installed state
-	Restart   []string // why the kubelet must be restarted
+	Problems  []string // how the node differs from what was installed
+	Restart   []string // reasons why the kubelet must be restarted
 
-	Memory int // the generation whose entries the running kubelet has loaded; 0 if none
+	Memory int // number of the generation whose entries the running kubelet has probably loaded; 0 if none
 }
 
-// Generation is an installed generation.
+// Generation describes an installed generation.
 type Generation struct {
 	Number   int
-	Manifest *generation.Manifest // nil if it cannot be read
-	Err      error                // why it cannot be read
+	Manifest *generation.Manifest // nil if the manifest cannot be read
+	Err      error                // why the manifest cannot be read
 }
 
-// Status reads the state of a node without taking a lock.
+// Status reads the state of the node without taking the lock.
 func (in *Installer) Status(ctx context.Context) (*Status, error) {
 	s := &Status{}
 	numbers, err := in.Store.ListNumbers()
@@ -71,7 +71,7 @@ func (in *Installer) Status(ctx context.Context) (*Status, error) {
 	return s, err
 }
 
-// addLeftovers lists files that interrupted writes left in the state directory.
+// addLeftovers reports temporary files that interrupted changes left in the state directory.
 func (in *Installer) addLeftovers(s *Status) {
 	for _, dir := range []string{in.Store.Dir, in.Store.Path("generations")} {
 		list, _ := in.fs().ReadDir(dir)
@@ -87,7 +87,8 @@ func (s *Status) addProblem(format string, args ...any) {
 	s.Problems = append(s.Problems, fmt.Sprintf(format, args...))
 }
 
-// compareNode compares the node with what was installed.
+// compareNode adds to s how the node differs from the current generation, and why the kubelet
+// must be restarted.
 func (in *Installer) compareNode(ctx context.Context, s *Status) (err error) {
 	m := s.Current
 	s.Problems = append(s.Problems, in.findDamage(ctx, m)...)
@@ -114,8 +115,8 @@ func (in *Installer) compareNode(ctx context.Context, s *Status) (err error) {
 	return err
 }
 
-// findDamage returns how a generation, its dispatcher and its host files differ from
-// the installed state. Installing again repairs these differences.
+// findDamage returns how the files of a generation and its dispatcher differ from what was
+// installed. Installing again repairs these differences.
 func (in *Installer) findDamage(ctx context.Context, m *generation.Manifest) (list []string) {
 	for _, name := range in.Store.ModifiedFiles(ctx, m) {
 		list = append(list, fmt.Sprintf("%s has been changed since it was installed: run regcred rollback %d or regcred install", in.fs().HostPath(name), m.Previous))
@@ -129,7 +130,7 @@ func (in *Installer) findDamage(ctx context.Context, m *generation.Manifest) (li
 	return list
 }
 
-// compareHostFile returns what is wrong with a generation's host file, or "".
+// compareHostFile returns how a host file differs from the generation, or "" if it does not.
 func (in *Installer) compareHostFile(ctx context.Context, m *generation.Manifest, h generation.HostFile) string {
 	if h.Kind == generation.HostKindLink {
 		target, err := in.fs().Readlink(h.Path)
@@ -166,7 +167,7 @@ func (in *Installer) compareHostFile(ctx context.Context, m *generation.Manifest
 	return ""
 }
 
-// compareCopies reports changes in files that were copied or linked.
+// compareCopies reports changes in the node's files since regcred copied or linked them.
 func (in *Installer) compareCopies(ctx context.Context, s *Status) {
 	l := s.Current.Layout
 	if l.Kind == generation.ConfigKindCopied {

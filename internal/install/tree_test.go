@@ -19,10 +19,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// tree maps each path in a directory to all attributes of the file except its times.
+// tree maps each path in a directory to the file's mode, owner and content.
 type tree map[string]string
 
-// times matches values that differ between two runs of the same steps.
+// times matches JSON values that differ between two runs of the same steps.
 var times = regexp.MustCompile(`"(created|started|ticks)": ("[^"]*"|\d+)`)
 
 func snapshot(t testing.TB, root string) tree {
@@ -56,7 +56,7 @@ func snapshot(t testing.TB, root string) tree {
 	return list
 }
 
-// without removes everything below the named paths.
+// without returns a tree without the named paths and everything below them.
 func (l tree) without(names ...string) tree {
 	left := tree{}
 next:
@@ -71,7 +71,7 @@ next:
 	return left
 }
 
-// differs returns the differences between two trees, or "" if they are equal.
+// differs returns the differences between l and o, or "" if they are equal.
 func (l tree) differs(o tree) string { return cmp.Diff(map[string]string(l), map[string]string(o)) }
 
 // copyTree copies a directory. Hard links become separate files.

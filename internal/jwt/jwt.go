@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package jwt reads the claims of JSON Web Tokens (RFC 7519) without verifying them,
-// and signs tokens. A token's holder needs its audience and expiry; the registry or
-// cloud verifies it.
+// Package jwt signs JSON Web Tokens (RFC 7519), and reads the claims of tokens without verifying
+// them. Whoever holds a token needs to know its audience and expiry. The registry or cloud verifies
+// the token.
 //
 //	claims, err := jwt.Parse(token)
 //
-// Errors contain nothing of the token.
+// Errors contain no part of the token.
 package jwt
 
 import (
@@ -24,11 +24,11 @@ import (
 // Claims holds the claims that the plugins use. Missing claims are zero.
 type Claims struct {
 	Issuer   string
-	Subject  string // of a service account: "system:serviceaccount:NAMESPACE:NAME"
+	Subject  string // "system:serviceaccount:NAMESPACE:NAME" for a service account
 	Audience []string
 	IssuedAt time.Time
 	Expires  time.Time
-	Access   []Access // in a registry's token; nil if absent
+	Access   []Access // permissions in a registry's token; nil if absent
 }
 
 // Access is a permission in a registry's token (distribution specification,
@@ -62,15 +62,15 @@ func Parse(token string) (Claims, error) {
 		Expires  numericDate   `json:"exp"`
 		Access   []Access      `json:"access"`
 	}
-	// Claim names are case-sensitive, as for the verifier: "AUD" is not "aud".
+	// Claim names are case-sensitive: a verifier does not treat "AUD" as "aud".
 	if kjson.UnmarshalCaseSensitivePreserveInts(payload, &wire) != nil {
 		return Claims{}, errNotJWT
 	}
 	return Claims{wire.Issuer, wire.Subject, wire.Audience, wire.IssuedAt.Time, wire.Expires.Time, wire.Access}, nil
 }
 
-// ServiceAccount returns the namespace and name of the token's service account;
-// ok is false for other tokens.
+// ServiceAccount returns the namespace and name of the token's service account. ok is false if the
+// token belongs to no service account.
 func (c Claims) ServiceAccount() (namespace, name string, ok bool) {
 	rest, ok := strings.CutPrefix(c.Subject, "system:serviceaccount:")
 	if !ok {
@@ -80,9 +80,9 @@ func (c Claims) ServiceAccount() (namespace, name string, ok bool) {
 	return namespace, name, ok && namespace != "" && name != ""
 }
 
-// APIServerAudience returns the audience of the token that its API server accepts, or
-// "". The recipient of such a token can act as its subject. The audience is the issuer
-// (the default of --api-audiences) or the name of the API server in a cluster (EKS).
+// APIServerAudience returns an audience of the token that the cluster's API server accepts, or "".
+// The recipient of such a token can act as its subject. Such an audience is the issuer, which is
+// the default of --api-audiences, or the API server's name in the cluster, as on EKS.
 func (c Claims) APIServerAudience() string {
 	for _, audience := range c.Audience {
 		host, _, _ := strings.Cut(strings.TrimPrefix(audience, "https://"), "/")
@@ -94,14 +94,14 @@ func (c Claims) APIServerAudience() string {
 	return ""
 }
 
-// LacksAudience reports whether this is a service account token without an audience, as
-// stored in Secrets. The API server accepts such tokens.
+// LacksAudience reports whether this is a service account token without an audience. Tokens in
+// Secrets have no audience, and the API server accepts them.
 func (c Claims) LacksAudience() bool {
 	_, _, ok := c.ServiceAccount()
 	return ok && len(c.Audience) == 0
 }
 
-// audienceClaim is a string or a list (RFC 7519, section 4.1.3).
+// audienceClaim is a string or a list of strings (RFC 7519, section 4.1.3).
 type audienceClaim []string
 
 func (a *audienceClaim) UnmarshalJSON(data []byte) error {

@@ -16,7 +16,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// token returns a token with a payload.
+// token returns a token with the given payload.
 func token(payload string) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + "." + canary.TokenSecret
 }
@@ -122,7 +122,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestClaimNamesAreCaseSensitive verifies that claim names are case-sensitive, although package json would accept AUD as aud.
+// TestClaimNamesAreCaseSensitive verifies that "AUD" is not parsed as "aud", although encoding/json
+// would do so.
 func TestClaimNamesAreCaseSensitive(t *testing.T) {
 	payload := `{"aud":"registry.example","AUD":"elsewhere.example","sub":"a","Sub":"b","exp":1,"EXP":99}`
 	claims, err := jwt.Parse("e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".c2ln")

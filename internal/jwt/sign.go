@@ -22,18 +22,18 @@ import (
 	"strings"
 )
 
-// MaxKeySize limits the size of a private key file, in bytes. A 16384-bit RSA key takes
-// a fifth of that.
+// MaxKeySize limits the size of a private key file in bytes. An RSA key of 16384 bits takes a fifth
+// of this size.
 const MaxKeySize = 64 << 10
 
-// minRSABits and maxRSABits bound an RSA key in bits: smaller ones must not sign (RFC
-// 7518, section 3.3), and larger ones take seconds.
+// minRSABits and maxRSABits limit the size of an RSA key. Smaller keys are not allowed (RFC 7518,
+// section 3.3). Operations with larger keys take seconds.
 const (
 	minRSABits = 2048
 	maxRSABits = 16384
 )
 
-// Key is a private key that signs tokens. It cannot be printed.
+// Key is a private key that signs tokens. Its Format method never prints the key.
 type Key struct {
 	signer    crypto.Signer
 	algorithm string // RS256, PS256, ES256 or EdDSA (RFC 7518, section 3.1; RFC 8037, section 3.1)
@@ -42,9 +42,9 @@ type Key struct {
 // Format writes the algorithm for every verb.
 func (k *Key) Format(s fmt.State, _ rune) { io.WriteString(s, "jwt.Key("+k.algorithm+")") }
 
-// ParseKey parses a PEM private key without a passphrase: PKCS #1, PKCS #8 or SEC 1,
-// with an RSA, P-256 or Ed25519 key. It ignores other blocks, such as curve parameters
-// and certificates.
+// ParseKey parses a PEM private key without a passphrase. It supports PKCS #1, PKCS #8 and SEC 1
+// with an RSA, P-256 or Ed25519 key. It ignores other PEM blocks, such as curve parameters and
+// certificates.
 func ParseKey(data []byte) (*Key, error) {
 	if len(data) > MaxKeySize {
 		return nil, fmt.Errorf("larger than %d bytes; check that this is the right file", MaxKeySize)
@@ -74,8 +74,8 @@ func ParseKey(data []byte) (*Key, error) {
 	return newKey(key)
 }
 
-// findKeyBlock returns the first PEM block with a private key. If none exists, it
-// returns the first block, or nil.
+// findKeyBlock returns the first PEM block with a private key. Without such a block, it returns the
+// first block, or nil.
 func findKeyBlock(data []byte) (first *pem.Block) {
 	for {
 		block, rest := pem.Decode(data)
@@ -112,7 +112,7 @@ func newKey(key any) (*Key, error) {
 // Public returns the public key.
 func (k *Key) Public() crypto.PublicKey { return k.signer.Public() }
 
-// WithPSS returns an RSA key that signs with PS256.
+// WithPSS returns the RSA key with the algorithm PS256.
 func (k *Key) WithPSS() (*Key, error) {
 	if _, ok := k.signer.(*rsa.PrivateKey); !ok {
 		return nil, fmt.Errorf("the key is for %s; use an RSA key", k.algorithm)
@@ -120,8 +120,8 @@ func (k *Key) WithPSS() (*Key, error) {
 	return &Key{k.signer, "PS256"}, nil
 }
 
-// Sign returns a token in compact form (RFC 7515, section 3.1). header holds fields in
-// addition to algorithm and type, such as the key ID (kid).
+// Sign returns a signed token in compact form (RFC 7515, section 3.1). header contains additional
+// header fields, such as the key ID (kid).
 func (k *Key) Sign(header map[string]string, claims map[string]any) (string, error) {
 	text := ""
 	all := map[string]string{"alg": k.algorithm, "typ": "JWT"}
@@ -148,7 +148,7 @@ func (k *Key) sign(text []byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		// RFC 7518, section 3.4: both numbers at full length, without ASN.1.
+		// The signature is both numbers at full length, without ASN.1 (RFC 7518, section 3.4).
 		signature := make([]byte, 64)
 		r.FillBytes(signature[:32])
 		s.FillBytes(signature[32:])

@@ -46,7 +46,7 @@ func generate[K any](t testing.TB, key K, err error) K {
 	return key
 }
 
-// verify verifies a signature as the receiver of a token does.
+// verify reports whether the signature is valid.
 func verify(public crypto.PublicKey, text string, signature []byte) bool {
 	digest := sha256.Sum256([]byte(text))
 	switch key := public.(type) {
@@ -87,7 +87,7 @@ func TestSign(t *testing.T) {
 			if key.algorithm != tt.algorithm {
 				t.Errorf("it signs with %s, want %s", key.algorithm, tt.algorithm)
 			}
-			for range 20 { // the numbers of ES256 sometimes have leading zeros
+			for range 20 { // sometimes the numbers in an ES256 signature have leading zeros
 				token := must.Get(key.Sign(map[string]string{"kid": "k1"}, map[string]any{"iss": "me", "exp": 1900000000}))(t)
 				checkToken(t, token, tt.public, tt.algorithm)
 			}
@@ -124,8 +124,8 @@ func TestSignWithoutKeyID(t *testing.T) {
 	}
 }
 
-// TestParseKeyBehindOthers verifies that other PEM blocks may precede the key: openssl ecparam writes the curve first,
-// and a file may start with the certificate.
+// TestParseKeyBehindOthers verifies that other PEM blocks may precede the key. For example, openssl
+// ecparam writes the curve first, and a file may begin with a certificate.
 func TestParseKeyBehindOthers(t *testing.T) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	key := generate(t, private, err)
@@ -184,7 +184,7 @@ func TestKeyIsNotPrinted(t *testing.T) {
 	}
 }
 
-// FuzzParseKey verifies that no file leads to a panic, and that each parsed key signs.
+// FuzzParseKey verifies that no file leads to a panic, and that every parsed key can sign.
 func FuzzParseKey(f *testing.F) {
 	_, edKey, err := ed25519.GenerateKey(rand.Reader)
 	edKey = generate(f, edKey, err)

@@ -18,13 +18,13 @@ import (
 
 const blobsDir = "blobs"
 
-// ErrMismatch is wrapped by errors for content that does not match its descriptor.
+// ErrMismatch is the error for content whose size or digest differs from its descriptor.
 var ErrMismatch = errors.New("does not match the manifest")
 
 func blobPath(h v1.Hash) string { return path.Join(blobsDir, h.Algorithm, h.Hex) }
 
-// VerifyBlob reports whether the layout contains a blob with the right content. A blob
-// with wrong content is kept until it is replaced.
+// VerifyBlob reports whether the layout contains the blob with the right size and digest. It
+// does not remove a blob with wrong content.
 func (l *Layout) VerifyBlob(ctx context.Context, d v1.Descriptor) (bool, error) {
 	info, err := l.root.Lstat(blobPath(d.Digest))
 	if err != nil || !info.Mode().IsRegular() || info.Size() != d.Size {
@@ -40,12 +40,13 @@ func (l *Layout) VerifyBlob(ctx context.Context, d v1.Descriptor) (bool, error) 
 		return false, err
 	}
 	if _, err := io.Copy(h, regularfile.WithContext(ctx, f)); err != nil {
-		return false, ctx.Err() // an unreadable blob is treated as missing
+		return false, ctx.Err() // treat an unreadable blob as missing
 	}
 	return fmt.Sprintf("%x", h.Sum(nil)) == d.Digest.Hex, nil
 }
 
-// ReadBlob returns the content of a blob. The blob must be small.
+// ReadBlob returns the content of a blob. It is for small blobs such as manifests. It does not
+// verify the digest.
 func (l *Layout) ReadBlob(ctx context.Context, d v1.Descriptor) ([]byte, error) {
 	raw, err := regularfile.ReadIn(ctx, l.root, blobPath(d.Digest), d.Size)
 	if err != nil {
@@ -54,7 +55,7 @@ func (l *Layout) ReadBlob(ctx context.Context, d v1.Descriptor) ([]byte, error) 
 	return raw, nil
 }
 
-// PutBlob stores a blob from memory, such as a manifest.
+// PutBlob stores a small blob, such as a manifest, unless the layout already contains it.
 func (l *Layout) PutBlob(ctx context.Context, d v1.Descriptor, raw []byte) error {
 	if have, err := l.VerifyBlob(ctx, d); have || err != nil {
 		return err
@@ -70,7 +71,7 @@ func (l *Layout) PutBlob(ctx context.Context, d v1.Descriptor, raw []byte) error
 	return w.Commit()
 }
 
-// BlobWriter is a blob that is being written.
+// BlobWriter writes a blob to a temporary file.
 type BlobWriter struct {
 	*pendingFile
 	desc v1.Descriptor
@@ -78,7 +79,7 @@ type BlobWriter struct {
 	size int64
 }
 
-// CreateBlob starts writing a blob. The caller must call Commit or Abort.
+// CreateBlob returns a writer for a blob. The caller must call Commit or Abort.
 func (l *Layout) CreateBlob(d v1.Descriptor) (*BlobWriter, error) {
 	h, err := v1.Hasher(d.Digest.Algorithm)
 	if err != nil {
@@ -105,8 +106,8 @@ func (w *BlobWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Commit verifies the size and digest and gives the blob its final name. It returns
-// [ErrMismatch] if they are wrong.
+// Commit verifies the blob's size and digest, and then renames the temporary file. It returns
+// an error that wraps [ErrMismatch] if the size or the digest is wrong.
 func (w *BlobWriter) Commit() error {
 	if w.size != w.desc.Size {
 		return fmt.Errorf("%w: expected %d bytes, received %s", ErrMismatch, w.desc.Size, sizeOrMore(w.size, w.desc.Size))

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package layout writes images into OCI image layouts, which several pulls may
-// share. A blob gets its name after it has been verified, and index.json is
-// replaced atomically after everything that it names is stored:
+// Package layout writes images into OCI image layouts. Several pulls can write to the same
+// layout. A blob gets its final name after its content has been verified. index.json is
+// replaced atomically after all blobs of the image are stored.
 //
 //	l, err := layout.Open(dir)
 //	w, err := l.CreateBlob(descriptor)
 //	_, err = io.Copy(w, body)
 //	err = w.Commit()
-//	err = l.Name(ctx, manifest, "registry.example/team/app:v1")
+//	err = l.Tag(ctx, manifest, "registry.example/team/app:v1")
 //
-// It does not download. It removes only temporary files of killed pulls.
+// The package does not download blobs. It removes only temporary files of pulls that were
+// killed.
 package layout
 
 import (
@@ -42,29 +43,29 @@ const (
 	refNameAnnotation = "org.opencontainers.image.ref.name"
 )
 
-// Size limits for the files that are read, in bytes.
+// Maximum sizes of the files that are read, in bytes.
 const (
 	maxLayoutFileSize = 1 << 20
 	maxIndexSize      = 64 << 20
 )
 
-// Layout is an OCI image layout on disk. It is safe for concurrent use, except
-// [Layout.Tag].
+// Layout is an OCI image layout on disk. Except for [Layout.Tag], it is safe for concurrent
+// use.
 type Layout struct {
 	dir  string
-	root *os.Root // used for every access, so that symbolic links cannot lead outside
+	root *os.Root // used for all files, so that symlinks cannot lead outside of dir
 }
 
-// LocalError is an error on this machine, not from the registry.
+// LocalError is an error of this machine's file system, not of the registry.
 type LocalError struct{ Err error }
 
-// Error returns the error's text.
+// Error returns the text of the underlying error.
 func (e *LocalError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the underlying error.
 func (e *LocalError) Unwrap() error { return e.Err }
 
-// CheckDir reports whether an image can be written to dir, without changing dir.
+// CheckDir returns an error if an image cannot be written to dir. It does not change dir.
 func CheckDir(ctx context.Context, dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -73,7 +74,8 @@ func CheckDir(ctx context.Context, dir string) error {
 	if err != nil {
 		return fmt.Errorf("output directory: %w", err)
 	}
-	// Another pull may be creating a layout here. It writes the marker file first.
+	// Ignore temporary files. Another pull may be creating a layout here, and writes oci-layout
+	// first.
 	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), tempPrefix) })
 	if len(entries) == 0 {
 		return nil
@@ -117,8 +119,8 @@ func (l *Layout) readIndex(ctx context.Context) ([]byte, error) {
 	return raw, regularfile.BareError(err)
 }
 
-// Open opens the layout in dir, or creates one. The first image adds index.json. The
-// caller must close the Layout.
+// Open opens the layout in dir. If there is none, it creates a layout without index.json, which
+// the first image adds. The caller must close the Layout.
 func Open(dir string) (*Layout, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, &LocalError{fmt.Errorf("output directory: %w", err)}
@@ -129,8 +131,8 @@ func Open(dir string) (*Layout, error) {
 	}
 	l := &Layout{dir: dir, root: root}
 	if _, err := root.Stat(layoutFile); err != nil {
-		// Write the marker first, so that the next pull accepts the directory that an
-		// interrupted pull leaves.
+		// Write oci-layout first. If this pull is interrupted, the next pull then accepts the
+		// directory.
 		if err := l.replaceFile(layoutFile, []byte(`{"imageLayoutVersion":"`+layoutVersion+`"}`)); err != nil {
 			l.Close()
 			return nil, l.localError("writing "+layoutFile, err)
@@ -140,10 +142,10 @@ func Open(dir string) (*Layout, error) {
 	return l, nil
 }
 
-// Close closes the layout.
+// Close closes the layout's directory.
 func (l *Layout) Close() { _ = l.root.Close() } // closing a directory handle cannot lose data
 
-// localError wraps an error as an [LocalError] of this machine.
+// localError wraps an error in a [LocalError].
 func (l *Layout) localError(what string, err error) error {
 	err = fmt.Errorf("%s in directory %q: %w", what, l.dir, err)
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
@@ -152,9 +154,9 @@ func (l *Layout) localError(what string, err error) error {
 	return &LocalError{err}
 }
 
-// Tag sets the descriptor for a reference in index.json. On systems with flock(2),
-// other processes may do the same. Within a process, the caller must serialize the
-// calls.
+// Tag sets the descriptor for an image reference in index.json. If the system supports
+// flock(2), other processes may call Tag at the same time. Within a process, the caller must
+// serialize calls.
 func (l *Layout) Tag(ctx context.Context, d v1.Descriptor, ref string) error {
 	unlock, err := flock.LockDir(ctx, l.dir)
 	if err != nil {
@@ -183,7 +185,8 @@ func (l *Layout) Tag(ctx context.Context, d v1.Descriptor, ref string) error {
 	return nil
 }
 
-// parseIndex parses index.json and keeps unknown fields.
+// parseIndex parses index.json. It returns all fields, including unknown ones, and the list of
+// manifests.
 func parseIndex(raw []byte) (doc map[string]json.RawMessage, list []json.RawMessage, err error) {
 	if err := json.Unmarshal(raw, &doc); err != nil {
 		return nil, nil, fmt.Errorf("not valid: %w", err)
@@ -199,8 +202,8 @@ func parseIndex(raw []byte) (doc map[string]json.RawMessage, list []json.RawMess
 	return doc, list, nil
 }
 
-// withDescriptor adds a descriptor to an index, and removes other descriptors with the
-// same name.
+// withDescriptor adds a descriptor to an index. It removes other descriptors with the same
+// reference.
 func withDescriptor(raw []byte, d v1.Descriptor) ([]byte, error) {
 	doc, list, err := parseIndex(raw)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestNotRegular uses a pipe without a writer and an endless file in place of a
-// layout's files.
+// TestNotRegular verifies that a named pipe or a symlink to an endless device is rejected as a
+// file of the layout.
 func TestNotRegular(t *testing.T) {
 	for name, put := range map[string]func(path string) error{
 		"a named pipe": func(path string) error { return syscall.Mkfifo(path, 0o600) },

@@ -15,8 +15,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestBounds verifies the exact size limits with layouts that are valid except for
-// their size.
+// TestBounds verifies the maximum sizes of oci-layout and index.json.
 func TestBounds(t *testing.T) {
 	for _, tt := range []struct {
 		file, begin string

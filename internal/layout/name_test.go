@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestNameKeepsOtherEntries verifies that index.json keeps its other entries and unknown fields; only an entry with the
-// same name is replaced.
+// TestNameKeepsOtherEntries verifies that Tag replaces only a manifest with the same reference.
+// It must keep other manifests and unknown fields in index.json.
 func TestNameKeepsOtherEntries(t *testing.T) {
 	dir := t.TempDir()
 	l := must.Get(Open(dir))(t)
@@ -48,8 +48,8 @@ func TestNameKeepsOtherEntries(t *testing.T) {
 	}
 }
 
-// TestCommitCloses verifies that the files of an image with thousands of blobs are
-// closed.
+// TestCommitCloses verifies that commit closes the file. Otherwise, an image with thousands of
+// blobs could exceed the limit for open files.
 func TestCommitCloses(t *testing.T) {
 	l := must.Get(Open(t.TempDir()))(t)
 	defer l.Close()
@@ -60,7 +60,7 @@ func TestCommitCloses(t *testing.T) {
 	}
 }
 
-// TestReplaceLeavesNothing verifies that a failed replacement leaves no temporary file.
+// TestReplaceLeavesNothing verifies that replaceFile leaves no temporary file if it fails.
 func TestReplaceLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	l := must.Get(Open(dir))(t)

@@ -17,28 +17,27 @@ import (
 	"github.com/regcred/regcred/internal/flock"
 )
 
-// tempPrefix and the following are parts of temporary file names: a prefix and the
-// number of random characters.
+// The name of a temporary file consists of tempPrefix and tempSuffixLength random characters.
 const (
 	tempPrefix       = ".tmp-"
 	tempSuffixLength = 26
 )
 
-// pendingFile is a file that is written under a temporary name, synced and then
-// renamed. It is locked until then, to distinguish it from the leftover of a killed
-// pull.
+// pendingFile is a file that is written under a temporary name, synced and then renamed. It is
+// locked until the rename. The lock distinguishes it from a file that a killed pull left
+// behind.
 type pendingFile struct {
 	l    *Layout
 	file *os.File
-	tmp  string // "" after the file was renamed or removed
+	tmp  string // temporary name; "" after the file was renamed or removed
 	name string
 }
 
-// canRenameOpenFiles is false on Windows.
+// canRenameOpenFiles is false on Windows, where an open file cannot be renamed.
 const canRenameOpenFiles = runtime.GOOS != "windows"
 
-// newPending creates a temporary file for a name. Its permissions follow the umask,
-// because images are not secret.
+// newPending creates a temporary file that will be renamed to name. Its permissions follow the
+// umask, because images are not secret.
 func (l *Layout) newPending(name string) (*pendingFile, error) {
 	for {
 		tmp := path.Join(path.Dir(name), tempPrefix+rand.Text())
@@ -55,7 +54,7 @@ func (l *Layout) newPending(name string) (*pendingFile, error) {
 			p.Abort()
 			return nil, err
 		}
-		p.Abort() // another process took it for a leftover and removed it before it was locked
+		p.Abort() // another process removed the file as a leftover before it was locked
 	}
 }
 
@@ -81,13 +80,13 @@ func (p *pendingFile) commit() error {
 // Abort removes the file unless it was committed.
 func (p *pendingFile) Abort() {
 	if p.tmp != "" {
-		_ = p.file.Close() // after a failed commit it is already closed
+		_ = p.file.Close() // a failed commit may already have closed it
 		_ = p.l.root.Remove(p.tmp)
 		p.tmp = ""
 	}
 }
 
-// replaceFile writes a small file.
+// replaceFile atomically writes or replaces a small file.
 func (l *Layout) replaceFile(name string, content []byte) error {
 	p, err := l.newPending(name)
 	if err != nil {
@@ -103,8 +102,8 @@ func (l *Layout) replaceFile(name string, content []byte) error {
 	return l.syncDirs(".")
 }
 
-// syncDirs syncs directories, so that renames survive a power loss. Windows
-// cannot sync directories.
+// syncDirs syncs directories, so that renames survive a power loss. It does nothing on Windows,
+// which cannot sync directories.
 func (l *Layout) syncDirs(dirs ...string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -123,12 +122,12 @@ func (l *Layout) syncDirs(dirs ...string) error {
 	return nil
 }
 
-// staleAge is the age from which a temporary file may be removed on systems that cannot
-// lock files. A pull writes to each file at least every few seconds.
+// staleAge is the minimum age of temporary files that are removed on systems without file
+// locks. A running pull writes to its files every few seconds.
 const staleAge = 24 * time.Hour
 
-// removeStaleFiles removes leftovers of killed pulls. It ignores errors, because they
-// do not affect this pull.
+// removeStaleFiles removes temporary files of killed pulls. It ignores errors, because they do
+// not affect this pull.
 func (l *Layout) removeStaleFiles() {
 	dirs := []string{"."}
 	algorithms, _ := fs.ReadDir(l.root.FS(), blobsDir)
@@ -145,17 +144,18 @@ func (l *Layout) removeStaleFiles() {
 	}
 }
 
-// isTemp reports whether a name was chosen by newPending.
+// isTemp reports whether name has the form of a temporary name from newPending.
 func isTemp(name string) bool {
 	rest, ok := strings.CutPrefix(name, tempPrefix)
 	return ok && len(rest) == tempSuffixLength && strings.Trim(rest, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
 }
 
-// removeIfStale removes a temporary file unless another process has locked it.
+// removeIfStale removes a temporary file unless another process has locked it. Without locks,
+// it checks the file's age.
 func (l *Layout) removeIfStale(name string) {
 	flags := os.O_WRONLY
 	if runtime.GOOS != "windows" {
-		flags |= syscall.O_NONBLOCK // do not wait until the other end of a pipe is opened
+		flags |= syscall.O_NONBLOCK // do not block on a named pipe without a reader
 	}
 	f, err := l.root.OpenFile(name, flags, 0)
 	if err != nil {
@@ -172,7 +172,7 @@ func (l *Layout) removeIfStale(name string) {
 	}
 }
 
-// isSameFile reports whether a name still refers to an open file.
+// isSameFile reports whether name still refers to the open file f.
 func (l *Layout) isSameFile(name string, f *os.File) bool {
 	named, err := l.root.Lstat(name)
 	if err != nil {

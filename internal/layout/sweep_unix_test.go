@@ -45,7 +45,7 @@ func descriptor() v1.Descriptor {
 	return v1.Descriptor{Digest: hash, Size: size}
 }
 
-// writeSlowly writes half a blob, reports that, and writes the rest on request.
+// writeSlowly writes half a blob, prints "half", and writes the rest after stdin is closed.
 func writeSlowly(dir string) error {
 	l, err := Open(dir)
 	if err != nil {
@@ -70,7 +70,8 @@ func writeSlowly(dir string) error {
 	return w.Commit()
 }
 
-// startWriter starts a process that has written half a blob.
+// startWriter starts a child process that has written half a blob. Closing goOn makes it write
+// the rest.
 func startWriter(t *testing.T, dir string) (cmd *exec.Cmd, goOn io.Closer) {
 	t.Helper()
 	self := must.Get(os.Executable())(t)
@@ -99,8 +100,8 @@ func open(t *testing.T, dir string) *Layout {
 	return l
 }
 
-// TestSweep kills one of two processes that write into a layout. The next process that opens it removes the files of the
-// killed one and no others.
+// TestSweep verifies that Open removes the temporary file of a killed process, but keeps the
+// file of a process that is still writing.
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
 	killed, _ := startWriter(t, dir)
@@ -130,8 +131,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestSweepKeepsOtherFiles verifies that files with other names, and everything that is
-// not a regular file, are kept.
+// TestSweepKeepsOtherFiles verifies that Open keeps files with other names, named pipes and
+// symlinks.
 func TestSweepKeepsOtherFiles(t *testing.T) {
 	dir := t.TempDir()
 	open(t, dir)
@@ -154,7 +155,8 @@ func TestSweepKeepsOtherFiles(t *testing.T) {
 	}
 }
 
-// TestSweepDuringWrites verifies that concurrent writers and sweeps do not interfere.
+// TestSweepDuringWrites verifies that Open does not remove files that other goroutines are
+// writing.
 func TestSweepDuringWrites(t *testing.T) {
 	dir := t.TempDir()
 	done := make(chan error)

@@ -15,7 +15,8 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// TestLearnFromResponse verifies that a response of the registry supplies the authentication method, so that /v2/ is not called.
+// TestLearnFromResponse verifies that StorePing learns the authentication method from a response,
+// so that no request for /v2/ is sent.
 func TestLearnFromResponse(t *testing.T) {
 	for auth, scheme := range map[testregistry.Auth]string{testregistry.AuthNone: "", testregistry.AuthBasic: "basic", testregistry.AuthBearer: "bearer"} {
 		t.Run(fmt.Sprintf("auth %q", scheme), func(t *testing.T) {
@@ -46,7 +47,7 @@ func TestLearnFromResponse(t *testing.T) {
 	}
 }
 
-// TestLearnOtherScheme verifies that facts learned over plain HTTP are not used for TLS.
+// TestLearnOtherScheme verifies that a response over plain HTTP is not used for a login over TLS.
 func TestLearnOtherScheme(t *testing.T) {
 	f, r := startRegistry(t, testregistry.AuthBasic, true, nil)
 	resp := get(t, r, "https://registry.example.com/v2/team/app/manifests/v1")

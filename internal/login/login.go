@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package login authenticates to a registry with one credential: it finds out
+// Package login authenticates to a registry with one credential. It finds out
 // which authentication the registry requires, gets a token if necessary,
-// retries, and redacts secrets in errors. The caller decides which credential
-// to try next.
+// retries requests, and redacts secrets in errors. The caller decides which
+// credential to try next.
 //
 //	r := &login.Registry{Target: target, Secrets: &login.Secrets{}}
 //	session, err := r.Login(ctx, &credential)
@@ -54,12 +54,12 @@ type Session struct {
 	usesToken bool              // adds a token
 
 	loginLock chan struct{}           // held while logging in again
-	next      atomic.Pointer[Session] // session with a token that the registry did not require at first
+	next      atomic.Pointer[Session] // session that replaces this one if the registry later requires a token
 }
 
-// Login determines, once for all credentials, which authentication the registry
-// requires, and gets a token if necessary. It does not test passwords for Basic
-// authentication. Without a credential, the login is anonymous.
+// Login determines which authentication the registry requires, and gets a token if necessary. The
+// result of the first call is also used for later credentials. Login does not test passwords for
+// Basic authentication. Without a credential, the login is anonymous.
 func (r *Registry) Login(ctx context.Context, cred *regcred.Credential) (*Session, error) {
 	auth, err := authenticator(cred)
 	if err != nil {
@@ -74,7 +74,7 @@ func (r *Registry) Login(ctx context.Context, cred *regcred.Credential) (*Sessio
 	return &Session{registry: r, cred: cred, inner: rt, usesToken: p.tokens.Load(), loginLock: make(chan struct{}, 1)}, nil
 }
 
-// baseTransport returns the transport that every request passes.
+// baseTransport returns the transport that sends all requests.
 func (r *Registry) baseTransport() http.RoundTripper {
 	return &retrier{budget: r.Budget, retry: r.Retry, inner: &wireTransport{
 		inner: cmp.Or(r.Transport, http.DefaultTransport), target: r.Target,
@@ -108,7 +108,7 @@ func (s *Session) RoundTrip(req *http.Request) (*http.Response, error) {
 	return next.roundTrip(again)
 }
 
-// renewToken gets a token, once for all requests.
+// renewToken logs in again to get a token. All requests share this login.
 func (s *Session) renewToken(ctx context.Context, resp *http.Response) (*Session, error) {
 	select {
 	case s.loginLock <- struct{}{}:
@@ -157,8 +157,8 @@ func (r *Registry) UsesTokens() bool {
 	return wantsToken(r.pings.header)
 }
 
-// authenticator returns the authenticator for a credential. It never turns a credential
-// into an anonymous login.
+// authenticator returns the authenticator for a credential. A credential never results in an
+// anonymous login.
 func authenticator(cred *regcred.Credential) (authn.Authenticator, error) {
 	if cred == nil {
 		return authn.Anonymous, nil
@@ -178,8 +178,8 @@ const userAgent = "regcred"
 // insecure [Target].
 var ErrPlainHTTPNotAllowed = errors.New("plain HTTP is allowed only for loopback registries unless explicitly requested")
 
-// ErrNoUsername is returned for a credential that was not tried because this package,
-// like containerd, rejects it.
+// ErrNoUsername is returned for a credential without a user name. It is not sent, because
+// containerd rejects such credentials too.
 var ErrNoUsername = errors.New("the credential was not sent because it has no user name; container runtimes also reject credentials without a user name")
 
 var (
@@ -196,7 +196,7 @@ func StatusCode(err error) int {
 	return 0
 }
 
-// errSchemeMismatch is returned if the registry responded with the other URL scheme.
+// errSchemeMismatch is returned for a ping with another URL scheme than the cached ping.
 var errSchemeMismatch = errors.New("an earlier request showed that the registry uses the other URL scheme (http or https)")
 
 // pingCache stores the response to the first request for /v2/ for later logins. The
@@ -217,8 +217,8 @@ func (p *pingCache) store(req *http.Request, resp *http.Response) {
 	p.scheme, p.status, p.header = req.URL.Scheme, resp.StatusCode, resp.Header.Clone()
 }
 
-// wantsToken reports whether go-containerregistry will request a token. It reads one
-// challenge from each line, and uses the first that it supports.
+// wantsToken reports whether go-containerregistry will request a token. go-containerregistry reads
+// one challenge from each header line, and uses the first that it supports.
 func wantsToken(h http.Header) bool {
 	for _, challenge := range h.Values("WWW-Authenticate") {
 		switch scheme, _, _ := strings.Cut(challenge, " "); strings.ToLower(scheme) {
@@ -231,8 +231,8 @@ func wantsToken(h http.Header) bool {
 	return false
 }
 
-// learnAnonymous stores resp instead of the response to a ping, if that required no
-// token. Some registries do not protect /v2/, and some may have been unavailable during
+// learnAnonymous stores resp in place of the cached response to a ping, unless that response
+// requires a token. Some registries do not protect /v2/, and some may have been unavailable during
 // the ping.
 func (p *pingCache) learnAnonymous(resp *http.Response) {
 	p.mu.Lock()
@@ -242,16 +242,16 @@ func (p *pingCache) learnAnonymous(resp *http.Response) {
 	}
 }
 
-// StorePing uses resp, a 200 or 401 response to a request without credentials, as the
-// response to a ping. It returns the required authentication. [Registry.Login] then
-// sends no request for /v2/, like container runtimes that request the image
-// immediately. Call Learn before Login.
+// StorePing caches resp as the response to a ping. resp must be a 200 or 401 response to a request
+// without credentials. StorePing returns the required authentication. After it, [Registry.Login]
+// sends no request for /v2/. Container runtimes that request the image immediately send none
+// either.
 func (r *Registry) StorePing(ctx context.Context, resp *http.Response) (*transport.Challenge, error) {
 	r.pings.store(resp.Request, resp)
 	return transport.Ping(ctx, r.Target.Registry, &pinger{inner: r.baseTransport(), pings: &r.pings})
 }
 
-// cachedResponse returns the stored response, or nil without one.
+// cachedResponse returns the cached response, or nil if there is none.
 func (p *pingCache) cachedResponse(req *http.Request) (*http.Response, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -267,7 +267,7 @@ func (p *pingCache) cachedResponse(req *http.Request) (*http.Response, error) {
 	return nil, errSchemeMismatch
 }
 
-// pinger responds to later pings with the first response.
+// pinger sends the first ping, and returns the cached response for later pings.
 type pinger struct {
 	inner  http.RoundTripper
 	pings  *pingCache

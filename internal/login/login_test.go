@@ -26,7 +26,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// front records the requests to a registry.
+// front is an HTTP server that records the requests to a registry.
 type front struct {
 	*httptest.Server
 	inner http.Handler
@@ -57,8 +57,8 @@ func (f *front) requests() []string {
 	return slices.Clone(f.seen)
 }
 
-// startRegistry serves team/app for the user "good" and returns a client's settings for
-// it.
+// startRegistry starts a registry with the repository team/app for the user "good". It returns the
+// server and a Registry that connects to it.
 func startRegistry(t *testing.T, auth testregistry.Auth, tls bool, on func(http.ResponseWriter, *http.Request) bool) (*front, *Registry) {
 	t.Helper()
 	f := &front{on: on}
@@ -92,7 +92,7 @@ func credential(user, password string) *regcred.Credential {
 	return &regcred.Credential{Username: user, Password: plugin.NewSecret(password), Provider: "test"}
 }
 
-// get requests the manifest with the user agent "tool".
+// get requests url with the user agent "tool".
 func get(t *testing.T, rt http.RoundTripper, url string) *http.Response {
 	t.Helper()
 	req := must.Get(http.NewRequestWithContext(t.Context(), "GET", url, nil))(t)
@@ -102,8 +102,8 @@ func get(t *testing.T, rt http.RoundTripper, url string) *http.Response {
 	return resp
 }
 
-// TestLogin verifies that one ping over the scheme that responds serves all
-// credentials, that no marker is sent, and that the user agent is kept.
+// TestLogin verifies that one ping serves all credentials, that contentHeader is not sent, and that
+// the user agent is preserved.
 func TestLogin(t *testing.T) {
 	for _, auth := range []testregistry.Auth{testregistry.AuthNone, testregistry.AuthBasic, testregistry.AuthBearer} {
 		for _, tls := range []bool{false, true} {
@@ -171,7 +171,7 @@ func TestPingNotKept(t *testing.T) {
 	}
 }
 
-// TestTimeouts verifies that each request has its own timeout, unless there is a total one.
+// TestTimeouts verifies that each request has its own retry budget, unless the requests share one.
 func TestTimeouts(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		n := 0
@@ -200,8 +200,8 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// TestIdleServer verifies the timeout for servers that never respond, to the ping or a content request, and for one that stops
-// in the middle.
+// TestIdleServer verifies the timeout for servers that do not respond to a ping or a content
+// request, or stop in the middle of a response.
 func TestIdleServer(t *testing.T) {
 	for _, path := range []string{"/v2/", "/manifests/", "begins"} {
 		t.Run(path, func(t *testing.T) {
@@ -317,8 +317,8 @@ func TestIsRegistryURL(t *testing.T) {
 	}
 }
 
-// TestUploadOnce verifies that a consumed body is recreated, or that the request fails, because go-containerregistry
-// sends the body again with a new token.
+// TestUploadOnce verifies that a request body is recreated when go-containerregistry sends the
+// request again with a new token. If the body cannot be recreated, the request must fail.
 func TestUploadOnce(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		tokens := 0

@@ -52,9 +52,8 @@ func NewRetryBudget(r RetryOptions) *RetryBudget {
 	}
 }
 
-// Wait waits before attempt n+1, where n starts at 1. If the server requested a wait of
-// more than 0, it waits that long. It returns false if there must not be another
-// attempt.
+// Wait waits before attempt n+1, where n starts at 1. asked is the wait that the server requested;
+// if it is not positive, Wait chooses one. Wait returns false if there must not be another attempt.
 func (b *RetryBudget) Wait(ctx context.Context, n int, asked time.Duration) bool {
 	wait := asked
 	if wait <= 0 {
@@ -84,8 +83,8 @@ func (b *RetryBudget) spend(d time.Duration) bool {
 	return true
 }
 
-// retrier retries requests until the body of a response begins. Later failures are
-// handled by the reader of the body.
+// retrier retries requests that fail before the body of the response begins. The reader of the body
+// handles later failures.
 type retrier struct {
 	inner  http.RoundTripper
 	budget *RetryBudget // nil means one per request
@@ -105,7 +104,7 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 			return resp, err
 		}
 		if resp != nil {
-			_, _ = io.Copy(io.Discard, resp.Body) // size-limited by the wire; makes the connection reusable
+			_, _ = io.Copy(io.Discard, resp.Body) // wireTransport limits the size; a connection can be reused only after the body is read
 			resp.Body.Close()
 		}
 	}
@@ -137,8 +136,8 @@ func shouldRetry(resp *http.Response, err error) (again bool, asked time.Duratio
 	return false, 0
 }
 
-// IsBrokenConnection reports whether an established connection broke. If a connection
-// cannot be established, a retry is not worthwhile.
+// IsBrokenConnection reports whether an established connection broke. It returns false if no
+// connection was established, because a retry is then not worthwhile.
 func IsBrokenConnection(err error) bool {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return true

@@ -20,7 +20,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// statusSequence returns a transport whose responses have these statuses and Retry-After values; the last one repeats.
+// statusSequence returns a transport whose responses have the given statuses and Retry-After
+// values. The last response is repeated.
 func statusSequence(list ...string) roundTripper {
 	n := 0
 	return func(r *http.Request) (*http.Response, error) {

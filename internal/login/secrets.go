@@ -16,29 +16,28 @@ import (
 	"github.com/regcred/regcred/internal/scrub"
 )
 
-// These limit the size, in bytes, and number of secrets from servers that are
-// remembered. The least recently used one is forgotten first. Each secret is searched
-// for in twenty encodings, which takes half a second for the signatures of a thousand
-// blobs.
+// Limits for the secrets from servers: their total size in bytes, and their number. The least
+// recently used secret is dropped first. Redact searches for each secret in twenty encodings. For
+// the signatures of a thousand blobs, this takes half a second.
 const (
 	maxSecretsSize = 1 << 20
 	maxSecrets     = 100
 )
 
-// minParameterLength is the minimum length of URL parameters to remember. Shorter ones
-// are words and numbers, not signatures.
+// minParameterLength is the minimum length of URL parameters that are treated as secrets. Shorter
+// ones are words and numbers, not signatures.
 const minParameterLength = 16
 
 // NamespaceParam is the query parameter in which a container runtime passes the image's
 // host to a mirror.
 const NamespaceParam = "ns"
 
-// Secrets collects what must be redacted: credentials, tokens issued for them, and
-// signatures in redirects. A server may send any of these back. The zero value is ready
-// to use, and safe for concurrent use.
+// Secrets collects the texts to redact: credentials, tokens issued for them, and signatures in
+// redirects. A server may send back any of these texts. The zero value is ready to use, and safe
+// for concurrent use.
 type Secrets struct {
 	mu                sync.Mutex
-	credentialSecrets []string // from credentials; never forgotten, no matter how much a server sends
+	credentialSecrets []string // from credentials; never dropped, no matter how much a server sends
 	secrets           []string // from servers, the most recently used last
 	size              int      // total size of secrets, in bytes
 }
@@ -62,8 +61,7 @@ func (s *Secrets) addFromServer(secret string) {
 	}
 }
 
-// AddCredential adds a credential, including its encoded form for Basic authentication,
-// most of which would otherwise not be found.
+// AddCredential adds the password of a credential, and its encoded form for Basic authentication.
 func (s *Secrets) AddCredential(cred *regcred.Credential) {
 	if cred == nil {
 		return
@@ -79,7 +77,7 @@ func basicAuth(cred *regcred.Credential) string {
 	return base64.StdEncoding.EncodeToString([]byte(cred.Username + ":" + cred.Password.Reveal()))
 }
 
-// addFromRequest adds the secrets in a request, for content or for a login.
+// addFromRequest adds the secrets in a request. content is false for the requests of a login.
 func (s *Secrets) addFromRequest(req *http.Request, content bool) {
 	if _, value, ok := strings.Cut(req.Header.Get("Authorization"), " "); ok {
 		s.addFromServer(value)
@@ -99,10 +97,9 @@ func (s *Secrets) addFromRequest(req *http.Request, content bool) {
 	}
 }
 
-// filterTokenResponse adds the tokens in a response, including unused ones. It returns
-// the response without the refresh token, which container runtimes ignore. With the
-// refresh token, go-containerregistry would switch to a different login method between
-// requests.
+// filterTokenResponse adds all tokens in the response of a token server. It returns the response
+// without the refresh token, which container runtimes ignore. With the refresh token,
+// go-containerregistry would switch to a different login method between requests.
 func (s *Secrets) filterTokenResponse(answer []byte) []byte {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(answer, &fields) != nil {
@@ -129,8 +126,8 @@ func (s *Secrets) filterTokenResponse(answer []byte) []byte {
 	return without
 }
 
-// Redact redacts known secrets, and text that looks like a secret, because a container
-// runtime logs in with tokens that are not known here.
+// Redact redacts the collected secrets and text that looks like a secret. Container runtimes log in
+// with tokens that are not collected here.
 func (s *Secrets) Redact(text string) string {
 	for _, p := range secretPatterns {
 		text = p.look.ReplaceAllStringFunc(text, func(found string) string {

@@ -11,7 +11,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestShortPassword verifies that a password is not redacted again within the replacement of another.
+// TestShortPassword verifies that Redact does not redact a short password within the text that
+// replaces another one.
 func TestShortPassword(t *testing.T) {
 	cred := regcred.Credential{Username: "u", Password: plugin.NewSecret("e")}
 	x := &Secrets{}

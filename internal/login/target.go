@@ -31,8 +31,8 @@ type Target struct {
 // other registries if insecure is set.
 func NewTarget(host name.Registry, scope string, insecure bool) (Target, error) {
 	t := Target{Registry: host, Scope: scope}
-	// go-containerregistry would also use plain HTTP for private addresses and
-	// *.localhost, but the wire rejects that.
+	// go-containerregistry would also use plain HTTP for private addresses and *.localhost, but
+	// checkURL rejects that.
 	t.plain = insecure || registry.IsLoopback(stripPort(host.RegistryStr()))
 	if t.plain {
 		var err error
@@ -95,10 +95,9 @@ func (t Target) checkURL(u *url.URL) error {
 	return nil
 }
 
-// isLocalOrMetadata reports whether a host is a loopback, link-local or unspecified
-// address, the address of a metadata server, or an address in a form that only some
-// resolvers accept (2130706433, 0x7f.1). No DNS name ends in a label that begins with a
-// digit.
+// isLocalOrMetadata reports whether a host is a loopback, link-local, multicast or unspecified
+// address, or a metadata server. It also returns true if the last label begins with a digit. No DNS
+// name has such a label, but some resolvers accept addresses in this form (2130706433, 0x7f.1).
 func isLocalOrMetadata(host string) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		ip = ip.WithZone("").Unmap()

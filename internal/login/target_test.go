@@ -61,7 +61,7 @@ func TestCheckURL(t *testing.T) {
 		{"127.0.0.1:5000", false, "https://169.254.169.254/x", local},
 		{"10.0.0.1:5000", false, "http://10.0.0.1:5000/v2/", plain},
 		{"registry.localhost", false, "http://registry.localhost/v2/", plain},
-		{"169.254.1.1", false, "https://169.254.1.1/v2/", fine}, // named by the caller
+		{"169.254.1.1", false, "https://169.254.1.1/v2/", fine}, // the registry itself
 	} {
 		registry := must.Get(name.NewRegistry(tt.registry))(t)
 		target := must.Get(NewTarget(registry, "scope", tt.insecure))(t)

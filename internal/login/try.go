@@ -53,7 +53,7 @@ type safeError struct {
 func (e *safeError) Error() string        { return e.text }
 func (e *safeError) Is(target error) bool { return e.matches(target) }
 
-// SafeError returns an error that contains only the text of err that is safe to show.
+// SafeError returns an error with the first line of err's text, redacted and truncated.
 func SafeError(err error) error {
 	text := Truncate(new(Secrets).Redact(firstLine(err.Error())), maxErrorText)
 	return &safeError{text, func(target error) bool { return errors.Is(err, target) }}
@@ -69,8 +69,8 @@ type ResponseError interface {
 	Response() (status int, code string)
 }
 
-// NewFailedAttempt returns a FailedAttempt for any error. It redacts the text before shortening
-// it, because a truncated password would not be recognized.
+// NewFailedAttempt returns the FailedAttempt for a credential and an error. It redacts the error's
+// text before truncating it, because a truncated password would not be recognized.
 func NewFailedAttempt(cred *regcred.Credential, err error, s *Secrets) FailedAttempt {
 	t := FailedAttempt{Credential: cred}
 	text := err.Error()
@@ -109,8 +109,8 @@ func refusalText(t FailedAttempt, message string) string {
 	return text
 }
 
-// Hint explains an HTTP status, in the words with which Err ends. It returns "" if the
-// status needs no explanation.
+// Hint explains the HTTP status. It returns "" if the status needs no explanation. The text of Err
+// ends with the hint.
 func (t FailedAttempt) Hint() string {
 	switch {
 	case t.Status == http.StatusUnauthorized && t.Credential == nil:

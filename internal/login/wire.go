@@ -19,9 +19,9 @@ const (
 	maxErrorBodySize = 32 << 10 // any response with an error status
 )
 
-// The minimum rate. A response is canceled if fewer bytes than that arrive during a
-// minute of waiting for it. The minimum is about 500 bytes per second, a quarter of the
-// slowest usable connections.
+// The minimum rate of a response. It is canceled if fewer than minRateBytes arrive while the reader
+// waits for minRatePeriod. This is about 500 bytes per second, a quarter of the rate of the slowest
+// usable connections.
 const (
 	minRatePeriod = time.Minute
 	minRateBytes  = 32 << 10
@@ -86,7 +86,7 @@ func (w *wireTransport) checkRequest(req *http.Request) (io.ReadCloser, error) {
 	return req.Body, nil
 }
 
-// timeoutOr returns the timeout error instead of an error that the timeout caused.
+// timeoutOr returns timeout if the timeout caused err, and err otherwise.
 func timeoutOr(ctx context.Context, timeout, err error) error {
 	if context.Cause(ctx) == timeout {
 		return timeout
@@ -94,8 +94,8 @@ func timeoutOr(ctx context.Context, timeout, err error) error {
 	return err
 }
 
-// responseBody is a response body that fails if nothing, or too little, arrives for too
-// long. The time between reads is not counted.
+// responseBody is a response body with an idle timeout and a minimum rate. Time between reads is
+// not counted.
 type responseBody struct {
 	io.ReadCloser
 	ctx     context.Context
@@ -133,7 +133,7 @@ func (b *responseBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// checkRate returns an error after a period in which too little arrived.
+// checkRate returns an error if too few bytes arrived in the last period.
 func (b *responseBody) checkRate(n int, took time.Duration) error {
 	b.waited += took
 	b.arrived += n
@@ -142,7 +142,7 @@ func (b *responseBody) checkRate(n int, took time.Duration) error {
 	}
 	waited, arrived := b.waited, b.arrived
 	b.waited, b.arrived = 0, 0
-	// If a single read took longer than the period, its own duration is used.
+	// A single read can take longer than the period, so this compares rates.
 	if float64(arrived)*minRatePeriod.Seconds() >= minRateBytes*waited.Seconds() {
 		return nil
 	}
@@ -155,7 +155,7 @@ func (b *responseBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// filteredBody is the body of a login response. It is filtered as a whole.
+// filteredBody is the body of a login response. It is read completely and then filtered.
 type filteredBody struct {
 	io.ReadCloser
 	filter func([]byte) []byte
@@ -176,9 +176,9 @@ func (a *filteredBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// contentHeader marks a request for content between [Session] and the wire;
-// requests of go-containerregistry's login lack it. It contains the request's
-// User-Agent, and is never sent.
+// contentHeader marks requests for content between [Session] and wireTransport. Requests of
+// go-containerregistry's login do not have this header. Its value is the request's User-Agent. It
+// is never sent to a server.
 const contentHeader = "Regcred-Content"
 
 func markContentRequest(req *http.Request) *http.Request {

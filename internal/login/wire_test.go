@@ -35,7 +35,8 @@ func (d *dribble) Read(p []byte) (int, error) {
 
 func (d *dribble) Close() error { return nil }
 
-// TestFailedRequestIsReleased verifies that a failed request is released before the end of the pull.
+// TestFailedRequestIsReleased verifies that the context of a failed request is canceled
+// immediately.
 func TestFailedRequestIsReleased(t *testing.T) {
 	var sent context.Context
 	w := &wireTransport{idle: time.Minute, secrets: &Secrets{}, inner: roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -51,8 +52,8 @@ func TestFailedRequestIsReleased(t *testing.T) {
 	}
 }
 
-// TestContentAgain verifies that content requested twice is neither truncated nor
-// parsed as the response to a login.
+// TestContentAgain verifies that the response to a repeated content request is neither truncated
+// nor parsed as a login response.
 func TestContentAgain(t *testing.T) {
 	var sent []http.Header
 	w := &wireTransport{idle: time.Minute, secrets: &Secrets{}, inner: roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -97,7 +98,7 @@ func TestMinimumRate(t *testing.T) {
 	} {
 		for _, content := range []bool{false, true} {
 			if !content && tt.body.chunk > 1 {
-				continue // read through other buffers
+				continue // login responses are read into buffers of another size
 			}
 			t.Run(fmt.Sprintf("%s, content %t", tt.name, content), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -115,16 +116,16 @@ func TestMinimumRate(t *testing.T) {
 					}
 					defer resp.Body.Close()
 					if !content {
-						resp.Body.(*filteredBody).ReadCloser.(*responseBody).left = -1 // a login's response is not read beyond its limit
+						resp.Body.(*filteredBody).ReadCloser.(*responseBody).left = -1 // remove the size limit of login responses
 					}
 					began := time.Now()
 					if !content && tt.read > 0 {
-						return // read at once
+						return // login responses are read completely at the first Read
 					}
 					for err = nil; err == nil; time.Sleep(tt.read) {
 						_, err = resp.Body.Read(make([]byte, 64<<10))
 					}
-					took := time.Since(began) - tt.read // the last
+					took := time.Since(began) - tt.read // without the delay after the last read
 					if tt.want == nil && err != io.EOF || !errors.Is(err, tt.want) && tt.want != nil || took != tt.took {
 						t.Errorf("got %v after %s, want %v after %s", err, took, tt.want, tt.took)
 					}
@@ -155,7 +156,7 @@ func TestMinimumRateOfEachPeriod(t *testing.T) {
 		defer resp.Body.Close()
 		began := time.Now()
 		_, err = io.CopyBuffer(struct{ io.Writer }{io.Discard}, resp.Body, make([]byte, 1<<20))
-		// The period in which it becomes slow is allowed.
+		// The response may be slow for the period in which it becomes slow.
 		if took := time.Since(began); !errors.Is(err, errTooSlow) || took > 4*time.Minute {
 			t.Errorf("got %v after %s", err, took)
 		}

@@ -19,14 +19,14 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// TargetKubelet is the kubelet that a configuration was validated for.
+// TargetKubelet identifies the kubelet for which a configuration was validated.
 type TargetKubelet struct {
 	config.Target
-	caveat string // why this kubelet may differ from the node's
+	caveat string // why the node's kubelet may treat the configuration differently
 }
 
-// Caveat returns why the node's kubelet may treat the configuration differently, in
-// parentheses, or "".
+// Caveat returns why the node's kubelet may treat the configuration differently. The text is in
+// parentheses after a space. It is "" if there is no reason.
 func (j TargetKubelet) Caveat() string {
 	if j.caveat == "" {
 		return ""
@@ -34,7 +34,7 @@ func (j TargetKubelet) Caveat() string {
 	return " (" + j.caveat + ")"
 }
 
-// TargetKubelet returns the kubelet that the service would start next. Its version may
+// TargetKubelet returns the kubelet that the node's service would start next. Its version may
 // be unknown.
 func (s *Setup) TargetKubelet() TargetKubelet {
 	j := TargetKubelet{Target: s.Target()}
@@ -47,14 +47,14 @@ func (s *Setup) TargetKubelet() TargetKubelet {
 	return j
 }
 
-// Load loads the configuration of an origin that [Reader.Find] returned. It rejects
-// what [Reader.ValidateConfig] and [Node.CheckDiscovered] reject. An *[HintError] has a hint. Load
-// fails if ctx ends before the kubelet has printed its version.
+// Load loads and validates the configuration of an origin from [Reader.Find]. It fails if
+// [Reader.ValidateConfig] or [Node.CheckDiscovered] fails, or if ctx ends. Errors with a hint
+// are of type *[HintError].
 func (o *Origin) Load(ctx context.Context) (*config.Config, error) {
 	cfg, err := config.Load(o.Config)
 	var target TargetKubelet
 	if err == nil {
-		// This comes first, because the origin may name the kubelet that ValidateConfig runs.
+		// Check trust first, because ValidateConfig may run a kubelet that the origin names.
 		if err := o.reading.CheckDiscovered(o, cfg); err != nil {
 			return nil, err
 		}
@@ -79,8 +79,8 @@ func (o *Origin) Load(ctx context.Context) (*config.Config, error) {
 	return cfg, nil
 }
 
-// CheckDiscovered calls [Node.CheckTrust] if the origin was discovered. Paths that the user
-// has set are used even if other users can change them.
+// CheckDiscovered calls [Node.CheckTrust] if regcred found the configuration itself. A
+// configuration that the user has set is used even if other users can change it.
 func (n Node) CheckDiscovered(o *Origin, cfg *config.Config) error {
 	if !o.Discovered {
 		return nil
@@ -92,10 +92,13 @@ func (n Node) CheckDiscovered(o *Origin, cfg *config.Config) error {
 	return n.CheckTrust(o, names)
 }
 
-// ValidateConfig validates a configuration for the newest kubelet. If this kubelet rejects it,
-// Accept validates it for the origin's kubelet, if the version is known. It returns the
-// kubelet that decided. A configuration that only an older kubelet accepts is converted
-// to an equivalent one for newer kubelets ([entries.SetDefaultCacheType]).
+// ValidateConfig validates a configuration for the newest supported kubelet version. If the
+// configuration is invalid for that version and the version of the origin's kubelet is known,
+// ValidateConfig validates it for the origin's kubelet. It returns the kubelet for which the
+// configuration was validated.
+//
+// If only the origin's kubelet accepts the configuration, ValidateConfig converts it to an
+// equivalent one for newer kubelets ([entries.SetDefaultCacheType]).
 func (r *Reader) ValidateConfig(ctx context.Context, o *Origin, cfg *config.Config) (TargetKubelet, error) {
 	newest := TargetKubelet{Target: config.Target{KubeletVersion: config.NewestKubelet}}
 	err := cfg.Validate()
@@ -114,8 +117,8 @@ func (r *Reader) ValidateConfig(ctx context.Context, o *Origin, cfg *config.Conf
 	return own, nil
 }
 
-// targetKubelet returns the kubelet of an origin: the running kubelet, or the one that the
-// node's files start. The version may be unknown.
+// targetKubelet returns the origin's kubelet: the running kubelet or, if none is running, the
+// kubelet of the node's service. Its version may be unknown.
 func (r *Reader) targetKubelet(ctx context.Context, o *Origin) TargetKubelet {
 	if o.Kubelet != 0 {
 		if s := r.runningSetup(ctx, o.Kubelet); s != nil {
@@ -123,7 +126,7 @@ func (r *Reader) targetKubelet(ctx context.Context, o *Origin) TargetKubelet {
 		}
 	}
 	if !o.IsKubelet() && !o.Discovered {
-		return TargetKubelet{} // the user has not named a kubelet
+		return TargetKubelet{} // no kubelet is involved
 	}
 	s, err := r.Setup(ctx)
 	if err != nil {
@@ -132,9 +135,9 @@ func (r *Reader) targetKubelet(ctx context.Context, o *Origin) TargetKubelet {
 	return s.TargetKubelet()
 }
 
-// runningSetup returns the version and feature gates of a running kubelet, whose
-// executable may have been replaced since it started. It returns nil if the process is
-// another program, such as k3s.
+// runningSetup returns the version and feature gates of a running kubelet. The kubelet's
+// executable may have been replaced since it started. runningSetup returns nil if the process
+// is another program, such as k3s.
 func (n Node) runningSetup(ctx context.Context, pid int) *Setup {
 	p, err := n.openProcess(pid)
 	if err != nil {
@@ -149,12 +152,13 @@ func (n Node) runningSetup(ctx context.Context, pid int) *Setup {
 	if dir, err := os.Readlink(p.procPath("cwd")); err == nil {
 		flags = absoluteConfigFlags(args, dir)
 	}
-	r := n.newFileCache().newReader(ctx) // the next start may use other files
+	r := n.newFileCache().newReader(ctx) // new cache, because the next start may use other files
 	gates := featureGates(args, r.kubeletConfig(r.configFiles(flags)))
 	return &Setup{Version: n.runVersion(ctx, "kubelet", p.procPath("exe")), Gates: gates, Unread: r.unreadablePaths}
 }
 
-// ValidateCommand returns the command that reports all errors of a configuration.
+// ValidateCommand returns a regcred validate command that reports all errors of a
+// configuration.
 func ValidateCommand(t config.Target, path string) string {
 	command, before := "regcred validate", " --feature-gates "
 	if t.KubeletVersion != "" && t.KubeletVersion != config.NewestKubelet {

@@ -20,7 +20,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// kubelet133Config is a configuration that only kubelet 1.33 with the feature gate accepts.
+// kubelet133Config is a configuration that is valid only for kubelet 1.33 with the feature
+// gate.
 const kubelet133Config = `apiVersion: kubelet.config.k8s.io/v1
 kind: CredentialProviderConfig
 providers:
@@ -31,7 +32,8 @@ providers:
   tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true}
 `
 
-// accepted returns the kubelet that of133 was validated for, and the error.
+// accepted validates kubelet133Config with ValidateConfig. It returns the version of the
+// kubelet for which the configuration was validated and, if it is invalid, the error.
 func accepted(t *testing.T, n Node, o *Origin) string {
 	t.Helper()
 	o.Config = filepath.Join(t.TempDir(), "config.yaml")
@@ -53,8 +55,8 @@ const (
 	byNewest    = config.NewestKubelet + ": tokenAttributes.cacheType: missing: "
 )
 
-// TestAcceptInstalled verifies that the version and feature gates of the node's kubelet decide if the newest kubelet
-// rejects a configuration.
+// TestAcceptInstalled verifies that a configuration that the newest kubelet rejects is
+// validated for the version and feature gates of the node's kubelet.
 func TestAcceptInstalled(t *testing.T) {
 	for name, tt := range map[string]struct{ flags, config, dropIn, want string }{
 		"no gate":          {want: withoutGate},
@@ -87,7 +89,8 @@ func TestAcceptInstalled(t *testing.T) {
 	}
 }
 
-// TestLoadInterrupted verifies that Load does not wait for a kubelet that hangs after it is canceled.
+// TestLoadInterrupted verifies that Load returns when its context ends, even if the kubelet's
+// --version command hangs.
 func TestLoadInterrupted(t *testing.T) {
 	n := Node{Foreign: true, Root: createNode(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexec sleep 1000\n"+
 		"-- /lib/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet\n-- /of133.yaml --\n"+kubelet133Config)))}
@@ -101,7 +104,8 @@ func TestLoadInterrupted(t *testing.T) {
 	}
 }
 
-// TestLoadUnknownKubelet verifies that an error contains the reason if the kubelet's version or feature gates are unknown.
+// TestLoadUnknownKubelet verifies that an error states why the kubelet's version is unknown, or
+// which files could not be read.
 func TestLoadUnknownKubelet(t *testing.T) {
 	n := Node{Foreign: true, Root: createNode(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexit 3\n"+
 		"-- /lib/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet\n-- /of133.yaml --\n"+kubelet133Config)))}
@@ -124,8 +128,8 @@ func TestLoadUnknownKubelet(t *testing.T) {
 	}
 }
 
-// TestValidateCommand verifies that the command contains the relevant gates, including one whose wrong case prevents the
-// kubelet from starting.
+// TestValidateCommand verifies that the command contains the feature gates that affect
+// providers. A gate with wrong case is included, because the kubelet rejects it.
 func TestValidateCommand(t *testing.T) {
 	got := ValidateCommand(config.Target{KubeletVersion: "1.33.4", FeatureGates: map[string]bool{tokenGate: true, "allBeta": false, "Other": true}}, "/etc/a b.yaml")
 	if want := "regcred validate --kubelet-version 1.33.4 --feature-gates " + tokenGate + "=true,allBeta=false '/etc/a b.yaml'"; got != want {
@@ -133,7 +137,8 @@ func TestValidateCommand(t *testing.T) {
 	}
 }
 
-// TestAcceptRunning verifies that the program of a running kubelet decides.
+// TestAcceptRunning verifies that a configuration is validated for the executable, feature
+// gates and drop-ins of a running kubelet.
 func TestAcceptRunning(t *testing.T) {
 	dir := sharedDir(t)
 	put(t, filepath.Join(dir, "kubelet.yaml"), "featureGates: {"+tokenGate+": true}\n")
@@ -162,7 +167,8 @@ func TestAcceptRunning(t *testing.T) {
 	}
 }
 
-// TestVersionRoot verifies that only a kubelet of this machine is run, whether its root directory is "" or "/".
+// TestVersionRoot verifies that kubeletVersion only runs a kubelet of this machine, with the
+// root directory "" or "/".
 func TestVersionRoot(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "kubelet")
@@ -174,7 +180,7 @@ func TestVersionRoot(t *testing.T) {
 	}
 }
 
-// copyTestBinary returns a copy of the test binary.
+// copyTestBinary copies the test binary to dir and returns the copy's path.
 func copyTestBinary(t *testing.T, dir, name string) string {
 	t.Helper()
 	self, err := os.Executable()

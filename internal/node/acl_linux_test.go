@@ -15,7 +15,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestACL verifies that the group's permission bits are treated as the mask if there is an access control list.
+// TestACL verifies that CheckTrust rejects a file that its access control list makes writable
+// for another user.
 func TestACL(t *testing.T) {
 	needRoot(t)
 	root := newRoot(t, map[string]string{"c.yaml": "", "bin/p": ""})
@@ -25,7 +26,7 @@ func TestACL(t *testing.T) {
 	if err := (Node{Root: root}).CheckTrust(o, []string{"p"}); err != nil {
 		t.Fatalf("writable by root's group: %v", err)
 	}
-	list := binary.LittleEndian.AppendUint32(nil, 2) // linux/posix_acl_xattr.h
+	list := binary.LittleEndian.AppendUint32(nil, 2) // POSIX_ACL_XATTR_VERSION in linux/posix_acl_xattr.h
 	for _, e := range []struct {
 		tag, perm uint16
 		id        uint32

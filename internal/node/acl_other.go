@@ -5,5 +5,6 @@
 
 package node
 
-// hasACL returns false, because well-known paths exist only on Linux nodes.
+// hasACL returns false. Well-known paths exist only on Linux nodes, so access control lists of
+// other systems do not matter.
 func hasACL(string) bool { return false }

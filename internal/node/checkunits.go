@@ -11,11 +11,12 @@ import (
 	"github.com/regcred/regcred/finding"
 )
 
-// typographicChars lists quotes and dashes that programs do not recognize.
+// typographicChars contains typographic quotes and dashes. Programs do not treat them like the
+// ASCII characters.
 const typographicChars = "\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u2013\u2014\u2212"
 
-// checkEnvironment returns why systemd ignores part of an Environment= value, and the
-// fix. It returns "" if the value is valid.
+// checkEnvironment returns why systemd ignores part of an Environment= value, and how to fix
+// it. It returns "" if the value is valid.
 func checkEnvironment(value, unit string) (problem, fix string) {
 	for _, word := range splitWords(value) {
 		name, _, ok := strings.Cut(expandSpecifiers(word, unit), "=")
@@ -37,9 +38,9 @@ func checkEnvironment(value, unit string) (problem, fix string) {
 	return "", ""
 }
 
-// CheckUnits returns findings for the units of the kubelet and the runtime:
-// Environment= settings that systemd ignores, and typographic quotes and dashes in the
-// kubelet's arguments. Findings contain no values.
+// CheckUnits checks the units of the kubelet and the container runtime. It reports Environment=
+// settings that systemd ignores, and kubelet arguments that begin with typographic quotes or
+// dashes. The findings do not contain values, which may be secret.
 func (r *Reader) CheckUnits(ctx context.Context) (list []finding.Finding) {
 	report := func(at filePosition, message, fix string) {
 		list = append(list, finding.Finding{Rule: "units", Severity: finding.SeverityWarning, File: r.HostPath(at.file), Line: at.line, Message: message, Fix: fix})

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// wellKnownLocations returns the locations that node images use, and regcred's own
-// location, in the order in which they are tried.
+// wellKnownLocations returns the locations that node images use, and then regcred's default
+// location. The order is the order of the search.
 func wellKnownLocations() (list []configLocation) {
 	for _, k := range kindTable() {
 		same := func(l configLocation) bool { return l.name == k.place.name }
@@ -25,9 +25,9 @@ func wellKnownLocations() (list []configLocation) {
 	return append(list, configLocation{name: "this machine's configuration", config: DefaultConfig, binDir: DefaultBinDir})
 }
 
-// findLocation returns the location in the flags of the kubelet's service. If there is
-// none, it returns the first well-known location that exists, or nil. unread lists
-// paths that this user has no permission to read.
+// findLocation returns the location in the flags of the kubelet's service. If they set none, it
+// returns the first well-known location that exists, or nil. unread lists paths that this user
+// has no permission to read.
 func (r *Reader) findLocation(ctx context.Context) (loc *configLocation, unread []string, err error) {
 	if !r.hasAbsolutePaths() {
 		return nil, nil, nil
@@ -47,8 +47,8 @@ func (r *Reader) findLocation(ctx context.Context) (loc *configLocation, unread 
 	return nil, rd.unreadablePaths, nil
 }
 
-// locationFromFlags returns the location in the flags of the kubelet's service, or nil
-// if they set none.
+// locationFromFlags returns the location in the flags of the kubelet's service. It returns nil
+// if the flags set no location.
 func (r *fileReader) locationFromFlags(s kubeletService) (*configLocation, error) {
 	flags := r.serviceFlags(s)
 	config, binDir := flags[configFlag], flags[binDirFlag]
@@ -76,7 +76,7 @@ func (r *fileReader) locationFromFlags(s kubeletService) (*configLocation, error
 	return loc, nil
 }
 
-// serviceFlags returns the flags of the kubelet's next start.
+// serviceFlags returns the provider flags for the kubelet's next start.
 func (r *fileReader) serviceFlags(s kubeletService) map[string]string {
 	if s.kind.isRancher() {
 		flags, rancher := r.rancherFlags(s)
@@ -86,15 +86,16 @@ func (r *fileReader) serviceFlags(s kubeletService) map[string]string {
 	if s.kind != NoKubelet {
 		return effectiveFlags(splitShellWords(wordTexts(r.nextCommandWords(s))), KubeconfigFlag)
 	}
-	// Drop-ins and environment files can exist without the unit, for example if the
-	// package is not installed yet.
+	// Drop-ins and environment files can exist without the unit file, for example before the
+	// kubelet's package is installed.
 	if s := r.unitService("kubelet.service"); len(s.unit.execs) > 0 {
 		return effectiveFlags(splitShellWords(wordTexts(r.nextCommandWords(s))), KubeconfigFlag)
 	}
 	return r.flagsFromDefaultsFiles()
 }
 
-// splitShellWords also adds the words of arguments that may be shell commands.
+// splitShellWords returns args and, in addition, the words of arguments that may be shell
+// commands.
 func splitShellWords(args []string) []string {
 	for _, arg := range slices.Clone(args) {
 		if strings.ContainsAny(arg, " \t") && !strings.HasPrefix(arg, "--") {
@@ -104,9 +105,8 @@ func splitShellWords(args []string) []string {
 	return args
 }
 
-// flagsFromDefaultsFiles returns the flags in the files that kubeadm and the kubelet
-// packages install. It is used if the init system is unknown. Later files override
-// earlier ones.
+// flagsFromDefaultsFiles returns the flags in the environment files of kubeadm and the kubelet
+// packages. Later files override earlier files. It is used if no service is found.
 func (r *fileReader) flagsFromDefaultsFiles() map[string]string {
 	flags := map[string]string{}
 	for _, name := range []string{"/var/lib/kubelet/kubeadm-flags.env", "/etc/default/kubelet", "/etc/sysconfig/kubelet"} {
@@ -115,7 +115,7 @@ func (r *fileReader) flagsFromDefaultsFiles() map[string]string {
 	return flags
 }
 
-// Paths on a machine that is not a node.
+// Default paths on a machine that is not a node.
 const (
 	DefaultConfig = "/etc/regcred/credential-providers.yaml"
 	DefaultBinDir = "/etc/regcred/bin"

@@ -49,8 +49,8 @@ func TestKubeletFlags(t *testing.T) {
 	}
 }
 
-// TestRootOfADrive verifies that a configuration below a relative root directory, as on Windows, is not used, because
-// any user might be able to create it.
+// TestRootOfADrive verifies that configurations below a relative root directory are not used.
+// Windows paths without a drive are relative, and any user might be able to create them.
 func TestRootOfADrive(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, loc := range wellKnownLocations() {
@@ -64,7 +64,8 @@ func TestRootOfADrive(t *testing.T) {
 	}
 }
 
-// TestFindCanceled verifies that a canceled search does not report that the configuration is missing.
+// TestFindCanceled verifies that Find returns the context's error if it is canceled, instead of
+// an error that the configuration is missing.
 func TestFindCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// fileCache reads each file and directory of a node only once.
+// fileCache reads the files and directories of a node, and caches their content.
 type fileCache struct {
 	Node
 	files map[string]fileContent
@@ -25,19 +25,19 @@ func (n Node) newFileCache() *fileCache {
 	return &fileCache{Node: n, files: map[string]fileContent{}, dirs: map[string]fileContent{}}
 }
 
-// fileContent is a file's text or the names in a directory.
+// fileContent is the content of a file or directory, or the error from reading it.
 type fileContent struct {
 	text  string
 	names []string
 	err   error
 }
 
-// fileReader reads files for one result, and records which files the result depends
-// on. Paths do not include [Node.Root].
+// fileReader reads files for a single result and records the files on which the result depends.
+// Its methods expect paths on the node, without [Node.Root].
 type fileReader struct {
 	*fileCache
 	ctx             context.Context
-	used            map[string]bool // files that were read
+	used            map[string]bool // files that were read successfully
 	unreadablePaths []string        // paths on this machine that this user has no permission to read
 }
 
@@ -45,8 +45,8 @@ func (c *fileCache) newReader(ctx context.Context) *fileReader {
 	return &fileReader{fileCache: c, ctx: ctx, used: map[string]bool{}}
 }
 
-// loadContent returns the content of a file. Errors from a canceled context are not
-// cached.
+// loadContent returns the content of a file from the cache, or reads it. It does not cache the
+// error of a canceled context.
 func (r *fileReader) loadContent(name string) fileContent {
 	c, ok := r.files[name]
 	if !ok {
@@ -60,7 +60,8 @@ func (r *fileReader) loadContent(name string) fileContent {
 	return c
 }
 
-// readFile returns a file's text, or "" if the file cannot be read.
+// readFile returns the text of a file, or "" if the file cannot be read. It records that the
+// file was used.
 func (r *fileReader) readFile(name string) string {
 	c := r.loadContent(name)
 	if c.err == nil {
@@ -69,7 +70,8 @@ func (r *fileReader) readFile(name string) string {
 	return c.text
 }
 
-// readDirNames returns the names in a directory.
+// readDirNames returns the names of the files in a directory. It returns none if the directory
+// cannot be read.
 func (r *fileReader) readDirNames(dir string) []string {
 	c, ok := r.dirs[dir]
 	if !ok {
@@ -84,14 +86,14 @@ func (r *fileReader) readDirNames(dir string) []string {
 	return c.names
 }
 
-// exists reports whether a path exists. Symlinks are followed.
+// exists reports whether a path exists. It follows symlinks.
 func (r *fileReader) exists(name string) bool {
 	_, err := r.fs().Stat(name)
 	r.recordUnreadable(name, err)
 	return err == nil
 }
 
-// recordUnreadable records a path that this user has no permission to read.
+// recordUnreadable records a path on the node if err is a permission error.
 func (r *fileReader) recordUnreadable(name string, err error) {
 	r.recordUnreadableHost(r.HostPath(name), err)
 }
@@ -102,8 +104,7 @@ func (r *fileReader) recordUnreadableHost(name string, err error) {
 	}
 }
 
-// mergeDependencies records that the result also depends on everything that other has
-// read.
+// mergeDependencies records that the result also depends on the files that other has read.
 func (r *fileReader) mergeDependencies(other *fileReader) {
 	maps.Copy(r.used, other.used)
 	for _, name := range other.unreadablePaths {
@@ -111,10 +112,10 @@ func (r *fileReader) mergeDependencies(other *fileReader) {
 	}
 }
 
-// usedFiles returns the paths, on this machine, of the files that were read.
+// usedFiles returns the files that were read, as paths on this machine.
 func (r *fileReader) usedFiles() []string { return r.usedFilesWith("") }
 
-// flagFiles returns the files in usedFiles that contain a credential provider flag.
+// flagFiles returns those files in usedFiles that contain a credential provider flag.
 func (r *fileReader) flagFiles() []string { return r.usedFilesWith("--image-credential-provider-") }
 
 func (r *fileReader) usedFilesWith(text string) (names []string) {
@@ -126,7 +127,7 @@ func (r *fileReader) usedFilesWith(text string) (names []string) {
 	return names
 }
 
-// glob returns the files that match a pattern. If none match, it returns the pattern
+// glob returns the paths that match a pattern. If no path matches, it returns the pattern
 // itself.
 func (r *fileReader) glob(pattern string) []string {
 	matches := []string{"/"}
@@ -138,7 +139,7 @@ func (r *fileReader) glob(pattern string) []string {
 				continue
 			}
 			for _, e := range r.readDirNames(dir) {
-				// As in glob(7), except for "[!…]".
+				// path.Match has the syntax of glob(7), except for "[!…]".
 				if ok, err := path.Match(part, e); err == nil && ok {
 					next = append(next, path.Join(dir, e))
 				}

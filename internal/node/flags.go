@@ -14,13 +14,13 @@ import (
 	"github.com/regcred/regcred/config"
 )
 
-// The kubelet's flags for credential providers.
+// The kubelet's credential provider flags.
 const (
 	configFlag = "image-credential-provider-config"
 	binDirFlag = "image-credential-provider-bin-dir"
 )
 
-// findFlags returns the flags with the given names in a command line.
+// findFlags returns all occurrences of the named flags in a command line, by name.
 func findFlags(args []commandWord, names ...string) map[string][]FlagOccurrence {
 	given := map[string][]FlagOccurrence{}
 	for _, f := range parseFlags(wordTexts(args), names...) {
@@ -30,7 +30,8 @@ func findFlags(args []commandWord, names ...string) map[string][]FlagOccurrence 
 	return given
 }
 
-// programPath returns the first absolute path with the given base name, or "".
+// programPath returns the first word of a command line that is an absolute path with the given
+// base name, or "".
 func programPath(args []commandWord, name string) string {
 	for _, w := range args {
 		if path.Base(w.text) == name && path.IsAbs(w.text) {
@@ -40,7 +41,8 @@ func programPath(args []commandWord, name string) string {
 	return ""
 }
 
-// lastValue returns the value of the last flag, which takes effect.
+// lastValue returns the value of a flag's last occurrence, which takes effect. If there is
+// none, it returns otherwise.
 func lastValue(given []FlagOccurrence, otherwise string) string {
 	if len(given) == 0 {
 		return otherwise
@@ -48,8 +50,8 @@ func lastValue(given []FlagOccurrence, otherwise string) string {
 	return given[len(given)-1].Value
 }
 
-// effectiveFlags returns the effective values of the credential provider flags,
-// --root-dir and the named flags.
+// effectiveFlags returns the effective values of the credential provider flags, --root-dir and
+// the flags in more.
 func effectiveFlags(args []string, more ...string) map[string]string {
 	flags := map[string]string{}
 	for _, f := range parseFlags(args, append(more, configFlag, binDirFlag, "root-dir")...) {
@@ -58,18 +60,18 @@ func effectiveFlags(args []string, more ...string) map[string]string {
 	return flags
 }
 
-// kubeletFlag is a flag in a command line.
+// kubeletFlag is an occurrence of a flag in a command line.
 type kubeletFlag struct {
 	name, value string
-	at          int // index of the word
+	at          int // index of the flag in the command line
 }
 
-// parseFlags returns the flags with the given names in a kubelet's command line.
+// parseFlags returns all occurrences of the named flags in a kubelet's command line.
 func parseFlags(args []string, names ...string) (list []kubeletFlag) {
 	for i := 0; i < len(args); i++ {
 		name, value, inline := strings.Cut(args[i], "=")
 		name, ok := strings.CutPrefix(name, "--")
-		// kubelet: accepts underscores in flag names.
+		// kubelet: it accepts underscores in flag names.
 		name = strings.ReplaceAll(name, "_", "-")
 		if !ok || !slices.Contains(names, name) {
 			continue
@@ -86,8 +88,8 @@ func parseFlags(args []string, names ...string) (list []kubeletFlag) {
 
 const featureGatesFlag = "feature-gates"
 
-// ParseFeatureGates adds the feature gates in a --feature-gates flag. It adds the valid
-// gates even if it returns an error. kubelet:
+// ParseFeatureGates parses the value of a --feature-gates flag and adds the gates to the map.
+// If a part of the value is invalid, it adds the valid gates and returns an error. kubelet:
 // k8s.io/component-base/cli/flag/map_string_bool.go.
 func ParseFeatureGates(gates map[string]bool, value string) (err error) {
 	for part := range strings.SplitSeq(value, ",") {
@@ -104,14 +106,14 @@ func ParseFeatureGates(gates map[string]bool, value string) (err error) {
 	return err
 }
 
-// IsProviderGate reports whether a feature gate affects how the kubelet treats a provider
-// configuration. Gates whose case is wrong count, because the kubelet rejects them.
+// IsProviderGate reports whether a feature gate affects credential providers. It ignores case,
+// because a gate with wrong case prevents the kubelet from starting.
 func IsProviderGate(name string) bool {
 	return slices.ContainsFunc(config.FeatureGates(), func(gate string) bool { return strings.EqualFold(gate, name) })
 }
 
-// Target returns version and feature gates of the kubelet's next start. It is
-// zero if the version is unknown.
+// Target returns the version and feature gates of the kubelet's next start. It returns the zero
+// value if the version is unknown.
 func (s *Setup) Target() config.Target {
 	if s.Version.Kubelet == "" {
 		return config.Target{}
@@ -119,5 +121,6 @@ func (s *Setup) Target() config.Target {
 	return config.Target{KubeletVersion: s.Version.Kubelet, FeatureGates: s.Gates}
 }
 
-// KubeconfigFlag is the name of the kubelet flag that selects its API server.
+// KubeconfigFlag is the kubelet flag for the kubeconfig with which it connects to the API
+// server.
 const KubeconfigFlag = "kubeconfig"

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestHealthDropIn verifies that drop-ins change the health endpoint.
+// TestHealthDropIn verifies that configuration drop-ins can change the kubelet's health
+// endpoint.
 func TestHealthDropIn(t *testing.T) {
 	const byDefault = "http://127.0.0.1:10248/healthz"
 	for name, tt := range map[string]struct{ config, dropIn, url, from string }{

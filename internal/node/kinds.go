@@ -5,50 +5,50 @@ package node
 
 import "slices"
 
-// kindInfo is a row in the table of node kinds. It describes how a kind is detected,
-// how its nodes start the kubelet, and why regcred might not be able to change them.
+// kindInfo describes a kind of node: how to detect it, how it starts the kubelet, and why
+// regcred might not be able to change it.
 type kindInfo struct {
 	kind Kind
 
-	signs     []kindSign // the node is of this kind if any sign applies
-	unitReads []string   // like signs, for the drop-ins and environment files of kubelet.service
-	unit      string     // name of the unit, or a pattern; "" means kubelet.service
+	signs     []kindSign // a node is of this kind if any of these files matches
+	unitReads []string   // base names of drop-ins and paths of environment files of kubelet.service that identify this kind
+	unit      string     // name or pattern of the kubelet's unit; "" means kubelet.service
 
 	program   string   // base name of the executable that the service starts; "" means kubelet
-	processes []string // names of the kubelet's process; nil means kubelet; empty: only the unit identifies it
+	processes []string // process names of the kubelet; nil means "kubelet"; empty means that only the unit identifies it
 
-	// The kubelet's arguments, if they are not in the start command.
-	argsFile string // a file with flags
-	argsFlag string // a flag of the start command
+	// Where the kubelet's arguments are, if not in the start command.
+	argsFile string // a file that contains the kubelet's flags
+	argsFlag string // a flag of the start command that contains the kubelet's flags
 
-	place         configLocation // where the node image has its provider configuration
-	nodeConfigDir string         // directory of nodeadm's NodeConfig drop-ins
-	enabled       bool           // systemd starts the unit at boot only if it is enabled
+	place         configLocation // location of the node image's provider configuration
+	nodeConfigDir string         // directory of NodeConfig drop-ins for nodeadm
+	enabled       bool           // the unit must be enabled to start at boot
 
-	registries string // configuration of the runtime's mirrors
-	containerd string // containerd's configuration, generated from registries
-	log        string // the kubelet's log below the data directory; "" means the service's log
+	registries string // the runtime's registries.yaml
+	containerd string // containerd's configuration, which is generated from registries
+	log        string // path of the kubelet's log below the data directory; "" means the log of the service
 
-	refusalReason string // why changes would be lost; "" if they are kept
-	reapplied     bool   // [Refusal.Reapplied]
-	manual        string // template with the instructions; "" means the one for flags
-	values        string // additional lines of the values that the template prints
+	refusalReason string // why changes to the node would be lost; "" if they persist
+	reapplied     bool   // see [ChangeRefusal.Reapplied]
+	manual        string // name of the template with the manual instructions; "" means "flags"
+	values        string // additional Helm values in the manual instructions
 }
 
-// configLocation is where a node's provider configuration is. Paths do not include
-// [Node.Root].
+// configLocation describes where a node's provider configuration is. In the table of kinds, the
+// paths do not include [Node.Root].
 type configLocation struct {
 	name, config, binDir string
-	via                  []string // the files that set the two paths
+	via                  []string // files that set config and binDir
 }
 
-// kindSign identifies a kind of node by a file.
+// kindSign is a file that identifies a kind of node.
 type kindSign struct {
 	file    string
-	pattern string // matches a line of the file without its quotes; "" if the file only has to exist
+	pattern string // regular expression for a line of the file, after removing double quotes; "" if the file only has to exist
 }
 
-// Default paths of k3s and rke2.
+// Default paths of the provider configuration on k3s and rke2 nodes.
 const (
 	rancherConfig = "/var/lib/rancher/credentialprovider/config.yaml"
 	rancherBinDir = "/var/lib/rancher/credentialprovider/bin"
@@ -59,8 +59,8 @@ const (
 	microK8sArgsPath = "/var/snap/microk8s/current/args/kubelet"
 )
 
-// kindTable returns the table of kinds in the order of detection. More specific kinds
-// come first, because kOps uses the images of other kinds.
+// kindTable returns all kinds in the order of detection. More specific kinds come first,
+// because kOps uses the images of other kinds.
 func kindTable() []kindInfo {
 	eks := configLocation{name: "the EKS node configuration", config: "/etc/eks/image-credential-provider/config.json", binDir: "/etc/eks/image-credential-provider"}
 	return []kindInfo{
@@ -85,7 +85,8 @@ func kindTable() []kindInfo {
 			},
 			refusalReason: "on each boot, kOps runs nodeup, which writes the kubelet's unit, flags and configuration",
 		},
-		// EKS AL2023 also has a file that identifies AL2.
+		// EKS2023 comes before EKSAL2, because AL2023 nodes also have a file that identifies
+		// AL2.
 		{kind: EKS2023, signs: []kindSign{{"/etc/systemd/system/nodeadm-run.service", ""}}, place: eks, nodeConfigDir: "/etc/eks/nodeadm.d"},
 		{
 			kind: EKSAL2, place: eks,
@@ -95,7 +96,7 @@ func kindTable() []kindInfo {
 			kind: GKE, signs: []kindSign{{"/etc/srv/kubernetes/cri_auth_config.yaml", ""}, {"/home/kubernetes/bin/configure-helper.sh", ""}},
 			place:         configLocation{name: "the GKE node configuration", config: "/etc/srv/kubernetes/cri_auth_config.yaml", binDir: "/home/kubernetes/bin"},
 			refusalReason: "GKE writes the kubelet's unit, flags and configuration on each boot and recreates nodes during upgrades and repairs; it has no setting for third-party providers",
-			// GKE mounts /var with noexec.
+			// GKE mounts /var noexec, so plugins cannot be there.
 			reapplied: true, manual: "chart", values: "stateDir: /home/kubernetes/bin/regcred\n",
 		},
 		{
@@ -129,7 +130,7 @@ func kindTable() []kindInfo {
 	}
 }
 
-// rancherKindInfo returns the row for a kind of k3s or rke2 node.
+// rancherKindInfo returns the table row for a kind of k3s or rke2 node.
 func rancherKindInfo(kind Kind, program string, processes ...string) kindInfo {
 	k := kindInfo{
 		kind: kind, program: program, processes: processes, enabled: true,
@@ -143,7 +144,7 @@ func rancherKindInfo(kind Kind, program string, processes ...string) kindInfo {
 	return k
 }
 
-// info returns the row of a kind, with defaults filled in.
+// info returns the table row of a kind, with default values for program and processes.
 func (kind Kind) info() kindInfo {
 	for _, k := range kindTable() {
 		if k.kind == kind {
@@ -159,21 +160,21 @@ func (kind Kind) info() kindInfo {
 	return kindInfo{kind: kind, program: "kubelet"}
 }
 
-// isRancher reports whether the kubelet is part of k3s or rke2.
+// isRancher reports whether k3s or rke2 runs the kubelet.
 func (kind Kind) isRancher() bool { return kind.info().registries != "" }
 
-// MustBeEnabled reports whether the kubelet does not start at boot if its unit is
-// disabled. Nodes of other kinds start the unit in a different way.
+// MustBeEnabled reports whether the kubelet's unit must be enabled so that the kubelet starts
+// at boot. On nodes of other kinds, something else starts the unit.
 func (kind Kind) MustBeEnabled() bool { return kind.info().enabled }
 
-// RuntimeConfig holds the paths of a runtime that is part of a distribution.
+// RuntimeConfig holds the configuration paths of a container runtime that k3s or rke2 includes.
 type RuntimeConfig struct {
 	Product    string // "k3s" or "rke2"
 	Registries string // path of registries.yaml
-	Containerd string // path of containerd's configuration, which the distribution generates from Registries
+	Containerd string // path of containerd's configuration, which k3s or rke2 generates from Registries
 }
 
-// RuntimeConfigs lists the runtimes that are part of distributions.
+// RuntimeConfigs returns the configuration paths for k3s and rke2.
 func RuntimeConfigs() (list []RuntimeConfig) {
 	for _, k := range kindTable() {
 		c := RuntimeConfig{k.program, k.registries, k.containerd}

@@ -18,12 +18,12 @@ import (
 	"strings"
 )
 
-// kubelet is a running kubelet or, if none is running, the kubelet that a service
-// starts.
+// kubelet describes a running kubelet. If no kubelet is running, it describes the kubelet that
+// a service would start.
 type kubelet struct {
 	pid     int    // 0 if the kubelet is not running
-	unit    string // the service, if the kubelet is not running
-	root    string // root directory for the paths in flags, if not "/"
+	unit    string // name of the service, if the kubelet is not running
+	root    string // root directory of the paths in flags; "" means "/"
 	files   []string
 	flags   map[string]string
 	environ []string
@@ -38,8 +38,8 @@ func (k *kubelet) String() string {
 	return fmt.Sprintf("kubelet process %d", k.pid)
 }
 
-// path returns the path in a flag, resolved against the kubelet's working directory, or
-// "" if the flag is not set.
+// path returns the path in a flag, or "" if the flag is not set. It resolves relative paths
+// against the kubelet's working directory.
 func (k *kubelet) path(flag string) string {
 	p := k.flags[flag]
 	switch {
@@ -53,7 +53,8 @@ func (k *kubelet) path(flag string) string {
 
 var errKubeletNotRunning = errors.New("--as-kubelet: no process named kubelet is running as root or as this user")
 
-// findKubelet finds the kubelet selected by --as-kubelet: a process ID, or "auto".
+// findKubelet returns the running kubelet that --as-kubelet selects. which is a process ID or
+// "auto".
 func (n Node) findKubelet(which string) (*kubelet, error) {
 	if runtime.GOOS != "linux" {
 		return nil, usageError("give --config and --bin-dir", "--as-kubelet works only on Linux, because it reads /proc")
@@ -80,8 +81,9 @@ func (n Node) findKubelet(which string) (*kubelet, error) {
 	return nil, usageError(fmt.Sprintf("choose one: --as-kubelet=%d", pids[0]), "--as-kubelet: %d kubelets are running: processes %s", len(pids), list)
 }
 
-// readKubelet reads a process in whose environment root would run plugins. It reads the
-// process twice, because the process may execute another program in the meantime.
+// readKubelet reads the flags and environment of a kubelet process. It rejects processes whose
+// environment root must not use for plugins. It reads the process twice, because the process
+// may execute another program in the meantime.
 func (n Node) readKubelet(pid int) (*kubelet, error) {
 	p, err := n.openProcess(pid)
 	if err != nil {
@@ -114,9 +116,9 @@ func (n Node) readKubelet(pid int) (*kubelet, error) {
 	return k, nil
 }
 
-// nextKubelet returns the kubelet that this node's service starts. It is needed because
-// a failing kubelet has no process, and k3s runs the kubelet in its own process. If
-// there is no service, it returns the error none.
+// nextKubelet returns the kubelet that this node's service starts. It is used if no process is
+// named kubelet: the kubelet may be failing, and k3s runs the kubelet in its own process. If
+// there is no service, nextKubelet returns the error none.
 func (r *Reader) nextKubelet(ctx context.Context, none error) (*kubelet, error) {
 	rd := r.newReader(ctx)
 	s := r.kubeletService(rd)
@@ -139,7 +141,7 @@ func (r *Reader) nextKubelet(ctx context.Context, none error) (*kubelet, error) 
 	if run == nil {
 		return k, nil
 	}
-	// A running program such as k3s contains the kubelet.
+	// Use the environment of a running program, such as k3s, that contains the kubelet.
 	p, err := r.openProcess(run.PID)
 	if err != nil {
 		return nil, err
@@ -156,9 +158,9 @@ func (r *Reader) nextKubelet(ctx context.Context, none error) (*kubelet, error) 
 	return k, nil
 }
 
-// findKubeletProcess returns the process of the kubelet, or of the program that
-// contains it. It also identifies the kubelet by its unit, because the executable may
-// have any name.
+// findKubeletProcess returns the process of the kubelet, or of the program that contains the
+// kubelet. If no process has a known name, it looks for the main process of the service's unit,
+// because the executable may have any name.
 func (r *fileReader) findKubeletProcess(s kubeletService) *RunningProcess {
 	names := s.kind.info().processes
 	found := r.findRunning(func(p *process) bool { return slices.Contains(names, p.comm()) })
@@ -168,7 +170,7 @@ func (r *fileReader) findKubeletProcess(s kubeletService) *RunningProcess {
 	return found
 }
 
-// findRunning returns the first process of this node that matches, or nil.
+// findRunning returns the first process on this node for which match returns true, or nil.
 func (r *fileReader) findRunning(match func(*process) bool) (found *RunningProcess) {
 	_ = r.findProcess(func(p *process) bool {
 		if match(p) {
@@ -179,28 +181,29 @@ func (r *fileReader) findRunning(match func(*process) bool) (found *RunningProce
 	return found
 }
 
-// describeProcess describes a process on this node. It returns nil if the process is in
-// a container, belongs to another user or has ended.
+// describeProcess describes a process on this node. It returns nil if the process is in a
+// container, belongs to a user other than root and the caller, or has ended.
 func (r *fileReader) describeProcess(p *process) *RunningProcess {
 	if here, err := p.hasRoot(r.HostPath("/")); err != nil || !here {
 		r.recordUnreadable(procDir+"/"+strconv.Itoa(p.pid)+"/root", err)
 		return nil
 	}
-	start, err := p.statField(19) // field 22 of proc(5)
+	start, err := p.statField(19) // start time: field 22 of proc(5)
 	args, argErr := p.readStrings("cmdline")
 	if errors.Join(err, argErr, p.checkOwner(os.Geteuid())) != nil {
 		return nil
 	}
 	found := &RunningProcess{PID: p.pid, Start: start}
-	// The arguments of a script that starts the kubelet are not the kubelet's.
+	// A script that starts the kubelet has its own arguments.
 	if flags := effectiveFlags(args); p.comm() == "kubelet" || len(flags) > 0 {
 		found.Flags = &RunningFlags{flags[configFlag], flags[binDirFlag]}
 	}
 	return found
 }
 
-// kubeletPIDs returns the kubelets of root or this user that run on this node; here is
-// then true. If none exist, it returns kubelets in containers, such as kind nodes.
+// kubeletPIDs returns the process IDs of kubelets that run directly on this node, as root or
+// this user. here is then true. If there are none, kubeletPIDs returns kubelets in containers,
+// such as kind nodes.
 func (n Node) kubeletPIDs() (pids []int, here bool, err error) {
 	var contained []int
 	err = n.findProcess(func(p *process) bool {

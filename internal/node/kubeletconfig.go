@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// configFile is one of the kubelet's configuration files.
+// configFile is a configuration file or drop-in of the kubelet.
 type configFile struct {
 	path   string
-	dropIn bool // the file is in --config-dir
+	dropIn bool // whether the file is a drop-in from --config-dir
 }
 
 // kubeletFields holds the fields of a KubeletConfiguration that this package uses.
@@ -31,23 +31,22 @@ type kubeletFields struct {
 	ContainerRuntimeEndpoint string          `json:"containerRuntimeEndpoint,omitempty"`
 }
 
-// Default values of fields.
-// kubelet: pkg/kubelet/apis/config/v1beta1/defaults.go.
+// Default values of configuration fields. kubelet: pkg/kubelet/apis/config/v1beta1/defaults.go.
 const (
 	defaultHealthzPort = 10248
 	defaultHealthzBind = "127.0.0.1"
 	defaultRuntime     = "unix:///run/containerd/containerd.sock"
 )
 
-// kubeletConfig is the kubelet's configuration merged with all drop-ins.
+// kubeletConfig is the kubelet's configuration, merged from all files.
 type kubeletConfig struct {
 	fields map[string]any
-	from   map[string]string // last file that sets each field, by field
+	from   map[string]string // the last file that sets each field, by field name
 }
 
-// newKubeletConfig returns the default configuration. kubelet: sets defaults before it
-// merges drop-ins. Of several fields whose names differ only in case, the last one
-// wins. So HealthzPort in a drop-in has no effect.
+// newKubeletConfig returns the default configuration. kubelet: it sets these defaults before it
+// merges drop-ins. If the names of several fields differ only in case, the last one wins, so
+// HealthzPort in a drop-in has no effect.
 func newKubeletConfig() kubeletConfig {
 	return kubeletConfig{
 		fields: map[string]any{"healthzPort": defaultHealthzPort, "healthzBindAddress": defaultHealthzBind, "containerRuntimeEndpoint": defaultRuntime},
@@ -55,9 +54,9 @@ func newKubeletConfig() kubeletConfig {
 	}
 }
 
-// mergeFile merges the next file. A drop-in is a merge patch (RFC 7396). kubelet:
-// cmd/kubelet/app/server.go, mergeKubeletConfigurations. Field names in the --config
-// file are case-sensitive; in the merged configuration they are not.
+// mergeFile merges the next file. A drop-in is a merge patch (RFC 7396). Field names in the
+// --config file are case-sensitive, but field names in the merged configuration are not.
+// kubelet: cmd/kubelet/app/server.go, mergeKubeletConfigurations.
 func (c *kubeletConfig) mergeFile(file configFile, data []byte) error {
 	data, err := yaml.YAMLToJSON(data)
 	if err != nil {
@@ -83,8 +82,8 @@ func (c *kubeletConfig) mergeFile(file configFile, data []byte) error {
 	return nil
 }
 
-// applyMergePatch applies a merge patch to a value and returns the result. If value is
-// a map, it is modified.
+// applyMergePatch applies a merge patch (RFC 7396) to a value and returns the result. It
+// modifies value if value is a map.
 func applyMergePatch(value, by any) any {
 	changes, ok := by.(map[string]any)
 	if !ok {
@@ -104,7 +103,7 @@ func applyMergePatch(value, by any) any {
 	return fields
 }
 
-// decode returns the fields that this package uses.
+// decode returns the fields of the configuration that this package uses.
 func (c *kubeletConfig) decode() (known kubeletFields, err error) {
 	data, err := json.Marshal(c.fields)
 	if err == nil {
@@ -113,8 +112,8 @@ func (c *kubeletConfig) decode() (known kubeletFields, err error) {
 	return known, err
 }
 
-// kubeletConfig reads the kubelet's configuration files. It ignores invalid files, with
-// which the kubelet does not start.
+// kubeletConfig reads and merges the kubelet's configuration files. It ignores invalid files,
+// because the kubelet does not start with them.
 func (r *fileReader) kubeletConfig(files []configFile) (c kubeletConfig) {
 	c = newKubeletConfig()
 	for _, file := range files {
@@ -123,8 +122,8 @@ func (r *fileReader) kubeletConfig(files []configFile) (c kubeletConfig) {
 	return c
 }
 
-// configFiles returns the kubelet's configuration files in the order in which the
-// kubelet reads them. dirs is used if there is no --config-dir.
+// configFiles returns the kubelet's configuration files in the order in which the kubelet reads
+// them. If args contain no --config-dir, it reads drop-ins from dirs.
 func (r *fileReader) configFiles(args []string, dirs ...string) (files []configFile) {
 	flags := effectiveFlags(args, "config", "config-dir")
 	if file := flags["config"]; file != "" {
@@ -143,8 +142,8 @@ func (r *fileReader) configFiles(args []string, dirs ...string) (files []configF
 	return files
 }
 
-// dropInFiles returns the files in a --config-dir and its subdirectories. kubelet: does
-// not follow symlinks, except for the directory itself if the flag ends in a slash.
+// dropInFiles returns the drop-ins in a --config-dir and its subdirectories. kubelet: it does
+// not follow symlinks, except for a --config-dir that ends in a slash.
 func (r *fileReader) dropInFiles(name string) (files []configFile) {
 	info, err := r.fs().Lstat(name)
 	r.recordUnreadable(name, err)
@@ -160,12 +159,12 @@ func (r *fileReader) dropInFiles(name string) (files []configFile) {
 	return files
 }
 
-// healthEndpoint returns the address of the kubelet's health endpoint. Flags override
-// the configuration. kubelet: cmd/kubelet/app/server.go, kubeletConfigFlagPrecedence.
+// healthEndpoint returns the URL of the kubelet's health endpoint. Flags override the
+// configuration. kubelet: cmd/kubelet/app/server.go, kubeletConfigFlagPrecedence.
 func healthEndpoint(args []string, read kubeletConfig) HealthEndpoint {
 	const portFlag, bindFlag = "healthz-port", "healthz-bind-address"
 	port, bind, from := int32(defaultHealthzPort), defaultHealthzBind, "the kubelet's default"
-	if cfg, err := read.decode(); err == nil { // on an error, the kubelet does not start
+	if cfg, err := read.decode(); err == nil { // if this fails, the kubelet does not start
 		if cfg.HealthzPort != nil {
 			port, from = *cfg.HealthzPort, cmp.Or(read.from["healthzPort"], from)
 		}
@@ -189,16 +188,15 @@ func healthEndpoint(args []string, read kubeletConfig) HealthEndpoint {
 	return HealthEndpoint{URL: "http://" + net.JoinHostPort(bind, strconv.Itoa(int(port))) + "/healthz", From: from}
 }
 
-// featureGates returns the feature gates that the kubelet's configuration and flags set.
-// Flags override the configuration.
-// kubelet: cmd/kubelet/app/server.go, kubeletConfigFlagPrecedence.
+// featureGates returns the feature gates in the kubelet's configuration and flags. Flags
+// override the configuration. kubelet: cmd/kubelet/app/server.go, kubeletConfigFlagPrecedence.
 func featureGates(args []string, read kubeletConfig) map[string]bool {
 	gates := map[string]bool{}
-	if cfg, err := read.decode(); err == nil { // on an error, the kubelet does not start
+	if cfg, err := read.decode(); err == nil { // if this fails, the kubelet does not start
 		maps.Copy(gates, cfg.FeatureGates)
 	}
 	for _, f := range parseFlags(args, featureGatesFlag) {
-		_ = ParseFeatureGates(gates, f.value) // on an error, the kubelet does not start
+		_ = ParseFeatureGates(gates, f.value) // if this fails, the kubelet does not start
 	}
 	return gates
 }

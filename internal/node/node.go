@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package node reads a Kubernetes node: which service starts the kubelet and
-// with which flags, configuration and version, where the credential provider
-// configuration is and who can change it, and which container runtime is used.
+// Package node reads how a Kubernetes node is set up: the service that starts the kubelet, the
+// kubelet's flags, configuration and version, the credential provider configuration and who can
+// change it, and the container runtime.
 //
 //	setup, err := node.Node{}.NewReader().Setup(ctx)
 //
-// The package changes and prints nothing: results and errors contain all
-// information for the user. To support another distribution, add a row to the table in
-// kinds.go and a template to manual/.
+// The package does not change or print anything. Results and errors contain all information for
+// the user. To support another distribution, add a row to the table in kinds.go and a template
+// to manual/.
 package node
 
 import (
@@ -26,47 +26,48 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// Node is a machine that may be a Kubernetes node.
+// Node identifies a machine that may be a Kubernetes node.
 type Node struct {
-	Root string // root directory of the node; "" means "/"
+	Root string // root directory of the node's files; "" means "/"
 
-	// Foreign allows running the kubelet below a different Root to get its version.
+	// Foreign allows running the kubelet's executable below Root to get its version, even if
+	// Root is not "/".
 	Foreign bool
 
-	// ConfigBy and BinDirBy are the names of the settings for the two paths in errors
-	// and hints; "" means --config and --bin-dir.
+	// ConfigBy and BinDirBy name the settings for the configuration and the plugin directory in
+	// errors and hints. The defaults are --config and --bin-dir.
 	ConfigBy, BinDirBy string
 }
 
-// settingNames returns the names of the settings for the two paths.
+// settingNames returns the names of the settings for the configuration and the plugin
+// directory.
 func (n Node) settingNames() (config, binDir string) {
 	return cmp.Or(n.ConfigBy, "--config"), cmp.Or(n.BinDirBy, "--bin-dir")
 }
 
-// HostPath returns the path on this machine of a path on the node.
+// HostPath converts a path on the node to a path on this machine.
 func (n Node) HostPath(p string) string { return filepath.Join(cmp.Or(n.Root, "/"), p) }
 
-// IsHost reports whether the node is this machine, so that its service manager
-// can be queried.
+// IsHost reports whether the node is this machine. Only then can its service manager be
+// queried.
 func (n Node) IsHost() bool { return filepath.Clean(n.HostPath("/")) == "/" }
 
 func (n Node) fs() inroot.FS { return inroot.FS{Root: n.Root} }
 
-// hasAbsolutePaths reports whether the well-known paths are absolute on this machine.
-// On Windows they are not: they are relative to the current drive, where any user can
-// create them.
+// hasAbsolutePaths reports whether the well-known paths are absolute on this machine. On
+// Windows, they are relative to the current drive, where any user can create them.
 func (n Node) hasAbsolutePaths() bool { return filepath.IsAbs(n.HostPath("/")) }
 
-// readFile reads a file of this machine.
+// readFile reads a regular file of at most 16 MiB from this machine.
 func readFile(path string) ([]byte, error) {
 	return regularfile.Read(context.Background(), path, 16<<20)
 }
 
-// HintError is an error with a hint.
+// HintError is an error with a hint how to fix it.
 type HintError struct {
 	Err   error
-	Hint  string // may be ""
-	Usage bool   // the command line is invalid on every node
+	Hint  string // suggestion for the user; may be ""
+	Usage bool   // the command line is invalid on any node
 }
 
 func (e *HintError) Error() string { return e.Err.Error() }
@@ -78,9 +79,9 @@ func usageError(hint, format string, args ...any) error {
 	return &HintError{Err: fmt.Errorf(format, args...), Hint: hint, Usage: true}
 }
 
-// PermissionError returns err with a hint if this user lacks a permission, and nil
-// otherwise. The kubelet runs as root, so such an error says nothing about how the
-// kubelet treats a configuration.
+// PermissionError returns err with a hint if it is a permission error, and nil otherwise. The
+// kubelet runs as root, so such an error does not mean that the kubelet would reject the
+// configuration.
 func PermissionError(err error) error {
 	if !errors.Is(err, fs.ErrPermission) {
 		return nil
@@ -92,7 +93,8 @@ func PermissionError(err error) error {
 	return withHint(err, hint)
 }
 
-// Getenv returns the value of a variable as a process with this environment sees it.
+// Getenv returns the value of an environment variable. If the variable is set several times,
+// the last value wins.
 func Getenv(environ []string, name string) string {
 	for i := len(environ) - 1; i >= 0; i-- {
 		if value, ok := strings.CutPrefix(environ[i], name+"="); ok {

@@ -13,22 +13,23 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// NoProviders describes a machine without a kubelet, or whose kubelet has no credential
+// NoProviders describes a machine that has no kubelet, or whose kubelet has no credential
 // providers.
 type NoProviders struct {
-	Kind    Kind     `json:"kind"`              // "none" on a machine that is not a node
+	Kind    Kind     `json:"kind"`              // NoKubelet if the machine is not a node
 	Service string   `json:"service,omitempty"` // service that starts the kubelet; "" if unknown
 	PID     int      `json:"pid,omitempty"`     // process ID of the kubelet; 0 if none is running
-	Looked  []string `json:"looked"`            // well-known paths; none of them exists
-	Message string   `json:"message"`           // one line
-	Fix     string   `json:"fix"`               // how to set up providers, or which flags to set
+	Looked  []string `json:"looked"`            // well-known paths that do not exist
+	Message string   `json:"message"`           // description of the problem, one line
+	Fix     string   `json:"fix"`               // how to set up credential providers, or which flags to set
 }
 
-// IsNode reports whether a service starts a kubelet or a kubelet is running.
+// IsNode reports whether the machine is a node: a service starts a kubelet, or a kubelet is
+// running.
 func (w *NoProviders) IsNode() bool { return w.Kind != NoKubelet || w.PID != 0 }
 
-// describeNoConfig describes a machine on which no configuration was found. It returns
-// an error if a running kubelet has flags that are not in any file.
+// describeNoConfig describes a machine on which no configuration was found. It returns an error
+// if a running kubelet has a configuration that the node's files do not set.
 func (r *Reader) describeNoConfig(ctx context.Context) (*NoProviders, error) {
 	k, err := r.findKubelet("auto")
 	pid := 0
@@ -48,8 +49,8 @@ func (r *Reader) describeNoConfig(ctx context.Context) (*NoProviders, error) {
 	return w, nil
 }
 
-// newNoConfig describes the kubelet's service. pid is the kubelet's process ID, if
-// known. It does not run any program.
+// newNoConfig describes the kubelet's service on a machine without a configuration. pid is the
+// kubelet's process ID, or 0 if it is unknown. newNoConfig does not run any program.
 func (r *Reader) newNoConfig(ctx context.Context, pid int) *NoProviders {
 	s := r.setupSurvey(ctx)
 	w := &NoProviders{Kind: s.Kind, Service: s.Service, PID: pid}
@@ -63,7 +64,7 @@ func (r *Reader) newNoConfig(ctx context.Context, pid int) *NoProviders {
 	return w
 }
 
-// text returns the message and the fix.
+// text returns the values for Message and Fix.
 func (w *NoProviders) text(refusal *ChangeRefusal) (message, fix string) {
 	places := "no file exists at " + strings.Join(w.Looked, ", ")
 	if !w.IsNode() {
@@ -77,7 +78,7 @@ func (w *NoProviders) text(refusal *ChangeRefusal) (message, fix string) {
 	return fmt.Sprintf("this node's kubelet (%s) runs without credential providers: %s", w.name(), why), w.setup(refusal)
 }
 
-// name describes the kubelet.
+// name returns a description of the kubelet for messages.
 func (w *NoProviders) name() string {
 	switch {
 	case w.Kind == NoKubelet:
@@ -88,7 +89,7 @@ func (w *NoProviders) name() string {
 	return w.Service + ", " + string(w.Kind)
 }
 
-// setup returns how to set up credential providers on this kind of node.
+// setup returns instructions for setting up credential providers on this kind of node.
 func (w *NoProviders) setup(refusal *ChangeRefusal) string {
 	const install = "regcred install CONFIG --plugin FILE --restart"
 	switch {

@@ -18,49 +18,49 @@ import (
 // DefaultRootDir is the kubelet's default --root-dir.
 const DefaultRootDir = "/var/lib/kubelet"
 
-// FindOptions holds the user's settings. If it is zero, the configuration is searched
-// for in the kubelet's flags and in the well-known locations.
+// FindOptions holds the user's settings for [Reader.Find]. With the zero value, Find searches
+// for the configuration in the kubelet's flags and in the well-known locations.
 type FindOptions struct {
 	Config     string // path of the configuration; "" means to search for it
-	BinDir     string // absolute; "" means to search for it if NeedBinDir is set
+	BinDir     string // absolute path of the plugin directory; "" means to search for it if NeedBinDir is set
 	NeedBinDir bool
-	RootDir    string // the kubelet's --root-dir; "" means the kubelet's own or DefaultRootDir
+	RootDir    string // the kubelet's --root-dir; "" means the running kubelet's flag or DefaultRootDir
 
-	// AllowNone allows a kubelet without credential providers: Find sets
-	// Origin.NoProviders instead of failing.
+	// AllowNone allows a kubelet without credential providers. Find then sets
+	// Origin.NoProviders instead of returning an error.
 	AllowNone bool
 
-	AsKubelet string   // use the running kubelet's flags and environment: "auto", or a process ID; "" means no
+	AsKubelet string   // use the flags and environment of this process ID or, with "auto", of the only running kubelet; "" means no
 	Environ   []string // environment of the caller
 	Dir       string   // working directory of the caller
 }
 
 // Origin is the source of a configuration, and the environment in which plugins run.
 type Origin struct {
-	Config string // path of the configuration, as set
-	BinDir string // absolute; "" if unknown
-	From   string // used in messages: "flags", "kubelet process 123", "the EKS node configuration"
+	Config string // path of the configuration, as in the flag or setting
+	BinDir string // absolute path of the plugin directory; "" if unknown
+	From   string // source of the paths, for messages: "flags", "kubelet process 123", "the EKS node configuration"
 
-	NoProviders *NoProviders // describes a node without a configuration; nil if there is a configuration
+	NoProviders *NoProviders // set if the node has no configuration
 
-	Kubelet int    // process ID of the running kubelet whose environment is used; 0 if none exists
-	Unit    string // service whose environment is used because no kubelet is running
+	Kubelet int    // process ID of the kubelet whose environment is used; 0 if no kubelet is running
+	Unit    string // service whose environment is used, if no kubelet is running
 	Environ []string
 	Dir     string
 	RootDir string
 
-	Kubeconfig string // the kubelet's --kubeconfig, if the environment is the kubelet's
+	Kubeconfig string // the kubelet's --kubeconfig, if plugins run in a kubelet's environment
 
-	Discovered      bool     // the user did not set every path, so other users must not be able to change the files
-	DiscoveredFlags []string // the flags that would set the discovered paths
-	SourceFiles     []string // the files that set the discovered paths
-	UnreadablePaths []string // paths that may contain the configuration but that this user has no permission to read
+	Discovered      bool     // a path was found by searching, so it is rejected if other users can change the files
+	DiscoveredFlags []string // flags with which the user can set the discovered paths
+	SourceFiles     []string // files that set the discovered paths
+	UnreadablePaths []string // paths that this user has no permission to read, and that may set a configuration
 
 	reading *Reader
 }
 
-// Environment describes the environment in which plugins run: "caller",
-// "kubelet pid N", or "unit NAME".
+// Environment returns a description of the environment in which plugins run: "caller", "kubelet
+// pid N" or "unit NAME".
 func (o *Origin) Environment() string {
 	switch {
 	case o.Kubelet != 0:
@@ -71,15 +71,15 @@ func (o *Origin) Environment() string {
 	return "caller"
 }
 
-// IsKubelet reports whether the environment is a kubelet's environment.
+// IsKubelet reports whether plugins run in a kubelet's environment.
 func (o *Origin) IsKubelet() bool { return o.Kubelet != 0 || o.Unit != "" }
 
-// KubeletName describes this kubelet.
+// KubeletName describes the kubelet in messages.
 func (o *Origin) KubeletName() string { return (&kubelet{pid: o.Kubelet, unit: o.Unit}).String() }
 
-// Find returns the configuration that the user has set. If the user has set none, it
-// looks in the flags of the running kubelet, then of the kubelet's service, and then in
-// the well-known locations. An *[HintError] has a hint.
+// Find returns the configuration that the user has set. If the user has set none, Find searches
+// the kubelet's flags and then the well-known locations. With FindOptions.AsKubelet, it uses
+// the running kubelet's flags. Errors with a hint are of type *[HintError].
 func (r *Reader) Find(ctx context.Context, w FindOptions) (*Origin, error) {
 	o, k, err := r.findEnvironment(ctx, w)
 	if err != nil {
@@ -105,7 +105,8 @@ func (r *Reader) Find(ctx context.Context, w FindOptions) (*Origin, error) {
 	return o, nil
 }
 
-// FindEnvironment returns only the environment in which plugins run.
+// FindEnvironment returns only the environment in which plugins run. It does not search for a
+// configuration.
 func (r *Reader) FindEnvironment(ctx context.Context, w FindOptions) (*Origin, error) {
 	o, _, err := r.findEnvironment(ctx, w)
 	return o, err
@@ -128,8 +129,8 @@ func (r *Reader) findEnvironment(ctx context.Context, w FindOptions) (*Origin, *
 	return o, k, nil
 }
 
-// applyKubeletFlags fills in the flags of a kubelet. The user's settings override them, so
-// that a new configuration can be tested in the kubelet's environment.
+// applyKubeletFlags sets the paths in o from a kubelet's flags. The user's settings override
+// these flags, so that a new configuration can be tested in the kubelet's environment.
 func (r *Reader) applyKubeletFlags(ctx context.Context, o *Origin, k *kubelet, orNone bool) error {
 	o.From, o.RootDir = k.String(), cmp.Or(o.RootDir, k.path("root-dir"))
 	if orNone && o.Config+o.BinDir+k.path(configFlag)+k.path(binDirFlag) == "" {
@@ -155,7 +156,8 @@ func (r *Reader) applyKubeletFlags(ctx context.Context, o *Origin, k *kubelet, o
 	return nil
 }
 
-// discoverLocation fills in the location found on this machine.
+// discoverLocation searches for a location on this machine, and sets the paths in o that are
+// missing.
 func (r *Reader) discoverLocation(ctx context.Context, o *Origin, w FindOptions) error {
 	loc, unread, err := r.findLocation(ctx)
 	if ctx.Err() != nil {

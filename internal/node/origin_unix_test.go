@@ -19,11 +19,11 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// newRoot creates a root directory with files.
+// newRoot creates a node's root directory with the given files.
 func newRoot(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
-	if err := os.Chmod(root, 0o755); err != nil { // independent of the umask
+	if err := os.Chmod(root, 0o755); err != nil { // do not depend on the umask
 		t.Fatal(err)
 	}
 	for name, text := range files {
@@ -41,7 +41,7 @@ func TestFind(t *testing.T) {
 		name  string
 		files map[string]string
 		want  FindOptions
-		got   Origin // with paths below the root
+		got   Origin // ROOT stands for the root directory
 		err   string
 		usage bool
 	}{
@@ -87,7 +87,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// inRoot replaces ROOT with a root directory.
+// inRoot replaces ROOT in an Origin's paths with a root directory.
 func inRoot(root string, o Origin) Origin {
 	put := func(s string) string { return strings.ReplaceAll(s, "ROOT", root) }
 	o.Config, o.BinDir, o.From = put(o.Config), put(o.BinDir), put(o.From)
@@ -99,7 +99,8 @@ func inRoot(root string, o Origin) Origin {
 	return o
 }
 
-// TestCheckTrust verifies that a configuration is rejected if other users can change it or the files that name it.
+// TestCheckTrust verifies that a configuration is rejected if other users can change it, its
+// executables, or a file that refers to it.
 func TestCheckTrust(t *testing.T) {
 	for name, open := range map[string]string{"nothing": "", "config": "c.yaml", "executable": "bin/p", "directory": "bin", "what names it": "kubelet.env"} {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +122,8 @@ func TestCheckTrust(t *testing.T) {
 	}
 }
 
-// TestFixIsShellQuoted verifies that a command in the output does not run commands from a file name.
+// TestFixIsShellQuoted verifies that the suggested chmod command quotes the file name for a
+// shell.
 func TestFixIsShellQuoted(t *testing.T) {
 	const name = "10 $(touch pwned);.yaml"
 	root := newRoot(t, map[string]string{"c/" + name: ""})
@@ -133,8 +135,8 @@ func TestFixIsShellQuoted(t *testing.T) {
 	}
 }
 
-// TestKubeletConfigTrust verifies that a kubelet configuration that other users can change is rejected, because it could
-// redirect credentials to their socket.
+// TestKubeletConfigTrust verifies that a kubelet configuration is rejected if other users can
+// change it. These users could send credentials to their own socket.
 func TestKubeletConfigTrust(t *testing.T) {
 	for _, open := range []string{"", "c.yaml", "conf.d", "conf.d/a.conf", "conf.d/b/c.conf"} {
 		root := newRoot(t, map[string]string{"c.yaml": "", "conf.d/a.conf": "{imageServiceEndpoint: unix:///s, containerRuntimeEndpoint: unix:///t}", "conf.d/b/c.conf": "containerRuntimeEndpoint: null"})
@@ -151,7 +153,7 @@ func TestKubeletConfigTrust(t *testing.T) {
 			t.Errorf("%s: got %v", open, err)
 		}
 	}
-	// Other users can add files to it.
+	// Other users can add files to this directory.
 	dir := filepath.Join(newRoot(t, nil), "conf.d")
 	must.Do(t, errors.Join(os.Mkdir(dir, 0o755), syscall.Chmod(dir, 0o1777)))
 	_, err := Node{Root: filepath.Dir(dir)}.readTrustedConfig([]string{"--config-dir=conf.d"}, filepath.Dir(dir))
@@ -160,7 +162,7 @@ func TestKubeletConfigTrust(t *testing.T) {
 	}
 }
 
-// TestPipes verifies that named pipes without a writer are not opened.
+// TestPipes verifies that regcred does not block on named pipes without a writer.
 func TestPipes(t *testing.T) {
 	root := newRoot(t, map[string]string{"/etc/default/else": "", "/kubelet/else": ""})
 	env, config := filepath.Join(root, "/etc/default/kubelet"), filepath.Join(root, "/kubelet/c.yaml")
@@ -173,7 +175,7 @@ func TestPipes(t *testing.T) {
 	}
 }
 
-// TestClosedToThisUser verifies that no hint recommends a location that this user cannot read.
+// TestClosedToThisUser verifies that no hint suggests a path that this user cannot read.
 func TestClosedToThisUser(t *testing.T) {
 	n := Node{ConfigBy: "REGCRED_CONFIG", BinDirBy: "REGCRED_BIN_DIR"}
 	for unread, want := range map[string]string{

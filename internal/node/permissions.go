@@ -16,30 +16,28 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// UntrustedPathError is returned for a path that users other than root and the caller
-// can change.
+// UntrustedPathError reports that users other than root and the caller can change a path.
 type UntrustedPathError struct {
-	From string // source of the path
+	From string // source of the configuration, as in [Origin]
 	Path string
-	Who  string // who can change it, such as "writable by all users"
-	Fix  string // shell command
+	Who  string // who can change Path, such as "writable by all users"
+	Fix  string // shell command that removes the write access
 }
 
 func (e *UntrustedPathError) Error() string {
 	return fmt.Sprintf("refusing %s: %s is %s", e.From, e.Path, e.Who)
 }
 
-// maxSymlinks is the maximum number of symbolic links in a path, as in Linux.
+// maxSymlinks is the maximum number of symlinks that are followed in a path, as in Linux.
 const maxSymlinks = 40
 
-// CheckTrust rejects an origin if users other than root and the caller can change its
-// configuration, the files that refer to it, or the executables that it names. regcred
-// is often run by root, and would execute those users' programs. The error is an
-// *[HintError], usually wrapping an *[UntrustedPathError].
+// CheckTrust rejects a configuration if users other than root and the caller can change the
+// configuration, the files that refer to it, or the plugin executables. Otherwise these users
+// could make root run their programs, because regcred is often run by root. The error is a
+// *[HintError]. It usually wraps an *[UntrustedPathError].
 //
-// CheckTrust checks each directory, symlink and file on each path, so that only root
-// and the caller can change what a path refers to. It does not check mounts, hard links
-// to root's files in directories such as /tmp, or access control lists on NFS or on
+// CheckTrust checks each directory, symlink and file on each path. It does not check mounts,
+// hard links to root's files in directories such as /tmp, or access control lists on NFS or on
 // systems other than Linux.
 func (n Node) CheckTrust(o *Origin, executables []string) error {
 	config, binDir := n.settingNames()
@@ -54,7 +52,7 @@ func (n Node) CheckTrust(o *Origin, executables []string) error {
 			return withHint(fmt.Errorf("refusing %s: cannot determine who can change it: %w", o.From, err), override)
 		}
 	}
-	for _, p := range slices.Sorted(maps.Keys(parts)) { // parents first, because changing them affects more files
+	for _, p := range slices.Sorted(maps.Keys(parts)) { // parents first, because a fix there affects more files
 		info, err := os.Lstat(p)
 		if err != nil {
 			return fmt.Errorf("refusing %s: it changed while it was being checked: %w", o.From, err)
@@ -67,12 +65,12 @@ func (n Node) CheckTrust(o *Origin, executables []string) error {
 	return nil
 }
 
-// filesToTrust returns the paths that must be trusted: the configuration, the files
-// that refer to it, and the executables.
+// filesToTrust returns the absolute paths of the configuration, the files that refer to it, and
+// the executables.
 func filesToTrust(o *Origin, executables []string) (files []string, err error) {
 	files = append([]string{o.Config}, o.SourceFiles...)
 	if entries, err := os.ReadDir(o.Config); err == nil {
-		// Other users must not be able to add files.
+		// Other users must not be able to add files to the directory.
 		files = append(files, filepath.Join(o.Config, ".none"))
 		for _, e := range entries {
 			files = append(files, filepath.Join(o.Config, e.Name()))
@@ -89,9 +87,9 @@ func filesToTrust(o *Origin, executables []string) (files []string, err error) {
 	return files, nil
 }
 
-// collectPathParts adds each directory, symlink and file on a path to parts, including
-// the targets of symlinks. The value is true for a directory in which the next part is
-// missing, because other users must not be able to create that part.
+// collectPathParts adds each directory, symlink and file on a path to parts. It follows
+// symlinks. The value in parts is true for a directory that does not contain the next part of
+// the path, because other users must not be able to create that part.
 func (n Node) collectPathParts(path string, parts map[string]bool) error {
 	at, rest := n.splitTrustedPrefix(path)
 	for links := 0; ; {
@@ -103,10 +101,10 @@ func (n Node) collectPathParts(path string, parts map[string]bool) error {
 		info, err := os.Lstat(next)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			parts[at] = true // validate and lookups report missing executables
+			parts[at] = true // other code reports missing executables
 			return nil
 		case errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0:
-			return nil // only root or the owner of a checked directory can cause this
+			return nil // only root or the owner of a checked directory can cause this error
 		case errors.Is(err, syscall.ENOTDIR):
 			return nil
 		case err != nil:
@@ -132,15 +130,15 @@ func (n Node) collectPathParts(path string, parts map[string]bool) error {
 	}
 }
 
-// addPathPart adds a part if it is not there yet.
+// addPathPart adds a path to parts unless parts contains it.
 func addPathPart(parts map[string]bool, path string) {
 	if !parts[path] {
 		parts[path] = false
 	}
 }
 
-// splitTrustedPrefix splits a path into the parts to check and the directory that
-// contains them. A root directory other than "/" was set by the user, so it is trusted.
+// splitTrustedPrefix splits a path into a trusted directory and the parts below it that must be
+// checked. A root directory other than "/" is trusted, because the user has set it.
 func (n Node) splitTrustedPrefix(path string) (at string, rest []string) {
 	at = filepath.VolumeName(path) + string(filepath.Separator)
 	if rel, err := filepath.Rel(n.HostPath("/"), path); n.Root != "" && err == nil && filepath.IsLocal(rel) {

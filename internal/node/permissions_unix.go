@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// writableByOthers returns which users other than root and euid can change a file, and
-// the command that prevents this. It returns "" if only root and euid can. If strict is
-// set, other users must not be able to add files to a directory either.
+// writableByOthers returns who can change a file, other than root and euid, and a command that
+// prevents this. It returns "" if no other user can. If strict is set, other users must not be
+// able to add files to a directory either.
 func writableByOthers(path string, info fs.FileInfo, euid int, strict bool) (who, fix string) {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	mode := info.Mode().Perm()
@@ -21,7 +21,7 @@ func writableByOthers(path string, info fs.FileInfo, euid int, strict bool) (who
 	case info.Mode()&fs.ModeSymlink != 0:
 		mode = 0 // symlinks have no permission bits of their own
 	case info.Mode()&fs.ModeSticky != 0 && !strict:
-		// As in /tmp, users cannot replace other users' files.
+		// In a sticky directory such as /tmp, users cannot replace other users' files.
 		mode &^= 0o022
 	}
 	switch {
@@ -32,7 +32,7 @@ func writableByOthers(path string, info fs.FileInfo, euid int, strict bool) (who
 	case mode&0o020 != 0 && stat.Gid != 0:
 		return fmt.Sprintf("writable by group %d", stat.Gid), "chmod g-w"
 	case mode&0o020 != 0 && hasACL(path):
-		// If there is an access control list, the group bits are its mask.
+		// With an access control list, the group bits are the list's mask (acl(5)).
 		return "writable through an access control list", "setfacl -b"
 	case stat.Uid != 0 && int(stat.Uid) != euid:
 		if info.Mode()&fs.ModeSymlink != 0 {

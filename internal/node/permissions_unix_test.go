@@ -18,12 +18,13 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestCheckTrustLinks verifies that each symlink on a path is checked, and each directory on the path of its target.
+// TestCheckTrustLinks verifies that CheckTrust checks each symlink on a path and each directory
+// on the path of the symlink's target.
 func TestCheckTrustLinks(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		make []string // "DIR/ MODE", "FILE MODE", "LINK -> TARGET"; a mode may end in " of somebody", another user
-		want string   // the path that is rejected, and the reason
+		make []string // "DIR/ MODE", "FILE MODE", "LINK -> TARGET"; the suffix " of somebody" means that another user owns the file
+		want string   // the error: the rejected path and the reason
 	}{
 		{name: "plain", make: []string{"c.yaml 644"}},
 		{name: "relative", make: []string{"a/ 755", "a/b/ 755", "real/ 755", "real/c.yaml 644", "a/b/l -> ../../real", "c.yaml -> a/b/l/c.yaml"}},
@@ -68,7 +69,7 @@ func TestCheckTrustLinks(t *testing.T) {
 	}
 }
 
-// createFiles creates the listed files.
+// createFiles creates the files that lines describe, in the format of TestCheckTrustLinks.
 func createFiles(t *testing.T, root string, lines []string) error {
 	t.Helper()
 	for _, line := range lines {
@@ -111,7 +112,8 @@ func createFiles(t *testing.T, root string, lines []string) error {
 	return nil
 }
 
-// TestCheckTrustBelowTheRoot verifies that the parents of a root directory are trusted.
+// TestCheckTrustBelowTheRoot verifies that CheckTrust does not check the parents of a node's
+// root directory, but does check paths outside of it.
 func TestCheckTrustBelowTheRoot(t *testing.T) {
 	open := newRoot(t, nil)
 	must.Do(t, createFiles(t, open, []string{"root/ 755", "root/c.yaml 644", "c.yaml 644"}))
@@ -126,7 +128,8 @@ func TestCheckTrustBelowTheRoot(t *testing.T) {
 	}
 }
 
-// TestCheckTrustNotSeen verifies that a path that cannot be checked is not trusted.
+// TestCheckTrustNotSeen verifies that CheckTrust returns an error for a path that it cannot
+// check.
 func TestCheckTrustNotSeen(t *testing.T) {
 	root := newRoot(t, nil)
 	err := Node{Root: root}.CheckTrust(&Origin{From: "here", Config: filepath.Join(root, strings.Repeat("x", 1000))}, nil)

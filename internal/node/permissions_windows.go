@@ -5,6 +5,6 @@ package node
 
 import "io/fs"
 
-// writableByOthers returns nothing, because Windows has no mode bits. Only paths that the
-// user has set are used there (see hasAbsolutePaths).
+// writableByOthers returns "", because Windows has no mode bits. On Windows, regcred uses only
+// paths that the user has set (see hasAbsolutePaths).
 func writableByOthers(string, fs.FileInfo, int, bool) (who, fix string) { return "", "" }

@@ -13,8 +13,8 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// describePlace describes a path on the node. A relative path is resolved against "/",
-// which is the working directory of services.
+// describePlace describes a path on the node. It resolves a relative path against "/", the
+// default working directory of services.
 func (r *fileReader) describePlace(p string) Place {
 	if p == "" {
 		return Place{}
@@ -39,7 +39,7 @@ func (r *fileReader) placeType(p string) FileType {
 	return TypeOther
 }
 
-// existing returns the part of a path that exists, without symlinks.
+// existing returns the longest existing prefix of a path, with symlinks resolved.
 func (r *fileReader) existing(p string) string {
 	for at := p; ; at = path.Dir(at) {
 		if real, err := r.fs().EvalSymlinks(at); err == nil || at == "/" {
@@ -48,8 +48,8 @@ func (r *fileReader) existing(p string) string {
 	}
 }
 
-// notWritableReason returns why files at an existing path cannot be written, or "" if
-// they can. It ignores permissions, because an installer runs as root.
+// notWritableReason returns why files at an existing path cannot be written, or "" if they can.
+// It ignores missing permissions, because an installer runs as root.
 func (r *fileReader) notWritableReason(existing string) string {
 	err := r.fs().WritableError(existing)
 	if err == nil || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
@@ -58,7 +58,8 @@ func (r *fileReader) notWritableReason(existing string) string {
 	return fmt.Sprintf("%s: %s", existing, regularfile.BareError(err))
 }
 
-// describeBinDir describes a directory of executables.
+// describeBinDir describes a plugin directory. It also checks whether the file system is
+// mounted noexec.
 func (r *fileReader) describeBinDir(p string) Place {
 	out := r.describePlace(p)
 	if out.Fixed == "" && p != "" {
@@ -69,7 +70,8 @@ func (r *fileReader) describeBinDir(p string) Place {
 	return out
 }
 
-// providerFlags returns the credential provider flags of a command line.
+// providerFlags returns the credential provider flags in a command line, and describes their
+// paths.
 func (r *fileReader) providerFlags(args []commandWord) Flags {
 	given := findFlags(args, configFlag, binDirFlag)
 	return Flags{

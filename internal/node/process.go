@@ -20,15 +20,15 @@ import (
 
 const procDir = "/proc"
 
-// process reads a process in /proc through an open directory, so that it never reads a
-// later process with the same ID.
+// process reads a process's files in /proc. It keeps the process's directory open, so that it
+// never reads a later process with the same ID.
 type process struct {
 	pid  int
-	name string // path of the directory, for errors
+	name string // path of the directory, for error messages
 	dir  *os.File
 }
 
-// openProcess opens a process. The caller must close it.
+// openProcess opens a process's directory in /proc. The caller must call Close.
 func (n Node) openProcess(pid int) (*process, error) {
 	name := filepath.Join(n.HostPath(procDir), strconv.Itoa(pid))
 	dir, err := os.Open(name)
@@ -38,8 +38,8 @@ func (n Node) openProcess(pid int) (*process, error) {
 	return &process{pid, name, dir}, nil
 }
 
-// findProcess calls found for each process that root or this user started, until found
-// returns true. It skips processes that have ended or cannot be read.
+// findProcess calls found for each process on the node until found returns true. It skips
+// processes that have ended or cannot be opened.
 func (n Node) findProcess(found func(*process) bool) error {
 	entries, err := os.ReadDir(n.HostPath(procDir))
 	if err != nil {
@@ -63,8 +63,8 @@ func (n Node) findProcess(found func(*process) bool) error {
 	return nil
 }
 
-// StartTime returns when a process on this machine started, to a hundredth of a second.
-// It returns zero if the time is unknown.
+// StartTime returns when a process on this machine started. The precision is a hundredth of a
+// second. StartTime returns zero if the time is unknown.
 func (n Node) StartTime(r *RunningProcess) time.Time {
 	now := time.Now()
 	data, err := readFile(n.HostPath(procDir + "/uptime"))
@@ -78,15 +78,15 @@ func (n Node) StartTime(r *RunningProcess) time.Time {
 	return now.Add(-age)
 }
 
-// Close closes the directory.
-func (p *process) Close() { _ = p.dir.Close() } // it was opened only for reading
+// Close closes the process's directory.
+func (p *process) Close() { _ = p.dir.Close() } // no data can be lost, because the directory was opened only for reading
 
-// procPath returns the path under which a file of the process can be read.
+// procPath returns a path under which this process can read a file of p.
 func (p *process) procPath(name string) string {
 	return fmt.Sprintf("%s/self/fd/%d/%s", procDir, p.dir.Fd(), name)
 }
 
-// fileError returns the error for a file of the process that cannot be read.
+// fileError returns an error that names a file of the process.
 func (p *process) fileError(name string, err error) error {
 	return procError(p.pid, &fs.PathError{Op: "read", Path: filepath.Join(p.name, name), Err: regularfile.BareError(err)}, os.Geteuid())
 }
@@ -104,7 +104,7 @@ func procError(pid int, err error, euid int) error {
 	return cause
 }
 
-// read returns the text of a file of the process.
+// read reads a file of the process.
 func (p *process) read(name string) (string, error) {
 	data, err := readFile(p.procPath(name))
 	if err != nil {
@@ -113,7 +113,7 @@ func (p *process) read(name string) (string, error) {
 	return string(data), nil
 }
 
-// readStrings reads a file of NUL-terminated strings.
+// readStrings reads a file of NUL-terminated strings, such as cmdline and environ.
 func (p *process) readStrings(name string) ([]string, error) {
 	text, err := p.read(name)
 	if err != nil {
@@ -125,27 +125,27 @@ func (p *process) readStrings(name string) ([]string, error) {
 func splitNUL(s string) []string {
 	s = strings.TrimSuffix(s, "\x00")
 	if s == "" {
-		return []string{} // not nil, which as an environment would mean this process's own
+		return []string{} // not nil, because a nil environment would mean this process's environment
 	}
 	return strings.Split(s, "\x00")
 }
 
-// comm returns the name of the process, which the kernel truncates to 15 bytes.
+// comm returns the process's name, which the kernel truncates to 15 bytes.
 func (p *process) comm() string {
 	text, _ := p.read("comm")
 	return strings.TrimSpace(text)
 }
 
-// isMainOf reports whether systemd started the process for a unit. It checks the
-// process's control group.
+// isMainOf reports whether the process is the main process of a unit: systemd is its parent,
+// and its control group belongs to the unit.
 func (p *process) isMainOf(unit string) bool {
 	groups, _ := p.read("cgroup")
 	parent, err := p.statField(1)
 	return err == nil && parent == 1 && strings.Contains(groups+"\n", "/"+unit+"\n")
 }
 
-// statField returns a number from /proc/PID/stat. Fields are counted from field 3 of
-// proc(5), because field 2 can contain spaces.
+// statField returns a number from /proc/PID/stat. Index 0 is field 3 of proc(5). Fields 1 and 2
+// are skipped, because field 2 can contain spaces.
 func (p *process) statField(field int) (uint64, error) {
 	stat, err := p.read("stat")
 	if err != nil {
@@ -158,9 +158,9 @@ func (p *process) statField(field int) (uint64, error) {
 	return strconv.ParseUint(fields[field], 10, 64)
 }
 
-// checkOwner rejects a process that was started by a user other than root and euid. Any
-// user can start a process named kubelet and choose its flags and environment, and root
-// would run the plugins that they specify.
+// checkOwner rejects a process of a user other than root and euid. Any user can start a process
+// named kubelet and choose its flags and environment, and root would then run the user's
+// plugins.
 func (p *process) checkOwner(euid int) error {
 	status, err := p.read("status")
 	if err != nil {
@@ -209,8 +209,8 @@ func (p *process) checkRoot() error {
 	return p.withContainerHint(fmt.Errorf("--as-kubelet: process %d has a different root directory, so its paths refer to other files", p.pid))
 }
 
-// checkPath rejects a process that sees a different file at a path because of its own
-// mounts.
+// checkPath returns an error if the process has a different file at path than regcred, for
+// example because of the process's own mounts.
 func (p *process) checkPath(path string) error {
 	if path == "" {
 		return nil
@@ -221,12 +221,12 @@ func (p *process) checkPath(path string) error {
 	}
 	ours, err := os.Stat(path)
 	if err != nil && theirErr != nil || err == nil && theirErr == nil && os.SameFile(ours, theirs) {
-		return nil // missing files are reported when they are read
+		return nil // other code reports missing files
 	}
 	return p.withContainerHint(fmt.Errorf("--as-kubelet: process %d sees different content at %s than this process does, because their mounts differ", p.pid, path))
 }
 
-// withContainerHint adds a hint for a kubelet in a container, such as a kind node.
+// withContainerHint adds a hint to run regcred in the kubelet's container, such as a kind node.
 func (p *process) withContainerHint(err error) error {
 	return withHint(err, fmt.Sprintf("run regcred where the kubelet runs: copy it into the container (the kind, k3d or minikube node), or use nsenter --target %d --mount regcred …", p.pid))
 }

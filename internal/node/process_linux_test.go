@@ -25,8 +25,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// playedKubelet is the variable that makes the test binary look like a kubelet in /proc. The value is its first
-// action.
+// playedKubelet is an environment variable that makes the test binary simulate a kubelet
+// process. Its value is the first action of playKubelet.
 const playedKubelet = "REGCRED_TEST_KUBELET"
 
 func TestMain(m *testing.M) {
@@ -51,7 +51,7 @@ func playKubelet(what string) error {
 		if err := errors.Join(syscall.Chroot(rest), os.Chdir("/")); err != nil {
 			return err
 		}
-	case "mount": // mount A over B, in this mount namespace only
+	case "mount": // mount A over B in a private mount namespace
 		over, at, _ := strings.Cut(rest, " ")
 		if err := errors.Join(
 			syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""),
@@ -65,21 +65,22 @@ func playKubelet(what string) error {
 		}
 		fmt.Println(o.From, o.UnreadablePaths)
 		return nil
-	case "become": // replace the process with another program, repeatedly
+	case "become": // execute the same program with other arguments, repeatedly
 		n, _ := strconv.Atoi(rest)
 		if n == 0 {
 			fmt.Println("ready")
 		}
 		time.Sleep(100 * time.Microsecond)
 		next := strconv.Itoa(n + 1)
-		return syscall.Exec("/proc/self/exe", []string{"kubelet", "--kubeconfig=/" + next}, []string{playedKubelet + "=become " + next, "GORACE=atexit_sleep_ms=0"}) // then its name is "exe"
+		return syscall.Exec("/proc/self/exe", []string{"kubelet", "--kubeconfig=/" + next}, []string{playedKubelet + "=become " + next, "GORACE=atexit_sleep_ms=0"}) // the process is then named "exe"
 	}
 	fmt.Println("ready")
-	_, err := io.Copy(io.Discard, os.Stdin) // until the test ends
+	_, err := io.Copy(io.Discard, os.Stdin) // wait until the test ends
 	return err
 }
 
-// startKubelet starts a process named kubelet.
+// startKubelet starts a copy of the test binary as a process named kubelet. See playKubelet for
+// what.
 func startKubelet(t *testing.T, what string, attr *syscall.SysProcAttr, args ...string) *exec.Cmd {
 	t.Helper()
 	self := must.Get(os.Executable())(t)
@@ -120,7 +121,7 @@ func sharedDir(t *testing.T) string {
 	return dir
 }
 
-// nodeWith creates a node with only the given processes.
+// nodeWith creates a node whose /proc contains only the given processes.
 func nodeWith(t *testing.T, list ...*exec.Cmd) Node {
 	t.Helper()
 	root := sharedDir(t)
@@ -132,7 +133,7 @@ func nodeWith(t *testing.T, list ...*exec.Cmd) Node {
 	return Node{Root: root}
 }
 
-const otherUser = 12345 // a user who is neither root nor the caller
+const otherUser = 12345 // user ID of a user other than root and the caller
 
 func needRoot(t *testing.T) {
 	t.Helper()
@@ -141,7 +142,8 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// TestAsKubelet verifies that untrusted kubelets are rejected, both by process ID and with "auto".
+// TestAsKubelet verifies that --as-kubelet rejects untrusted processes, both with a process ID
+// and with "auto".
 func TestAsKubelet(t *testing.T) {
 	needRoot(t)
 	dir := sharedDir(t)
@@ -153,9 +155,9 @@ func TestAsKubelet(t *testing.T) {
 	for _, tt := range []struct {
 		name, what string
 		attr       *syscall.SysProcAttr
-		mode       fs.FileMode // of the program
+		mode       fs.FileMode // file mode of the program
 		says       string
-		hidden     bool // not found by a search
+		hidden     bool // "auto" ignores the process
 	}{
 		{name: "root's", attr: asRoot, mode: 0o755},
 		{name: "a stranger's", attr: stranger, mode: 0o755, says: "belongs to user 12345, who controls its flags and environment", hidden: true},
@@ -202,8 +204,8 @@ func TestAsKubelet(t *testing.T) {
 	}
 }
 
-// TestAsKubeletIgnoresContainers verifies that kubelets in containers, such as kind
-// nodes, are not mistaken for this node's kubelet.
+// TestAsKubeletIgnoresContainers verifies that --as-kubelet=auto prefers this node's kubelet to
+// kubelets in containers, such as kind nodes.
 func TestAsKubeletIgnoresContainers(t *testing.T) {
 	needRoot(t)
 	kind := startKubelet(t, "chroot "+sharedDir(t), nil)
@@ -220,7 +222,8 @@ func TestAsKubeletIgnoresContainers(t *testing.T) {
 	}
 }
 
-// TestAsKubeletUnprivileged verifies that reading the caller's own process needs no privileges.
+// TestAsKubeletUnprivileged verifies that a user without privileges can read its own kubelet
+// process.
 func TestAsKubeletUnprivileged(t *testing.T) {
 	cmd := startKubelet(t, "", nil)
 	k, err := nodeWith(t, cmd).readKubelet(cmd.Process.Pid)
@@ -229,7 +232,8 @@ func TestAsKubeletUnprivileged(t *testing.T) {
 	}
 }
 
-// TestProcessEnds verifies that an open process is not confused with a later one with the same ID.
+// TestProcessEnds verifies that reading an open process that has ended fails, and does not read
+// a later process with the same ID.
 func TestProcessEnds(t *testing.T) {
 	cmd := startKubelet(t, "", nil)
 	p, err := Node{}.openProcess(cmd.Process.Pid)
@@ -247,8 +251,8 @@ func TestProcessEnds(t *testing.T) {
 	}
 }
 
-// TestExecWhileReading verifies that flags of one program are never combined with the environment of the next one in the
-// same process.
+// TestExecWhileReading verifies that readKubelet never combines the flags of a program with the
+// environment of the program that replaces it in the same process.
 func TestExecWhileReading(t *testing.T) {
 	cmd := startKubelet(t, "become 0", nil)
 	n := nodeWith(t, cmd)
@@ -272,8 +276,8 @@ func TestExecWhileReading(t *testing.T) {
 	}
 }
 
-// TestFindUnprivileged verifies that the search continues after a path that this user cannot read, and that the path is
-// reported.
+// TestFindUnprivileged verifies that Find continues after a path that this user cannot read,
+// and that it reports the path.
 func TestFindUnprivileged(t *testing.T) {
 	needRoot(t)
 	program := filepath.Join(sharedDir(t), "find")
@@ -302,7 +306,8 @@ func TestFindUnprivileged(t *testing.T) {
 	}
 }
 
-// TestProcIncomplete verifies that a kubelet is rejected if a file of its process cannot be read.
+// TestProcIncomplete verifies that readKubelet fails if it cannot read one of the process's
+// files in /proc.
 func TestProcIncomplete(t *testing.T) {
 	uid := os.Geteuid()
 	files := map[string]string{

@@ -18,8 +18,8 @@ const (
 	dataDirKey    = "data-dir"
 )
 
-// rancherFlags returns the paths that k3s or rke2 uses. Its command line overrides its
-// configuration file, and kubelet-arg overrides both. k3s: pkg/configfilearg,
+// rancherFlags returns the provider flags that k3s or rke2 uses. The command line overrides the
+// configuration files, and kubelet-arg overrides both. k3s: pkg/configfilearg,
 // pkg/daemons/config.
 func (r *fileReader) rancherFlags(s kubeletService) (f Flags, out *Rancher) {
 	out = &Rancher{Files: r.rancherFiles(s)}
@@ -41,8 +41,8 @@ func (r *fileReader) rancherFlags(s kubeletService) (f Flags, out *Rancher) {
 	return f, out
 }
 
-// mergeValues adds the values of a key from a later file. The key itself replaces
-// earlier values; the key followed by "+" appends to them.
+// mergeValues merges the values of a key in a later file into list. The key itself replaces
+// earlier values. The key with the suffix "+" appends to them.
 func mergeValues(list []FlagOccurrence, values map[string][]FlagOccurrence, key string) []FlagOccurrence {
 	if v, ok := values[key]; ok {
 		list = v
@@ -50,8 +50,8 @@ func mergeValues(list []FlagOccurrence, values map[string][]FlagOccurrence, key 
 	return append(slices.Clip(list), values[key+"+"]...)
 }
 
-// rancherFiles returns the configuration files in the order in which they are read. The
-// environment variable overrides --config.
+// rancherFiles returns the configuration files of k3s or rke2, in the order in which they are
+// read. The variable K3S_CONFIG_FILE or RKE2_CONFIG_FILE overrides --config.
 func (r *fileReader) rancherFiles(s kubeletService) (files []string) {
 	file := s.vars[strings.ToUpper(s.program)+"_CONFIG_FILE"].value
 	if file == "" {
@@ -79,7 +79,7 @@ func (r *fileReader) rancherFiles(s kubeletService) (files []string) {
 	return files
 }
 
-// rancherValues reads flag values from a configuration file.
+// rancherValues reads the settings that affect credential providers from a configuration file.
 func (r *fileReader) rancherValues(file string) map[string][]FlagOccurrence {
 	var raw map[string]any
 	text := r.readFile(file)
@@ -98,7 +98,7 @@ func (r *fileReader) rancherValues(file string) map[string][]FlagOccurrence {
 			case ok:
 			case v != nil:
 				list = []any{v}
-			case key == name: // a key without value
+			case key == name: // a key without a value
 				list = []any{""}
 			}
 			values[key] = []FlagOccurrence{} // an empty list resets earlier values
@@ -120,9 +120,9 @@ func keyLine(text, key string) int {
 	return 0
 }
 
-// rancherArgs returns the kubelet's arguments: kubelet-arg in the files and on the
-// command line. k3s: pkg/daemons/config, GetArgs. "+" after a name appends to the value
-// that k3s sets; "-" inserts the value before others with the same name.
+// rancherArgs returns the kubelet's arguments from kubelet-arg in the files and on the command
+// line. A "+" after a name appends to the value that k3s sets. A "-" inserts the value before
+// other values with the same name. k3s: pkg/daemons/config, GetArgs.
 func (r *fileReader) rancherArgs(s kubeletService, files []string) (args []commandWord) {
 	var given []FlagOccurrence
 	for _, file := range files {
@@ -143,5 +143,5 @@ func (r *fileReader) rancherArgs(s kubeletService, files []string) (args []comma
 	return args
 }
 
-// dropInDir returns the directory that contains the kubelet's drop-ins.
+// dropInDir returns the directory of the kubelet's configuration drop-ins.
 func (r *Rancher) dropInDir() string { return path.Join(r.DataDir, "agent/etc/kubelet.conf.d") }

@@ -3,18 +3,18 @@
 
 package node
 
-// Reader reads a node. It caches what it reads, so a command that uses a single Reading
-// reads each file once, and all results are consistent. A Reading is not safe for
-// concurrent use. To see changes, create a new one.
+// Reader reads a node. It reads each file only once and caches the content, so all results of a
+// Reader are consistent. To see changes, create a new Reader. A Reader is not safe for
+// concurrent use.
 type Reader struct {
 	*fileCache
 	service             *kubeletService
-	setupWithoutVersion *Setup // without Version
+	setupWithoutVersion *Setup
 	setup               *Setup
 }
 
-// kubeletService returns the service that starts the kubelet. It records in rd the
-// files that describe the service.
+// kubeletService returns the service that starts the kubelet. It adds the files that define the
+// service to rd's dependencies.
 func (r *Reader) kubeletService(rd *fileReader) kubeletService {
 	found := r.service
 	if found == nil {
@@ -29,5 +29,5 @@ func (r *Reader) kubeletService(rd *fileReader) kubeletService {
 	return *found
 }
 
-// NewReader returns a Reading of n. Files are read on demand.
+// NewReader returns a Reader for n. The Reader reads files on demand.
 func (n Node) NewReader() *Reader { return &Reader{fileCache: n.newFileCache()} }

@@ -13,9 +13,9 @@ import (
 	"strings"
 )
 
-// Setup returns how this node's kubelet is run. The only program that it runs is the
-// kubelet, for at most 10 s, to get its version. On Linux it returns an error only if
-// ctx ends; Setup.Unread lists what could not be read.
+// Setup describes how the node's files set up the kubelet. To get the kubelet's version, it
+// runs the kubelet's executable for at most 10 s. On Linux, Setup returns an error only if ctx
+// ends. Setup.Unread lists files that could not be read.
 func (r *Reader) Setup(ctx context.Context) (*Setup, error) {
 	if !r.hasAbsolutePaths() {
 		return nil, errors.New("regcred does not support Kubernetes nodes on this operating system")
@@ -34,7 +34,7 @@ func (r *Reader) Setup(ctx context.Context) (*Setup, error) {
 	return r.setup, nil
 }
 
-// setupSurvey returns the Setup without Version.
+// setupSurvey returns the Setup without the kubelet's version. It does not run any program.
 func (r *Reader) setupSurvey(ctx context.Context) *Setup {
 	if r.setupWithoutVersion != nil {
 		return r.setupWithoutVersion
@@ -62,10 +62,10 @@ func (r *Reader) setupSurvey(ctx context.Context) *Setup {
 	return s
 }
 
-// nextStartConfig holds what determines the configuration of the kubelet's next start.
+// nextStartConfig holds the settings for the kubelet's next start.
 type nextStartConfig struct {
 	kubeletService
-	args    []commandWord // the kubelet's own arguments, including regcred's drop-in
+	args    []commandWord // the kubelet's arguments, including those in regcred's drop-in
 	configs []configFile
 	flags   Flags
 	vendor  Flags // without regcred's drop-in
@@ -112,7 +112,7 @@ func (r *fileReader) describeUnit(s kubeletService) *Unit {
 	return u
 }
 
-// dropInProblem returns why a drop-in could not set the kubelet's flags.
+// dropInProblem returns why a drop-in cannot set the kubelet's flags, or "" if it can.
 func (r *fileReader) dropInProblem(s kubeletService, u *Unit) string {
 	if problem := commandProblem(s.original, s.args, s.program); problem != "" {
 		return problem
@@ -128,7 +128,7 @@ func (r *fileReader) dropInProblem(s kubeletService, u *Unit) string {
 	return r.describePlace(u.DropIn).Fixed
 }
 
-// describeNodeadm describes the agent of EKS nodes. It returns nil on other nodes.
+// describeNodeadm describes nodeadm on an EKS node. It returns nil on other nodes.
 func (r *fileReader) describeNodeadm(dir string) *Nodeadm {
 	if dir == "" {
 		return nil
@@ -137,13 +137,13 @@ func (r *fileReader) describeNodeadm(dir string) *Nodeadm {
 	return &Nodeadm{Supported: strings.Contains(exec, "file://"+dir), DropIn: dir + "/90-regcred.yaml"}
 }
 
-// isUsable reports whether the path in a flag can be changed and has one of the given
-// types.
+// isUsable reports whether files at the flag's path can be changed, and whether the path has
+// one of the given types.
 func (f Flag) isUsable(types ...FileType) bool {
 	return f.IsSet() && f.Fixed == "" && slices.Contains(types, f.Type)
 }
 
-// configMethod returns how regcred can set the kubelet's flags.
+// configMethod returns the method with which regcred can set the kubelet's flags.
 func configMethod(s *Setup) ConfigMethod {
 	v := s.Vendor
 	kept := v.Config.isUsable(TypeFile, TypeDirectory, TypeAbsent) && v.BinDir.isUsable(TypeDirectory, TypeAbsent)
@@ -152,7 +152,7 @@ func configMethod(s *Setup) ConfigMethod {
 		return MethodDefaultPaths
 	case s.Rancher != nil, s.Kind == NoKubelet:
 		return MethodManual
-	case kept && s.Nodeadm == nil: // nodeadm overwrites its file
+	case kept && s.Nodeadm == nil: // nodeadm overwrites the configuration file
 		return MethodFiles
 	case s.Unit != nil && s.Unit.Problem == "":
 		return MethodDropIn

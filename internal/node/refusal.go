@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// KubeletLog returns the path of the kubelet's log, or "" if the service manager keeps
-// the log.
+// KubeletLog returns the path of the kubelet's log file. It returns "" if the kubelet logs to
+// the service manager.
 func (s *Setup) KubeletLog() string {
 	log := s.Kind.info().log
 	if log == "" || s.Rancher == nil {
@@ -26,7 +26,7 @@ func (s *Setup) KubeletLog() string {
 	return path.Join(s.Rancher.DataDir, log)
 }
 
-// newRefusal returns why changes to a node would be lost, or nil if they are kept.
+// newRefusal returns why regcred does not change a node, or nil if it can.
 func newRefusal(s *Setup) *ChangeRefusal {
 	k := s.Kind.info()
 	switch {
@@ -55,20 +55,21 @@ func unsupportedReason(s *Setup) string {
 	return "regcred cannot set this kubelet's flags"
 }
 
-// DesiredConfig is the configuration that a node should have.
+// DesiredConfig holds the configuration that a node should have, for
+// [Setup.ManualInstructions].
 type DesiredConfig struct {
 	Config     string // a complete CredentialProviderConfig in YAML
-	ConfigPath string // path for Config on the node
+	ConfigPath string // path on the node at which Config should be
 	BinDir     string
 	Providers  []DesiredProvider
 }
 
-// DesiredProvider holds a provider's settings for systems that have their own
-// configuration format.
+// DesiredProvider holds a provider's settings. Systems such as Bottlerocket have their own
+// configuration format for them.
 type DesiredProvider struct {
-	Name          string // of the executable
+	Name          string // name of the executable
 	MatchImages   []string
-	CacheDuration string // "10m0s"
+	CacheDuration string // such as "10m0s"
 	Env           map[string]string
 	Args          []string
 	Tokens        bool // the provider has tokenAttributes
@@ -77,8 +78,8 @@ type DesiredProvider struct {
 //go:embed manual/*.tmpl
 var manualTemplates embed.FS
 
-// ManualInstructions returns how to configure a node that has a [ChangeRefusal], in the
-// format that the node's system uses. The text ends with a newline.
+// ManualInstructions returns instructions for a node that has a [ChangeRefusal]. They use the
+// configuration format of the node's distribution. The text ends with a newline.
 func (s *Setup) ManualInstructions(d DesiredConfig) (string, error) {
 	t, err := template.New("").Funcs(template.FuncMap{
 		"base64":   func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },
@@ -111,7 +112,7 @@ func (s *Setup) ManualInstructions(d DesiredConfig) (string, error) {
 	return b.String(), err
 }
 
-// prefixLines adds a prefix to each line.
+// prefixLines adds a prefix to each line and removes trailing spaces.
 func prefixLines(prefix, text string) string {
 	var b strings.Builder
 	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
@@ -120,7 +121,7 @@ func prefixLines(prefix, text string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// tomlString returns a TOML basic string, which uses the same escapes as JSON.
+// tomlString quotes s as a TOML basic string, which uses the same escapes as JSON.
 func tomlString(s string) (string, error) {
 	data, err := json.Marshal(s)
 	return string(data), err

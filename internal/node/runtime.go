@@ -16,16 +16,16 @@ import (
 	"time"
 )
 
-// Runtime is a node's container runtime.
+// Runtime describes the container runtime of a node.
 type Runtime struct {
 	Name    string    // "containerd" or "CRI-O"
-	PID     int       // 0 if only its unit was found
+	PID     int       // 0 if the runtime is not running and only its unit was found
 	From    string    // source of Environ, such as "containerd, process 812"
-	Environ []string  // environment of the process, or as set by its unit
+	Environ []string  // environment of the process, or the environment that the unit sets
 	Started time.Time // zero if unknown
 }
 
-// knownRuntimes returns the table of container runtimes.
+// knownRuntimes lists the supported container runtimes.
 func knownRuntimes() []struct{ name, comm, unit string } {
 	return []struct{ name, comm, unit string }{
 		{"containerd", "containerd", "containerd.service"},
@@ -33,8 +33,9 @@ func knownRuntimes() []struct{ name, comm, unit string } {
 	}
 }
 
-// Runtime returns the container runtime with the given process ID or, if pid is 0, one
-// that is running. If none is running, it returns the first that has a unit, or nil.
+// Runtime returns the container runtime with the given process ID. If pid is 0, it returns the
+// first runtime that is running or, if none is running, the first that has a unit. It returns
+// nil if there is no runtime.
 func (r *Reader) Runtime(ctx context.Context, pid int) *Runtime {
 	rd := r.newReader(ctx)
 	for _, want := range knownRuntimes() {
@@ -74,7 +75,7 @@ func (r *fileReader) unitEnvironment(unit string) (environ []string) {
 	return environ
 }
 
-// AutoEndpoint is the value that makes [Node.RuntimeEndpoint] find the runtime.
+// AutoEndpoint makes [Node.RuntimeEndpoint] search for the runtime's endpoint.
 const AutoEndpoint = "auto"
 
 // runtimeSockets returns the runtimes' default CRI sockets.
@@ -87,8 +88,9 @@ func runtimeSockets() []string {
 	}
 }
 
-// RuntimeEndpoint returns endpoint unless it is [AutoEndpoint]. For [AutoEndpoint], it
-// returns the endpoint of the origin's kubelet, or of the only runtime on this machine.
+// RuntimeEndpoint returns endpoint unless endpoint is [AutoEndpoint]. For [AutoEndpoint], it
+// returns the endpoint of the running kubelet that o names or, without a kubelet, the socket of
+// the only runtime on this machine.
 func (n Node) RuntimeEndpoint(endpoint string, o *Origin) (string, error) {
 	if endpoint != AutoEndpoint {
 		return endpoint, nil
@@ -113,14 +115,14 @@ func (n Node) RuntimeEndpoint(endpoint string, o *Origin) (string, error) {
 		"found %d container runtimes: %s", len(found), strings.Join(found, ", "))
 }
 
-// kubeletRuntime returns the endpoint from which a running kubelet pulls images.
+// kubeletRuntime returns the endpoint through which a running kubelet pulls images.
 func (n Node) kubeletRuntime(o *Origin) (string, error) {
 	p, err := n.openProcess(o.Kubelet)
 	if err != nil {
 		return "", err
 	}
 	defer p.Close()
-	// The process may have been replaced since it was found.
+	// The process may have executed another program since it was found.
 	if err := errors.Join(p.checkOwner(os.Geteuid()), p.checkRoot()); err != nil {
 		return "", err
 	}
@@ -139,23 +141,23 @@ func (n Node) kubeletRuntime(o *Origin) (string, error) {
 	return cmp.Or(image, runtime), nil
 }
 
-// absoluteConfigFlags returns the arguments of a running kubelet that refer to its
-// configuration, with absolute paths.
+// absoluteConfigFlags returns a kubelet's --config and --config-dir arguments with absolute
+// paths. dir is the kubelet's working directory.
 func absoluteConfigFlags(args []string, dir string) (list []string) {
 	for _, f := range parseFlags(args, "config", "config-dir") {
 		if f.value != "" && !filepath.IsAbs(f.value) {
-			f.value = dir + "/" + f.value // not cleaned, because a trailing slash matters
+			f.value = dir + "/" + f.value // do not clean the path, because a trailing slash matters
 		}
 		list = append(list, "--"+f.name+"="+f.value)
 	}
 	return list
 }
 
-// readTrustedConfig reads the configuration of a kubelet that runs in dir. It rejects
-// files that other users can change, because credentials are sent to the socket that
-// these files specify.
+// readTrustedConfig reads the configuration of a running kubelet. dir is the kubelet's working
+// directory. It rejects files that other users can change, because regcred sends credentials to
+// the socket that these files specify.
 func (n Node) readTrustedConfig(args []string, dir string) (cfg kubeletFields, err error) {
-	r := Node{}.newFileCache().newReader(context.Background()) // the process has this machine's root directory
+	r := Node{}.newFileCache().newReader(context.Background()) // the kubelet's root directory is this machine's root directory
 	args = absoluteConfigFlags(args, dir)
 	files := r.configFiles(args)
 	if len(r.unreadablePaths) > 0 {

@@ -13,7 +13,8 @@ import (
 	"github.com/regcred/regcred/internal/node"
 )
 
-// TestRuntimeOfUnit verifies that the environment is read from the unit if there is no process.
+// TestRuntimeOfUnit verifies that Runtime reads the environment from the unit if the runtime is
+// not running.
 func TestRuntimeOfUnit(t *testing.T) {
 	root := t.TempDir()
 	write := func(name, text string) {

@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestAutoEndpoint verifies that the only runtime is found, several are an error, and files that are not sockets are
-// ignored.
+// TestAutoEndpoint verifies that RuntimeEndpoint finds the only runtime socket, fails if there
+// are several, and ignores files that are not sockets.
 func TestAutoEndpoint(t *testing.T) {
 	const containerd, crio, k3s = "/run/containerd/containerd.sock", "/run/crio/crio.sock", "/run/k3s/containerd/containerd.sock"
 	for _, tt := range []struct {
@@ -62,8 +62,8 @@ func TestAutoEndpoint(t *testing.T) {
 	}
 }
 
-// TestKubeletDropIns verifies that only *.conf files are read, also in subdirectories, in the order of their paths, as
-// in the kubelet.
+// TestKubeletDropIns verifies that configFiles returns only *.conf files, including those in
+// subdirectories, sorted by path. The kubelet reads the same files.
 func TestKubeletDropIns(t *testing.T) {
 	root := newRoot(t, map[string]string{"20.conf": "", "10.conf/50.conf": "", "README": "", "30.conf.bak": "", "40.yaml": ""})
 	got := Node{}.newFileCache().newReader(t.Context()).configFiles([]string{"--config-dir", root})
@@ -73,7 +73,7 @@ func TestKubeletDropIns(t *testing.T) {
 	}
 }
 
-// TestConfigDirLink verifies that a symlink as --config-dir is followed only if it ends
+// TestConfigDirLink verifies that a symlink as --config-dir is followed only if the flag ends
 // in a slash, as in the kubelet.
 func TestConfigDirLink(t *testing.T) {
 	root := newRoot(t, map[string]string{"d/1.conf": "imageServiceEndpoint: unix:///s"})
@@ -86,7 +86,7 @@ func TestConfigDirLink(t *testing.T) {
 	}
 }
 
-// TestDenied verifies that permission errors are distinguished from other errors.
+// TestDenied verifies that PermissionError returns only permission errors, with a hint.
 func TestDenied(t *testing.T) {
 	denied := fmt.Errorf("read: %w", &fs.PathError{Op: "open", Path: "c.yaml", Err: fs.ErrPermission})
 	if err := PermissionError(denied); err == nil || !errors.Is(err, fs.ErrPermission) || err.Error() != denied.Error() {

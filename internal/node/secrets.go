@@ -14,9 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// SecretValues returns values from the kubelet's next start that must not appear in
-// output: values of variables, flags, and k3s or rke2 settings with names such as
-// "token".
+// SecretValues returns values that must not appear in output. They belong to environment
+// variables, flags, and k3s or rke2 settings that have names such as "token".
 func (r *Reader) SecretValues(ctx context.Context) (values []string) {
 	rd := r.newReader(ctx)
 	s := r.kubeletService(rd)
@@ -35,7 +34,8 @@ func (r *Reader) SecretValues(ctx context.Context) (values []string) {
 	return slices.DeleteFunc(values, plain)
 }
 
-// secretYAMLValues returns the secret values of a YAML mapping.
+// secretYAMLValues returns the secret values of a k3s or rke2 configuration file, including
+// flags in lists.
 func (r *fileReader) secretYAMLValues(file string) (values []string) {
 	var raw map[string]any
 	if yaml.Unmarshal([]byte(r.readFile(file)), &raw) != nil {
@@ -54,7 +54,7 @@ func (r *fileReader) secretYAMLValues(file string) (values []string) {
 	return values
 }
 
-// secretFlagValues returns the secret values of flags.
+// secretFlagValues returns the values of flags that have secret names.
 func secretFlagValues(words []string) (values []string) {
 	for i, w := range words {
 		name, value, inline := strings.Cut(w, "=")
@@ -74,8 +74,8 @@ var (
 	publicNamePattern = regexp.MustCompile(`(?i)[-_](file|path|dir|config)$|-ttl|webhook`)
 )
 
-// isSecretName reports whether the value of a setting with this name is secret. Paths
-// are not.
+// isSecretName reports whether the value of a setting is secret, based on the setting's name.
+// Paths of secret files are not secret.
 func isSecretName(name string) bool {
 	return secretNamePattern.MatchString(name) && !publicNamePattern.MatchString(name)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// TestSecrets verifies which values are treated as secret, depending on their names.
+// TestSecrets verifies which values SecretValues returns, based on the names of settings.
 func TestSecrets(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "lib/systemd/system/k3s.service"), "[Service]\nEnvironmentFile=/etc/k3s.env\nExecStart=/usr/local/bin/k3s server --token "+canary.TokenSecret+" --token-file=/t --config-secret=true --node-name x\n")

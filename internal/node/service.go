@@ -11,19 +11,19 @@ import (
 	"strings"
 )
 
-// kubeletService is the service that starts the kubelet.
+// kubeletService describes the service that starts the kubelet.
 type kubeletService struct {
 	kind     Kind
 	init     InitSystem
-	name     string       // name used by the init system; "" on a node without a service
+	name     string       // name of the service in the init system; "" if there is no service
 	unit     *systemdUnit // nil unless the init system is systemd
-	original *systemdUnit // unit without regcred's drop-in
+	original *systemdUnit // the unit without regcred's drop-in
 	vars     map[string]envVariable
-	args     []commandWord // the original command
-	embedded []commandWord // arguments of a kubelet that is embedded in another program
+	args     []commandWord // words of the original unit's start command
+	embedded []commandWord // kubelet arguments that are not in the start command, as on MicroK8s and k0s
 	missing  []string
 	program  string      // base name of the executable that the service starts
-	foundBy  *fileReader // reader that found the service
+	foundBy  *fileReader // reader that found the service, with the files that it read
 }
 
 func (r *fileReader) findKubeletService() kubeletService {
@@ -49,7 +49,7 @@ func (r *fileReader) findKubeletService() kubeletService {
 	return r.completeService(s, kind)
 }
 
-// completeService fills in the fields that depend on the kind.
+// completeService sets the fields of s that depend on the kind.
 func (r *fileReader) completeService(s kubeletService, kind Kind) kubeletService {
 	s.kind = kind
 	s.embedded = r.embeddedArgs(kind.info(), s.args)
@@ -59,10 +59,9 @@ func (r *fileReader) completeService(s kubeletService, kind Kind) kubeletService
 	return s
 }
 
-// detectKind returns the kind that a file on the node identifies, or "" if no file
-// does.
+// detectKind returns the node's kind if a file identifies it, or "".
 func (r *fileReader) detectKind() (kind Kind) {
-	signs := r.fileCache.newReader(r.ctx) // separate, because the kubelet's flags do not depend on these files
+	signs := r.fileCache.newReader(r.ctx) // separate reader, because the kubelet's flags do not depend on these files
 	applies := func(s kindSign) bool {
 		if s.pattern == "" {
 			return signs.exists(s.file)
@@ -79,7 +78,7 @@ func (r *fileReader) detectKind() (kind Kind) {
 	return kind
 }
 
-// matchingUnits returns the units whose names match a pattern.
+// matchingUnits returns the names of the units that match a pattern.
 func (r *fileReader) matchingUnits(pattern string) (names []string) {
 	for _, dir := range unitDirs() {
 		for _, e := range r.readDirNames(dir) {
@@ -91,7 +90,8 @@ func (r *fileReader) matchingUnits(pattern string) (names []string) {
 	return names
 }
 
-// embeddedArgs returns the kubelet's arguments that are not in the start command.
+// embeddedArgs returns the kubelet's arguments that are not in the start command. They are in a
+// file, as for MicroK8s, or in the value of a flag, as for k0s.
 func (r *fileReader) embeddedArgs(k kindInfo, command []commandWord) (args []commandWord) {
 	if k.argsFile != "" {
 		for i, line := range physicalLines(r.readFile(k.argsFile)) {
@@ -110,7 +110,7 @@ func (r *fileReader) embeddedArgs(k kindInfo, command []commandWord) (args []com
 	return args
 }
 
-// unitService reads a systemd unit.
+// unitService reads a systemd unit and returns it as the kubelet's service.
 func (r *fileReader) unitService(name string) kubeletService {
 	s := kubeletService{init: InitSystemd, name: name, unit: r.readUnit(name, ""), original: r.readUnit(name, dropInPath(name)), program: "kubelet"}
 	s.vars, s.missing = r.unitVariables(s.original)
@@ -125,7 +125,8 @@ func dropInPath(unit string) string {
 
 const dropInName = "90-regcred.conf"
 
-// kindOfUnit returns the kind that the files of kubelet.service identify.
+// kindOfUnit returns the kind of a node based on the drop-ins and environment files of
+// kubelet.service.
 func (s kubeletService) kindOfUnit() Kind {
 	var reads []string
 	for _, file := range s.original.files {
@@ -144,8 +145,8 @@ func (s kubeletService) kindOfUnit() Kind {
 	return PlainUnit
 }
 
-// rancherService reads a unit of k3s or rke2. It returns false if the unit starts
-// something else.
+// rancherService reads a unit of k3s or rke2. It returns false if the unit starts another
+// program.
 func (r *fileReader) rancherService(name string) (kubeletService, bool) {
 	s := r.unitService(name)
 	if len(s.args) < 2 {
@@ -156,9 +157,9 @@ func (r *fileReader) rancherService(name string) (kubeletService, bool) {
 	return s, s.kind.isRancher()
 }
 
-// unitsEnabledFirst returns the units with a prefix, with enabled units first. There
-// may be several, because the rke2 package includes two units and the role of a k3s
-// node may have been changed.
+// unitsEnabledFirst returns the service units with a name prefix. Enabled units come first. A
+// node may have several units: the rke2 package includes two, and a k3s node may have changed
+// its role.
 func (r *fileReader) unitsEnabledFirst(prefix string) []string {
 	names := r.matchingUnits(prefix + "*.service")
 	disabled := func(unit string) int {
@@ -171,8 +172,8 @@ func (r *fileReader) unitsEnabledFirst(prefix string) []string {
 	return names
 }
 
-// openRCService reads a service of InitOpenRC: a script that sets command_args, or
-// reads them from a file in /etc/conf.d.
+// openRCService reads the OpenRC service that starts k3s or the kubelet. The script of the
+// service, or a file in /etc/conf.d, sets command_args.
 func (r *fileReader) openRCService() kubeletService {
 	for _, name := range []string{"k3s", "k3s-agent", "kubelet"} {
 		script := path.Join("/etc/init.d", name)
@@ -192,9 +193,9 @@ func (r *fileReader) openRCService() kubeletService {
 	return kubeletService{kind: NoKubelet, init: init}
 }
 
-// shellVariables returns the variables that a sequence of shell scripts assigns. It
-// only understands assignments in the form of an environment file. A value may contain
-// the variable's previous value.
+// shellVariables returns the variables that a sequence of shell scripts assigns. It recognizes
+// only assignments in the syntax of environment files. A value may refer to the variable's
+// previous value.
 func (r *fileReader) shellVariables(files ...string) map[string]envVariable {
 	vars := map[string]envVariable{}
 	for _, file := range files {
@@ -220,8 +221,8 @@ func (s kubeletService) openRCArgs() (args []commandWord) {
 	return args
 }
 
-// nextCommandWords returns the words of the command for the service's next start,
-// including regcred's drop-in.
+// nextCommandWords returns the kubelet's command line for the next start, including regcred's
+// drop-in.
 func (r *fileReader) nextCommandWords(s kubeletService) []commandWord {
 	exec := s.dropInCommand()
 	if exec == (unitSetting{}) {
@@ -231,8 +232,8 @@ func (r *fileReader) nextCommandWords(s kubeletService) []commandWord {
 	return commandWords(s.unit, s.unit.startCommand(), vars)
 }
 
-// dropInCommand returns the command in regcred's drop-in, or zero if there is no
-// drop-in.
+// dropInCommand returns the start command in regcred's drop-in. It returns the zero value if
+// the drop-in does not exist.
 func (s kubeletService) dropInCommand() unitSetting {
 	if s.unit != nil {
 		for _, e := range s.unit.execs {

@@ -9,16 +9,15 @@ import (
 	"strings"
 )
 
-// Variable returns a variable of the environment of the kubelet's next start.
+// Variable returns an environment variable for the kubelet's next start, and where it is set.
 // It returns false if no file sets the variable.
 func (r *Reader) Variable(ctx context.Context, name string) (FlagOccurrence, bool) {
 	v, ok := r.kubeletService(r.newReader(ctx)).vars[name]
 	return FlagOccurrence{Value: v.value, File: r.HostPath(v.file), Line: v.line}, ok
 }
 
-// FlagOccurrences returns where the command for the kubelet's next start sets a flag.
-// The places are in the order in which the kubelet parses them, and do not include
-// values.
+// FlagOccurrences returns where the command for the kubelet's next start sets a flag, in the
+// order in which the kubelet parses the command. The result does not contain the flag's values.
 func (r *Reader) FlagOccurrences(ctx context.Context, flag string) (list []FlagOccurrence) {
 	flag = strings.ReplaceAll(strings.TrimLeft(flag, "-"), "_", "-")
 	rd := r.newReader(ctx)
@@ -28,8 +27,8 @@ func (r *Reader) FlagOccurrences(ctx context.Context, flag string) (list []FlagO
 	return list
 }
 
-// GateSettings returns where a feature gate of the kubelet's next start is set: in flags
-// and in the kubelet's configuration.
+// GateSettings returns where flags and configuration files set a feature gate for the kubelet's
+// next start.
 func (r *Reader) GateSettings(ctx context.Context, gate string) (list []FlagOccurrence) {
 	rd := r.newReader(ctx)
 	next := r.nextStartConfig(rd)

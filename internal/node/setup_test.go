@@ -43,8 +43,8 @@ func twoProviders() DesiredConfig {
 	}
 }
 
-// TestInstructions compares the instructions that a refusal contains for each kind of
-// node.
+// TestInstructions compares the manual instructions for each kind of node that regcred does not
+// change with golden files.
 func TestInstructions(t *testing.T) {
 	seen := map[Kind]bool{}
 	for file, archive := range trees(t) {
@@ -78,7 +78,7 @@ func TestInstructions(t *testing.T) {
 	}
 }
 
-// parses checks the syntax of instructions.
+// parses fails the test if the instructions for a kind of node have invalid syntax.
 func parses(t *testing.T, kind Kind, text string) {
 	t.Helper()
 	switch kind {
@@ -97,7 +97,8 @@ func parses(t *testing.T, kind Kind, text string) {
 	}
 }
 
-// TestCommandWith verifies that each added argument is one word, and the other words do not change.
+// TestCommandWith verifies that Command.With adds each argument as one word and does not change
+// other words.
 func TestCommandWith(t *testing.T) {
 	args := []string{"--x=/a b", `--y=%n $HOME ${A} "q" 'p' \n`, "", ";", "--z=ä\n", "$A", "--plain=/x"}
 	for _, text := range []string{`/usr/bin/kubelet $A "${B}" %n \x41`, "-/usr/bin/kubelet", ":/usr/bin/kubelet $A"} {
@@ -111,13 +112,14 @@ func TestCommandWith(t *testing.T) {
 	}
 }
 
-// FuzzCommandWith verifies that quoting preserves any word.
+// FuzzCommandWith verifies that systemd's word splitting returns each argument that
+// Command.With has quoted.
 func FuzzCommandWith(f *testing.F) {
 	f.Add("--x=%h$HOME \\ \"'", true)
 	f.Add("$$", false)
 	f.Fuzz(func(t *testing.T, arg string, literal bool) {
 		if strings.ContainsRune(arg, 0) {
-			return // no argument contains it
+			return // arguments cannot contain NUL
 		}
 		text := map[bool]string{true: ":/k", false: "/k"}[literal]
 		got := wordTexts(commandWords(&systemdUnit{name: "k.service"}, unitSetting{value: Command{Text: text}.With(arg)}, nil))
@@ -127,7 +129,8 @@ func FuzzCommandWith(f *testing.F) {
 	})
 }
 
-// FuzzEnvironmentFile verifies that parsing any file ends and returns valid names.
+// FuzzEnvironmentFile verifies that parsing any environment file ends, and that the names and
+// line numbers are valid.
 func FuzzEnvironmentFile(f *testing.F) {
 	f.Add("A=\"x\\\ny\" 'z\nB=\\\n")
 	f.Fuzz(func(t *testing.T, text string) {
@@ -139,7 +142,8 @@ func FuzzEnvironmentFile(f *testing.F) {
 	})
 }
 
-// TestEnvironmentFile compares values with systemd.exec(5) and its parser.
+// TestEnvironmentFile verifies that environment files are parsed as in systemd.exec(5) and
+// systemd's parser.
 func TestEnvironmentFile(t *testing.T) {
 	for text, want := range map[string]string{
 		`A=b`:              "b",
@@ -166,7 +170,8 @@ func TestEnvironmentFile(t *testing.T) {
 	}
 }
 
-// TestSetupRunning verifies the flags of a running kubelet, which may differ from its files.
+// TestSetupRunning verifies that Setup returns the flags of the running kubelet, even if the
+// node's files have other flags.
 func TestSetupRunning(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may look at another root directory of a process")
@@ -175,7 +180,7 @@ func TestSetupRunning(t *testing.T) {
 	must.Do(t, os.MkdirAll(filepath.Join(root, "proc"), 0o755))
 	flags := []string{"--image-credential-provider-config", "/old", "--image-credential-provider-bin-dir=/b"}
 	cmd := startKubelet(t, "chroot "+root, nil, flags...)
-	startKubelet(t, "", nil) // with another root directory
+	startKubelet(t, "", nil) // another kubelet, which has a different root directory
 	must.Do(t, os.Symlink(fmt.Sprintf("/proc/%d", cmd.Process.Pid), filepath.Join(root, "proc", fmt.Sprint(cmd.Process.Pid))))
 	s := must.Get(Node{Root: root, Foreign: true}.NewReader().Setup(t.Context()))(t)
 	want := &RunningProcess{PID: cmd.Process.Pid, Flags: &RunningFlags{"/old", "/b"}}
@@ -188,7 +193,8 @@ func TestSetupRunning(t *testing.T) {
 	}
 }
 
-// TestSetupRunningByUnit verifies that a kubelet with another name is found by its unit; its child processes are not.
+// TestSetupRunningByUnit verifies that a kubelet process with another name is found through its
+// unit, and that child processes of the kubelet are ignored.
 func TestSetupRunningByUnit(t *testing.T) {
 	const text = "-- /etc/systemd/system/kubelet.service --\n[Service]\nExecStart=/opt/start-kubelet\n" +
 		"-- /proc/20/comm --\nplugin\n-- /proc/20/cgroup --\n0::/system.slice/kubelet.service\n-- /proc/20/stat --\n20 (plugin) S 30 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 77 0\n" +
@@ -208,7 +214,7 @@ func TestSetupRunningByUnit(t *testing.T) {
 	}
 }
 
-// TestReadOnlyMounts verifies that read-only and noexec file systems are detected.
+// TestReadOnlyMounts verifies that Setup reports read-only and noexec file systems.
 func TestReadOnlyMounts(t *testing.T) {
 	if os.Getenv(inNamespace) == "" {
 		self := must.Get(os.Executable())(t)
@@ -246,7 +252,8 @@ func mount(t *testing.T, dir string, flags uintptr) {
 	t.Cleanup(func() { _ = syscall.Unmount(dir, 0) })
 }
 
-// fixedOf returns why paths cannot be changed, and the resulting Way.
+// fixedOf returns why the configuration and the plugin directory cannot be changed, the
+// resulting ConfigMethod, and why a drop-in cannot be used.
 func fixedOf(t *testing.T, root string) []string {
 	t.Helper()
 	s := must.Get(Node{Root: root, Foreign: true}.NewReader().Setup(t.Context()))(t)
@@ -255,7 +262,7 @@ func fixedOf(t *testing.T, root string) []string {
 
 const inNamespace = "REGCRED_TEST_MOUNTS"
 
-// TestSetupUnread verifies that files that this user cannot read are reported.
+// TestSetupUnread verifies that Setup reports files that this user cannot read.
 func TestSetupUnread(t *testing.T) {
 	const unit = "-- /etc/systemd/system/kubelet.service --\n[Service]\nEnvironmentFile=-/env\nExecStart=/usr/bin/kubelet $A\n-- closed /env --\nA=--v=1\n"
 	root := createNode(t, txtar.Parse([]byte(unit)))
@@ -287,7 +294,7 @@ func sharedTemp(t *testing.T) string {
 	return dir
 }
 
-// TestVersionTime verifies that a program that hangs is killed.
+// TestVersionTime verifies that kubeletVersion kills a program that hangs.
 func TestVersionTime(t *testing.T) {
 	root := createNode(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nexec sleep 1000\n")))
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -298,7 +305,7 @@ func TestVersionTime(t *testing.T) {
 	}
 }
 
-// TestVersionChild verifies that child processes are killed too.
+// TestVersionChild verifies that kubeletVersion also kills the program's child processes.
 func TestVersionChild(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	root := createNode(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\nsh -c 'echo up; exec sleep 1000' >"+fifo+"\n")))
@@ -327,12 +334,13 @@ func TestVersionChild(t *testing.T) {
 	}
 }
 
-// TestVersionLeftRunning verifies that a child process that keeps the output open does not change the result.
+// TestVersionLeftRunning verifies that kubeletVersion returns the same result if a child
+// process keeps the program's output open.
 func TestVersionLeftRunning(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	must.Do(t, syscall.Mkfifo(fifo, 0o600))
 	held := must.Get(os.OpenFile(fifo, os.O_RDWR, 0))(t)
-	defer held.Close() // ends the child process
+	defer held.Close() // closing the pipe ends the child process
 	for code, want := range map[string]Version{
 		"0": {Kubelet: "1.33.4", Text: "v1.33.4"},
 		"3": {Why: "/usr/bin/kubelet --version: exit status 3"},
@@ -344,7 +352,7 @@ func TestVersionLeftRunning(t *testing.T) {
 	}
 }
 
-// TestVersionEndless verifies that only the start of a long output is kept.
+// TestVersionEndless verifies that limitedBuffer keeps only the start of a long output.
 func TestVersionEndless(t *testing.T) {
 	out := &limitedBuffer{left: 4}
 	n, err := io.Copy(out, io.LimitReader(rand.Reader, 1<<20))
@@ -353,7 +361,8 @@ func TestVersionEndless(t *testing.T) {
 	}
 }
 
-// TestParseVersion parses the output of programs.
+// TestParseVersion verifies that parseVersion finds the version in the output of kubelet and
+// k3s programs.
 func TestParseVersion(t *testing.T) {
 	for text, want := range map[string]Version{
 		"Kubernetes v1.33.4\n": {Kubelet: "1.33.4", Text: "v1.33.4"},
@@ -370,7 +379,8 @@ func TestParseVersion(t *testing.T) {
 	}
 }
 
-// TestKubeletBelowOtherRoot verifies that a program below another root directory is run only with Foreign.
+// TestKubeletBelowOtherRoot verifies that kubeletVersion runs a program below another root
+// directory only if Foreign is set.
 func TestKubeletBelowOtherRoot(t *testing.T) {
 	root := t.TempDir()
 	must.Do(t, os.MkdirAll(filepath.Join(root, "usr/bin"), 0o755))

@@ -23,14 +23,15 @@ import (
 	"github.com/regcred/regcred/internal/testenv"
 )
 
-// judged holds the settings of a unit as systemd reads them.
+// judged holds the files, command and environment that systemd reads from a unit.
 type judged struct {
 	Files       []string
-	Command     []string // before variables
+	Command     []string // words of the command before variables are expanded
 	Environment []string
 }
 
-// TestSystemdAgrees compares files, words and variables of all units with systemd.
+// TestSystemdAgrees verifies that regcred and systemd read the same files, command words and
+// variables from each unit in testdata.
 func TestSystemdAgrees(t *testing.T) {
 	program := systemd(t)
 	count := 0
@@ -41,7 +42,7 @@ func TestSystemdAgrees(t *testing.T) {
 			r := Node{Root: root}.NewReader()
 			found := r.kubeletService(r.newReader(t.Context()))
 			if found.unit == nil || found.unit.masked || len(found.unit.execs) != 1 || strings.Contains(found.unit.startCommand().value, " ; ") || name == "bad-open-quote" || name == "bad-unit-fifo" {
-				return // systemd runs no command for it, or hangs
+				return // systemd ignores the command of these units, or hangs
 			}
 			count++
 			want := askSystemd(t, program, root, found.unit.name)
@@ -55,8 +56,8 @@ func TestSystemdAgrees(t *testing.T) {
 	}
 }
 
-// TestSystemdReadsQuotedWords verifies that systemd reads the quoted words of a drop-in
-// unchanged.
+// TestSystemdReadsQuotedWords verifies that systemd splits a command from Command.With into the
+// original arguments.
 func TestSystemdReadsQuotedWords(t *testing.T) {
 	args := []string{"--x=/a b", `--y=%n $HOME ${A} "q" 'p' \n`, "", ";", "--z=ä", "$A", "--plain=/x"}
 	archive := must.Get(txtar.ParseFile("testdata/nodes/kubeadm-deb.txtar"))(t)
@@ -75,7 +76,8 @@ func TestSystemdReadsQuotedWords(t *testing.T) {
 	}
 }
 
-// systemd returns the path of systemd.
+// systemd returns the path of systemd's executable. It skips the test if systemd is not
+// installed.
 func systemd(t *testing.T) string {
 	t.Helper()
 	for _, p := range []string{"/usr/lib/systemd/systemd", "/lib/systemd/systemd"} {
@@ -114,7 +116,8 @@ func ourJudgement(t *testing.T, root string, found kubeletService) judged {
 	return j
 }
 
-// askSystemd returns a unit as systemd reads it. systemd refuses to do that as root.
+// askSystemd runs systemd --test and returns what systemd reads from a unit. It runs systemd as
+// another user, because systemd --test does not run as root.
 func askSystemd(t *testing.T, program, root, unit string) judged {
 	t.Helper()
 	var dirs []string
@@ -122,7 +125,7 @@ func askSystemd(t *testing.T, program, root, unit string) judged {
 		dirs = append(dirs, filepath.Join(root, dir))
 		retarget(t, root, filepath.Join(root, dir))
 	}
-	basics := filepath.Join(root, "basics") // dependencies of every unit
+	basics := filepath.Join(root, "basics") // directory for units on which every unit depends
 	dirs = append(dirs, basics)
 	for _, name := range []string{"sysinit.target", "basic.target", "shutdown.target", "network-online.target", "kubelet-dependencies.target", "crio.service", "containerd.service"} {
 		if err := plantFile(filepath.Join(basics, name), "file", []byte("[Unit]\nDescription=x\n[Service]\nExecStart=/bin/true\n")); err != nil {
@@ -140,7 +143,7 @@ func askSystemd(t *testing.T, program, root, unit string) judged {
 	out, err := cmd.CombinedOutput()
 	_, text, ok := bytes.Cut(out, []byte("-> Unit "+unit+":\n"))
 	if real, err := filepath.EvalSymlinks(filepath.Join(root, "etc/systemd/system", unit)); !ok && err == nil {
-		_, text, ok = bytes.Cut(out, []byte("-> Unit "+filepath.Base(real)+":\n")) // its own name
+		_, text, ok = bytes.Cut(out, []byte("-> Unit "+filepath.Base(real)+":\n")) // systemd uses the name of the unit file
 	}
 	if err != nil || !ok {
 		t.Skipf("systemd does not tell what it makes of units here: %v: %s", err, out[max(0, len(out)-300):])
@@ -148,8 +151,8 @@ func askSystemd(t *testing.T, program, root, unit string) judged {
 	return parseJudged(string(text))
 }
 
-// retarget moves the targets of a directory's absolute symlinks, except masks, below a
-// root directory.
+// retarget rewrites the absolute symlinks in a directory, so that they point below the root
+// directory. It keeps symlinks to /dev/null, which mask units.
 func retarget(t *testing.T, root, dir string) {
 	t.Helper()
 	entries, _ := os.ReadDir(dir)
@@ -162,7 +165,7 @@ func retarget(t *testing.T, root, dir string) {
 	}
 }
 
-// makeReadable makes a test's directory readable for other users.
+// makeReadable makes a test's directory and its parents readable for other users.
 func makeReadable(t *testing.T, dir string) {
 	t.Helper()
 	for ; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
@@ -184,7 +187,7 @@ func parseJudged(text string) (j judged) {
 		case "Environment":
 			j.Environment = append(j.Environment, value)
 		case "Command Line":
-			j.Command = nil // without ExecStartPre
+			j.Command = nil // drop the commands of ExecStartPre
 			j.Command = splitVariableWords(value)
 		}
 		if strings.HasPrefix(key, "-> ExecStop") || strings.HasPrefix(key, "-> ExecReload") {

@@ -23,13 +23,13 @@ import (
 
 var update = flag.Bool("update", false, "write what is found as what is wanted")
 
-// golden is the file with the expected Setup of a tree.
+// golden is the name of the archive's file with the expected Setup in JSON.
 const golden = "setup.json"
 
-// createNode creates a node from an archive. A file's name is its path on the node,
-// after an optional type: "link" (the content is the target), "fifo", "dir", "exec" for
-// a program, "crlf" for CRLF line ends, "closed" for mode 0, or "large" for a megabyte
-// before the content.
+// createNode creates a node's root directory from an archive. A file's name in the archive is
+// its path on the node. A file type may precede the path: "link" (the content is the target),
+// "fifo", "dir", "exec" (an executable), "crlf" (CRLF line endings), "closed" (mode 0) or
+// "large" (a megabyte of text before the content).
 func createNode(t *testing.T, archive *txtar.Archive) (root string) {
 	t.Helper()
 	root = newRoot(t, nil)
@@ -61,7 +61,7 @@ func plantFile(at, kind string, data []byte) error {
 		return os.WriteFile(at, data, 0o755)
 	case "closed":
 		return os.WriteFile(at, data, 0)
-	case "large": // a megabyte of other variables first
+	case "large": // put a megabyte of other variables before the content
 		data = append(bytes.Repeat([]byte("OTHER=\"some value\"\n"), 1<<20/19), data...)
 	case "crlf":
 		data = bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))
@@ -84,7 +84,7 @@ func trees(t *testing.T) map[string]*txtar.Archive {
 	return list
 }
 
-// TestNodeTrees reads the nodes of distributions, and broken nodes.
+// TestNodeTrees compares the Setup of each node in testdata/nodes with the expected Setup.
 func TestNodeTrees(t *testing.T) {
 	for file, archive := range trees(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestNodeTrees(t *testing.T) {
 	}
 }
 
-// shownSetup returns a Setup as JSON, without the root directory.
+// shownSetup returns a Setup as JSON. It removes the root directory from paths.
 func shownSetup(t *testing.T, s *Setup, root string) string {
 	t.Helper()
 	var b bytes.Buffer

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// unitDirs returns the directories of systemd units in order of precedence (systemd.unit(5)).
+// unitDirs returns the directories in which systemd looks for units, in order of precedence
+// (systemd.unit(5)).
 func unitDirs() []string {
 	return []string{
 		"/etc/systemd/system.control", "/run/systemd/system.control", "/run/systemd/transient", "/run/systemd/generator.early",
@@ -26,13 +27,13 @@ type systemdUnit struct {
 	name        string
 	fragment    string // path of the unit file; "" if it does not exist
 	masked      bool
-	files       []string      // the unit file and its drop-ins, in the order systemd reads them
+	files       []string      // the unit file and its drop-ins, in the order in which systemd reads them
 	execs       []unitSetting // ExecStart
 	environment []unitSetting // Environment
 	envFiles    []unitSetting // EnvironmentFile
 }
 
-// startCommand returns the last start command.
+// startCommand returns the last ExecStart command.
 func (s *systemdUnit) startCommand() unitSetting {
 	if len(s.execs) == 0 {
 		return unitSetting{}
@@ -40,9 +41,9 @@ func (s *systemdUnit) startCommand() unitSetting {
 	return s.execs[len(s.execs)-1]
 }
 
-// readUnit reads a unit as systemd does: the first unit file with that name, and the
-// drop-ins from all directories. A drop-in hides drop-ins with the same name in later
-// directories. The drop-in except is ignored.
+// readUnit reads a unit and its drop-ins as systemd does. It uses the first unit file with that
+// name. A drop-in hides drop-ins with the same name in later directories. readUnit ignores the
+// drop-in except.
 func (r *fileReader) readUnit(name, except string) *systemdUnit {
 	s := &systemdUnit{name: name}
 	for _, dir := range unitDirs() {
@@ -69,8 +70,8 @@ func (r *fileReader) isMask(file string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Size() == 0
 }
 
-// unitNames returns the names whose drop-ins apply to a unit: its own name and, if it
-// is an alias, the name of the unit file.
+// unitNames returns the unit names whose drop-ins systemd reads for a unit: the unit's own name
+// and, if it is an alias, the name of the unit file.
 func (r *fileReader) unitNames(s *systemdUnit) []string {
 	names := []string{s.name}
 	if real, err := r.fs().EvalSymlinks(s.fragment); s.fragment != "" && err == nil && path.Ext(real) == ".service" && path.Base(real) != s.name {
@@ -79,8 +80,8 @@ func (r *fileReader) unitNames(s *systemdUnit) []string {
 	return names
 }
 
-// unitDropIns returns the drop-ins of a unit in the order systemd reads them. They
-// include drop-ins for prefixes of the name ("k3s-.service.d") and for all services
+// unitDropIns returns the paths of a unit's drop-ins in the order in which systemd reads them.
+// They include drop-ins for prefixes of the name ("k3s-.service.d") and for all services
 // ("service.d").
 func (r *fileReader) unitDropIns(names []string, except string) (files []string) {
 	found := map[string]string{}
@@ -109,8 +110,8 @@ func (r *fileReader) unitDropIns(names []string, except string) (files []string)
 	return files
 }
 
-// nameAndPrefixes returns a unit's name and its prefixes, longest first: "a-b.service",
-// "a-.service".
+// nameAndPrefixes returns a unit's name and its prefixes, longest first. For "a-b.service", it
+// returns "a-b.service" and "a-.service".
 func nameAndPrefixes(name string) []string {
 	names := []string{name}
 	stem, ext := strings.TrimSuffix(name, path.Ext(name)), path.Ext(name)
@@ -124,8 +125,8 @@ func nameAndPrefixes(name string) []string {
 	}
 }
 
-// addFile adds the settings of a unit file or drop-in. An empty value resets a
-// setting (systemd.service(5), systemd.exec(5)).
+// addFile adds the settings of a unit file or drop-in to s. An empty value removes the earlier
+// values of a setting (systemd.service(5), systemd.exec(5)).
 func (s *systemdUnit) addFile(r *fileReader, file string) {
 	if s.masked && file == s.fragment {
 		return
@@ -154,9 +155,9 @@ func (s *systemdUnit) parseText(text, file string) {
 	}
 }
 
-// unitVariables returns the variables that a unit sets. EnvironmentFile overrides
-// Environment, and later settings override earlier ones. It also returns the missing
-// files that keep systemd from starting the unit.
+// unitVariables returns the environment variables that a unit sets. EnvironmentFile overrides
+// Environment, and later settings override earlier settings. missing lists missing files
+// without which systemd does not start the unit.
 func (r *fileReader) unitVariables(s *systemdUnit) (vars map[string]envVariable, missing []string) {
 	vars = map[string]envVariable{}
 	for _, e := range s.environment {
@@ -179,18 +180,19 @@ func (r *fileReader) unitVariables(s *systemdUnit) (vars map[string]envVariable,
 	return vars, missing
 }
 
-// commandWords returns the words of a unit's command, starting with the program.
+// commandWords returns the words of a unit's start command with variables expanded. The first
+// word is the program.
 func commandWords(s *systemdUnit, exec unitSetting, vars map[string]envVariable) (args []commandWord) {
 	prefix, command := cutExecPrefixes(exec.value)
 	for i, text := range splitWords(command) {
 		text = expandSpecifiers(text, s.name)
 		name, alone := strings.CutPrefix(text, "$")
 		switch {
-		case i == 1 && strings.Contains(prefix, "@"): // argv[0]
-		case i == 0 || strings.Contains(prefix, ":"): // no variables
+		case i == 1 && strings.Contains(prefix, "@"): // with the prefix "@", the second word is argv[0]
+		case i == 0 || strings.Contains(prefix, ":"): // variables are not expanded
 			args = append(args, commandWord{text, exec.filePosition, ""})
 		case alone && isVariableName(name):
-			// A variable without braces is split into words.
+			// $NAME as a separate word is split into words.
 			for _, text := range splitVariableWords(vars[name].value) {
 				args = append(args, commandWord{text, vars[name].filePosition, name})
 			}
@@ -202,12 +204,13 @@ func commandWords(s *systemdUnit, exec unitSetting, vars map[string]envVariable)
 	return args
 }
 
-// commandProblem returns why flags at the end of a unit's command would not reach the
-// kubelet, or "" if they would. program is the base name of the expected executable.
+// commandProblem returns why flags that are appended to a unit's start command would not reach
+// the kubelet. It returns "" if they would. program is the base name of the expected
+// executable.
 func commandProblem(s *systemdUnit, args []commandWord, program string) string {
 	exec := s.startCommand()
 	shells := []string{"sh", "bash", "dash", "ash", "zsh", "ksh", "busybox"}
-	// These run the kubelet with another root directory.
+	// These programs run the kubelet with another root directory.
 	isolators := []string{"docker", "podman", "nerdctl", "ctr", "rkt", "kubelet-wrapper", "systemd-nspawn", "chroot", "nsenter", "unshare", "snap"}
 	at := fmt.Sprintf("%s:%d", exec.file, exec.line)
 	words := wordTexts(args)

@@ -28,13 +28,14 @@ const (
 	others = "--image-credential-provider-config=/other --image-credential-provider-bin-dir=/other"
 )
 
-// TestUnits compares the kubelet's flags with the flags that systemd would pass.
+// TestUnits verifies that findLocation returns the flags that systemd would pass to the
+// kubelet.
 func TestUnits(t *testing.T) {
 	service := func(lines ...string) string { return "[Service]\n" + strings.Join(lines, "\n") + "\n" }
 	for _, tt := range []struct {
 		name  string
 		files map[string]string
-		want  string // configuration and bin dir; "" if not found
+		want  string // paths of the configuration and the bin dir; "" if not found
 		err   string
 	}{
 		{name: "ExecStart", files: map[string]string{usr: service("ExecStart=/usr/bin/kubelet " + both)}, want: "/c /b"},
@@ -59,7 +60,7 @@ func TestUnits(t *testing.T) {
 			},
 		},
 		{
-			// The packages ship an empty KUBELET_EXTRA_ARGS=.
+			// The kubelet packages include an empty KUBELET_EXTRA_ARGS=.
 			name: "a file wins over Environment", files: map[string]string{
 				usr:                    service("EnvironmentFile=-/etc/default/kubelet", "ExecStart=kubelet $KUBELET_EXTRA_ARGS"),
 				etc + ".d/30.conf":     service(`Environment="KUBELET_EXTRA_ARGS=` + both + `"`),
@@ -70,7 +71,7 @@ func TestUnits(t *testing.T) {
 		{name: "a file that is not there", files: map[string]string{usr: service("EnvironmentFile=-/none", "ExecStart=kubelet "+both)}, want: "/c /b"},
 		{name: "files taken back", files: map[string]string{usr: service("EnvironmentFile=/env", "EnvironmentFile=", "ExecStart=kubelet $A"), "/env": "A=" + both}},
 		{name: "files by pattern", files: map[string]string{usr: service("EnvironmentFile=/env.d/*.env", "ExecStart=kubelet $A $B"), "/env.d/1.env": "A=" + strings.Fields(both)[0], "/env.d/2.env": "B=" + strings.Fields(both)[1]}, want: "/c /b"},
-		{name: "a quoted variable", files: map[string]string{usr: service(`Environment="A=`+both+`"`, `ExecStart=kubelet "$A"`)}, want: "/c /b"}, // kOps
+		{name: "a quoted variable", files: map[string]string{usr: service(`Environment="A=`+both+`"`, `ExecStart=kubelet "$A"`)}, want: "/c /b"}, // kOps quotes the variable
 		{name: "in braces it is one word", files: map[string]string{usr: service(`Environment="A=`+both+`"`, `ExecStart=kubelet --v=${A}`)}},
 		{name: "in braces as a value", files: map[string]string{usr: service(`Environment=C=/c B=/b`, `ExecStart=kubelet --image-credential-provider-config=${C} --image-credential-provider-bin-dir=${B}`)}, want: "/c /b"},
 		{name: "within a word, without braces", files: map[string]string{usr: service(`Environment=C=/x`, `ExecStart=kubelet --image-credential-provider-config=/c$C --image-credential-provider-bin-dir=/b$$`)}, want: "/c$C /b$"},
@@ -91,7 +92,7 @@ func TestUnits(t *testing.T) {
 			if loc != nil {
 				got = strings.ReplaceAll(loc.config+" "+loc.binDir, root, "")
 				for name := range tt.files {
-					// Users who can change one of these files can change the flags.
+					// A user who can change one of these files can also change the flags.
 					if strings.Contains(loc.name, name) && !slices.Contains(loc.via, filepath.Join(root, name)) {
 						t.Errorf("%s is not among %v", name, loc.via)
 					}
@@ -104,7 +105,8 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// TestMaskedUnit verifies that a symlink to /dev/null masks a unit.
+// TestMaskedUnit verifies that a unit that is a symlink to /dev/null is masked, so that its
+// flags are ignored.
 func TestMaskedUnit(t *testing.T) {
 	root := newRoot(t, map[string]string{usr: "[Service]\nExecStart=kubelet " + both, etc + ".d/x": ""})
 	must.Do(t, os.Symlink("/dev/null", filepath.Join(root, etc)))
@@ -128,7 +130,7 @@ func TestSplitWords(t *testing.T) {
 	}
 }
 
-// FuzzUnit verifies that parsing any unit and environment file ends.
+// FuzzUnit verifies that parsing ends for any unit and environment file.
 func FuzzUnit(f *testing.F) {
 	f.Add("[Service]\nExecStart=kubelet $A ${A} \\\n#\n", "A=\"x\" 'y\n")
 	f.Fuzz(func(t *testing.T, unit, env string) {

@@ -20,7 +20,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestCheckUnits verifies that findings have the position, and no values.
+// TestCheckUnits verifies that findings contain the file and line of an invalid Environment=
+// setting, but not its value.
 func TestCheckUnits(t *testing.T) {
 	secret := canary.PasswordSecret
 	for value, want := range map[string]string{
@@ -50,7 +51,7 @@ func TestCheckUnits(t *testing.T) {
 	}
 }
 
-// TestCheckUnitsTrees verifies that nodes of distributions have no findings.
+// TestCheckUnitsTrees verifies that CheckUnits has no findings for the valid nodes in testdata.
 func TestCheckUnitsTrees(t *testing.T) {
 	for file, archive := range trees(t) {
 		if strings.HasPrefix(filepath.Base(file), "bad-") {
@@ -67,7 +68,8 @@ func put(t *testing.T, file, text string) {
 	must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)))
 }
 
-// TestCheckUnitsWord verifies that a typographic dash is found.
+// TestCheckUnitsWord verifies that CheckUnits reports a kubelet argument that begins with a
+// typographic dash.
 func TestCheckUnitsWord(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "lib/systemd/system/kubelet.service"), "[Service]\nEnvironmentFile=/etc/default/kubelet\nExecStart=/usr/bin/kubelet $ARGS\n")
@@ -78,7 +80,8 @@ func TestCheckUnitsWord(t *testing.T) {
 	}
 }
 
-// TestGateSet verifies that all settings of a feature gate are found, and no others.
+// TestGateSet verifies that GateSettings returns all settings of a feature gate, and no
+// settings of other gates.
 func TestGateSet(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "lib/systemd/system/kubelet.service"), "[Service]\nExecStart=/usr/bin/kubelet --feature-gates=A=true,Gate=true --config=/c.yaml \\\n  --config-dir=/d\n")
@@ -93,8 +96,8 @@ func TestGateSet(t *testing.T) {
 	}
 }
 
-// TestRancherFeatureGates verifies that kubelet-arg in a later file replaces earlier
-// ones, and that gates are found in the kubelet's settings only.
+// TestRancherFeatureGates verifies the feature gates of a k3s node, and where they are set.
+// kubelet-arg in a later file replaces earlier values.
 func TestRancherFeatureGates(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "etc/systemd/system/k3s.service"), "[Service]\nExecStart=/usr/local/bin/k3s server\n")
@@ -116,12 +119,13 @@ func TestRancherFeatureGates(t *testing.T) {
 	}
 }
 
-// TestRancherArgs verifies that arguments and paths are merged as in k3s.
+// TestRancherArgs verifies that kubelet arguments and paths from several files are merged as in
+// k3s.
 func TestRancherArgs(t *testing.T) {
 	for name, tt := range map[string]struct {
 		first, second string
 		gates         map[string]bool
-		config        string // "" is the default
+		config        string // expected path; "" means the default
 	}{
 		"added":           {first: "kubelet-arg: feature-gates+=A=true", gates: map[string]bool{"A": true}},
 		"put before":      {first: "kubelet-arg: [feature-gates=A=true, feature-gates-=A=false, --feature-gates-=B=true]", gates: map[string]bool{"A": true, "B": true}},
@@ -145,7 +149,8 @@ func TestRancherArgs(t *testing.T) {
 	}
 }
 
-// TestBothRoles verifies that the enabled one of two k3s units is used.
+// TestBothRoles verifies that Setup uses the enabled unit if a node has units for the k3s
+// server and agent.
 func TestBothRoles(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "etc/systemd/system/k3s.service"), "[Service]\nExecStart=/usr/local/bin/k3s server\n")

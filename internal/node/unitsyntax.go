@@ -12,32 +12,32 @@ import (
 	"strings"
 )
 
-// filePosition is a line of a file.
+// filePosition identifies a line in a file.
 type filePosition struct {
 	file string
 	line int // from 1
 }
 
-// unitSetting is the value of a setting in a unit, as written.
+// unitSetting is the value of a setting in a unit file, before expansion.
 type unitSetting struct {
 	value string
 	filePosition
 }
 
-// envVariable is an environment variable of a service.
+// envVariable is an environment variable of a service, with the position at which it is set.
 type envVariable struct {
 	value string
 	filePosition
 }
 
-// physicalLines splits a text into lines and accepts LF, CRLF and CR line endings.
+// physicalLines splits a text into lines. It accepts LF, CRLF and CR line endings.
 func physicalLines(text string) []string {
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// logicalLines returns the lines of a unit without comments. It joins lines that end in
-// a backslash; a joined line has the position of its first line.
+// logicalLines returns the lines of a unit file without comments and empty lines. It joins
+// lines that end in a backslash. A joined line has the position of its first line.
 func logicalLines(text string) (list []unitSetting) {
 	continued := false
 	for i, line := range physicalLines(strings.TrimPrefix(text, "\ufeff")) {
@@ -65,9 +65,8 @@ func logicalLines(text string) (list []unitSetting) {
 	return list
 }
 
-// parseEnvironmentFile parses an environment file (systemd.exec(5)) with NAME=value
-// lines. A value that begins with a quote may span lines. Quotes inside an unquoted
-// value are kept.
+// parseEnvironmentFile parses the NAME=value lines of an environment file (systemd.exec(5)). A
+// value in quotes may contain line breaks. Quotes inside an unquoted value are kept.
 func parseEnvironmentFile(text, file string) map[string]envVariable {
 	vars := map[string]envVariable{}
 	text = strings.Join(physicalLines(text), "\n")
@@ -92,11 +91,11 @@ func parseEnvironmentFile(text, file string) map[string]envVariable {
 	return vars
 }
 
-// parseEnvironmentValue returns the value at the start of text, and its length
-// including the line ending.
+// parseEnvironmentValue parses the value at the start of text. It returns the value, and the
+// number of bytes used including the line ending.
 func parseEnvironmentValue(text string) (value string, used int) {
 	var b strings.Builder
-	kept := 0 // length of the prefix of b whose trailing blanks are kept
+	kept := 0 // the first kept bytes of b do not lose trailing blanks
 	quote, plain := byte(0), false
 	i := 0
 	for ; i < len(text); i++ {
@@ -128,13 +127,13 @@ func parseEnvironmentValue(text string) (value string, used int) {
 	return trimTrailingBlanks(b.String(), kept), i
 }
 
-// trimTrailingBlanks removes trailing blanks but keeps the first kept bytes.
+// trimTrailingBlanks removes trailing blanks from s, but not from its first kept bytes.
 func trimTrailingBlanks(s string, kept int) string {
 	return s[:kept] + strings.TrimRight(s[kept:], " \t")
 }
 
-// expandSpecifiers replaces specifiers, such as %n, whose value is the same on every
-// node (systemd.unit(5)).
+// expandSpecifiers expands specifiers such as %n (systemd.unit(5)). It expands only specifiers
+// that have the same value on every node.
 func expandSpecifiers(text, unit string) string {
 	if !strings.Contains(text, "%") {
 		return text
@@ -147,12 +146,12 @@ func expandSpecifiers(text, unit string) string {
 		"%u", "root", "%U", "0", "%g", "root", "%G", "0", "%h", "/root").Replace(text)
 }
 
-// splitWords splits a setting's value into words as systemd does: at blanks outside
-// quotes, with C-style escapes. Unknown escapes are kept.
+// splitWords splits the value of a unit setting into words as systemd does. It splits at blanks
+// outside of quotes, and replaces C-style escapes. It keeps unknown escapes.
 func splitWords(text string) []string { return splitEscaped(text, unescapeSystemd) }
 
-// splitVariableWords splits a variable's value into words. A backslash makes the next
-// character literal.
+// splitVariableWords splits the value of an environment variable into words. A backslash makes
+// the next character literal.
 func splitVariableWords(text string) []string {
 	return splitEscaped(text, func(text string) (string, int) { return text[1:2], 2 })
 }
@@ -190,8 +189,8 @@ func splitEscaped(text string, escape func(string) (string, int)) (list []string
 	return list
 }
 
-// unescapeSystemd returns the value and length of the escape sequence at the start of
-// text.
+// unescapeSystemd returns the replacement for the escape sequence at the start of text, and the
+// length of the sequence.
 func unescapeSystemd(text string) (string, int) {
 	if text[1] == '"' || text[1] == '\'' {
 		return text[1:2], 2
@@ -205,14 +204,15 @@ func unescapeSystemd(text string) (string, int) {
 	return text[:2], 2
 }
 
-// pathComponents splits a path. It keeps "..", because its meaning depends on symlinks.
+// pathComponents splits a path into its elements. It keeps "..", because ".." after a symlink
+// refers to the parent of the symlink's target.
 func pathComponents(path string) []string {
 	path = path[len(filepath.VolumeName(path)):]
 	return slices.DeleteFunc(strings.Split(filepath.ToSlash(path), "/"), func(s string) bool { return s == "" || s == "." })
 }
 
-// splitFlags splits a file of flags into words. Quotes are treated as spaces, because
-// they only surround whole lists of flags.
+// splitFlags splits a file with flags into words. It replaces quotes with spaces, because in
+// these files quotes only enclose whole lists of flags.
 func splitFlags(text string) []string {
 	var list []string
 	for line := range strings.Lines(text) {
@@ -226,7 +226,8 @@ func splitFlags(text string) []string {
 	return list
 }
 
-// With returns c with additional arguments, quoted for ExecStart= of the same unit.
+// With returns the command with additional arguments. The arguments are quoted for ExecStart=
+// of the same unit.
 func (c Command) With(args ...string) string {
 	prefixes, _ := cutExecPrefixes(c.Text)
 	line := c.Text
@@ -236,8 +237,8 @@ func (c Command) With(args ...string) string {
 	return line
 }
 
-// quoteSystemd quotes a word of a systemd command. literal means that the command does
-// not expand variables.
+// quoteSystemd quotes an argument for a systemd command. literal means that systemd does not
+// expand variables in the command.
 func quoteSystemd(arg string, literal bool) string {
 	arg = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "%", "%%").Replace(arg)
 	if !literal {
@@ -251,16 +252,16 @@ func quoteSystemd(arg string, literal bool) string {
 
 // hasBalancedQuotes reports whether all quotes in a command are terminated.
 func hasBalancedQuotes(command string) bool {
-	// An open quote would swallow the additional word.
+	// If a quote is not terminated, the additional word becomes part of the quoted text.
 	words := splitWords(command + " x")
 	return len(words) > 0 && words[len(words)-1] == "x"
 }
 
-// commandWord is a word of a command with its position.
+// commandWord is a word of a command line and the position at which it is set.
 type commandWord struct {
 	text string
 	filePosition
-	variable string // the variable that contains the word; "" if it is in the command itself
+	variable string // environment variable that contains the word; "" if the word is in the command itself
 }
 
 func wordTexts(words []commandWord) (list []string) {
@@ -270,7 +271,8 @@ func wordTexts(words []commandWord) (list []string) {
 	return list
 }
 
-// cutExecPrefixes splits off a command's special prefixes, such as "-" and "@".
+// cutExecPrefixes splits a command into its special prefixes, such as "-" and "@", and the
+// rest.
 func cutExecPrefixes(exec string) (prefixes, command string) {
 	command = strings.TrimLeft(exec, "@-:+!|")
 	return exec[:len(exec)-len(command)], command
@@ -283,8 +285,8 @@ func isVariableName(s string) bool {
 // variablePattern matches "$$" and ${NAME}.
 var variablePattern = regexp.MustCompile(`\$\$|\$\{\w+\}`)
 
-// expandVariables replaces ${NAME} with the variable's value and "$$" with "$". It
-// returns the name of the last variable that it replaced.
+// expandVariables replaces ${NAME} with the variable's value, and "$$" with "$". by is the name
+// of the last variable that it replaced.
 func expandVariables(text string, vars map[string]envVariable) (expanded, by string) {
 	expanded = variablePattern.ReplaceAllStringFunc(text, func(match string) string {
 		if match == "$$" {

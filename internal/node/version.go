@@ -16,10 +16,10 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// versionTimeout is the timeout of a --version command.
+// versionTimeout is the maximum duration of a --version command.
 const versionTimeout = 10 * time.Second
 
-// kubeletVersion returns the version printed by a kubelet, k3s or rke2 binary.
+// kubeletVersion runs a kubelet, k3s or rke2 executable to get its version.
 func (n Node) kubeletVersion(ctx context.Context, program string) Version {
 	if program == "" {
 		return Version{Why: "the path to its executable is unknown"}
@@ -34,7 +34,7 @@ func (n Node) kubeletVersion(ctx context.Context, program string) Version {
 	return n.runVersion(ctx, program, n.fs().HostPath(real))
 }
 
-// runVersion runs file --version. Messages refer to it as program.
+// runVersion runs file with --version. In messages, it refers to the file as program.
 func (n Node) runVersion(parent context.Context, program, file string) Version {
 	ctx, cancel := context.WithTimeout(parent, versionTimeout)
 	defer cancel()
@@ -42,7 +42,7 @@ func (n Node) runVersion(parent context.Context, program, file string) Version {
 	cmd := exec.CommandContext(ctx, file, "--version")
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.WaitDelay = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, n.HostPath("/"), out, time.Second
 	subprocess.KillGroupOnCancel(cmd)
-	// A child process of the program may keep the output open.
+	// cmd.Run returns ErrWaitDelay if a child process keeps the output open.
 	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		switch {
 		case parent.Err() != nil:
@@ -55,7 +55,7 @@ func (n Node) runVersion(parent context.Context, program, file string) Version {
 	return parseVersion(program, string(out.kept))
 }
 
-// withoutPath returns err without the path, which the caller adds.
+// withoutPath returns err without the path of the file or program.
 func withoutPath(err error) error {
 	if failed, ok := errors.AsType[*exec.Error](err); ok {
 		return failed.Err
@@ -63,8 +63,8 @@ func withoutPath(err error) error {
 	return regularfile.BareError(err)
 }
 
-// limitedBuffer keeps the start of a program's output. Unlike bytes.Buffer, it has no
-// ReadFrom method.
+// limitedBuffer keeps only the start of a program's output and discards the rest. It has no
+// ReadFrom method, unlike bytes.Buffer, so that io.Copy calls Write.
 type limitedBuffer struct {
 	kept []byte
 	left int
@@ -81,8 +81,8 @@ func (l *limitedBuffer) Write(p []byte) (int, error) {
 // v1.33.4-gke.1000 and v1.34.0-rc.1. Development builds print v0.0.0-master+….
 var versionPattern = regexp.MustCompile(`\bv(1\.\d{1,3}\.\d{1,4})[-+.\w]*`)
 
-// parseVersion parses the output of --version: "Kubernetes v1.33.4", or
-// "k3s version v1.33.4+k3s1 (148243c4)".
+// parseVersion parses the output of --version, such as "Kubernetes v1.33.4" or "k3s version
+// v1.33.4+k3s1 (148243c4)".
 func parseVersion(program, text string) Version {
 	line, _, _ := strings.Cut(text, "\n")
 	found := versionPattern.FindStringSubmatch(line)

@@ -67,7 +67,7 @@ func (h *warningHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &c
 }
 
-// WithGroup does not prefix the keys of warnings.
+// WithGroup implements [slog.Handler]. The group's name is not added to the keys of warnings.
 func (h *warningHandler) WithGroup(name string) slog.Handler {
 	c := *h
 	c.Handler = h.Handler.WithGroup(name)

@@ -109,7 +109,7 @@ func AddIgnoredKlogFlags(flags *pflag.FlagSet) {
 // Main runs the program with the process's arguments, streams and environment, then
 // exits. SIGTERM and SIGINT cancel the run.
 func (p Program) Main() {
-	// Not calling stop: it would take longer than a small plugin runs.
+	// The stop function is not called, because it would take longer than a small plugin runs.
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	os.Exit(p.Run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Getenv))
 }
@@ -163,16 +163,16 @@ func (p Program) checkArgs() error {
 	return nil
 }
 
-// printError prints an error on one line, which the kubelet logs. It redacts arguments,
-// because one could be a misplaced password.
+// printError prints an error on one line, because the kubelet logs it, and returns the exit code.
+// It redacts the given secrets. They are the arguments, which could contain a misplaced password.
 func (p Program) printError(stderr io.Writer, err error, secrets ...string) int {
 	line := strings.Join(strings.Fields(scrub.Redact(err.Error(), secrets)), " ")
 	fmt.Fprintf(stderr, "%s: %s\n", p.Name, line)
 	return 1
 }
 
-// secretArgValues returns the values in the arguments: no flag names, and no booleans,
-// which users write after boolean flags.
+// secretArgValues returns the values in args, which may be secret. It leaves out flag names, and
+// the words true and false, which users write after boolean flags.
 func secretArgValues(args []string) (values []string) {
 	for _, arg := range args {
 		switch name, value, found := strings.Cut(arg, "="); {
@@ -188,7 +188,7 @@ func secretArgValues(args []string) (values []string) {
 	return values
 }
 
-// helpWidth is the width of --help.
+// helpWidth is the width of the --help output, in columns.
 const helpWidth = 80
 
 func (p Program) helpText() string {

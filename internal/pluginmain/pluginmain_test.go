@@ -149,7 +149,7 @@ func TestLogger(t *testing.T) {
 	}
 }
 
-// masked determines how it is logged.
+// masked is a log value that is printed as "masked".
 type masked struct{}
 
 func (masked) LogValue() slog.Value { return slog.StringValue("masked") }

@@ -18,7 +18,7 @@ import (
 // certProblem is a reason to reject a certificate.
 type certProblem struct {
 	what, fix        string
-	unknownAuthority bool // the authority
+	unknownAuthority bool // the CA is not trusted
 }
 
 func describeProblems(problems []certProblem) string {
@@ -40,7 +40,8 @@ func certNames(cert *x509.Certificate) (list []string) {
 	return firstFew(list)
 }
 
-// firstFew returns the first words of a list, and the number of the others.
+// firstFew returns the first elements of a list. If some are omitted, the last element is
+// their number.
 func firstFew(list []string) []string {
 	if n := len(list); n > maxShownNames {
 		return append(list[:maxShownNames:maxShownNames], fmt.Sprintf("%d more", n-maxShownNames))
@@ -112,7 +113,7 @@ func (a *session) unknownAuthorityProblem(chain []*x509.Certificate, at time.Tim
 	}
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired && invalid.Cert != leaf {
 		if past := time.Since(at) > time.Minute; past {
-			return nil // at is in the past, so the CA's validity then does not matter
+			return nil // the certificate is verified for a time in the past, so the CA's validity at that time does not matter
 		}
 		return &certProblem{what: fmt.Sprintf("the certificate of the CA %q is valid only from %s to %s", invalid.Cert.Subject, dateText(invalid.Cert.NotBefore), dateText(invalid.Cert.NotAfter)),
 			fix: "configure the registry to send the CA's renewed certificate"}
@@ -144,7 +145,7 @@ func (a *session) caFilesText() string {
 	return text
 }
 
-// staleCAsText reports that the CA store changed after the runtime started.
+// staleCAsText returns a note if the CA store changed after the runtime started.
 func (a *session) staleCAsText() string {
 	if len(a.caFiles) == 0 || a.Runtime.Started.IsZero() {
 		return ""

@@ -77,7 +77,8 @@ func (a *session) reportUnavailable(got serverResponse) bool {
 
 // readChallenge parses the authentication challenge in a response.
 func (a *session) readChallenge(ctx context.Context, got serverResponse) bool {
-	// The response may be from a redirect; further requests go to the registry.
+	// The response may come from the target of a redirect, but further requests go to the
+	// registry.
 	resp := *got.Response
 	resp.Request = &http.Request{URL: &a.base}
 	said, err := a.registry.StorePing(ctx, &resp)
@@ -128,8 +129,8 @@ func (a *session) checkBearerRealm(address, service, scope string) bool {
 	return true
 }
 
-// ping distinguishes a registry that denies access to the manifest from a server that
-// is not a registry.
+// ping requests /v2/ to distinguish a registry that denies access to the manifest from a
+// server that is not a registry.
 func (a *session) ping(ctx context.Context, first serverResponse) bool {
 	at := a.base
 	at.Path, at.RawPath, at.RawQuery = "/v2/", "", ""
@@ -145,7 +146,7 @@ func (a *session) ping(ctx context.Context, first serverResponse) bool {
 	case !isRegistryPing(got):
 		return a.reportNotRegistry(first, got)
 	case got.StatusCode == http.StatusUnauthorized && a.Runtime.Name != "containerd":
-		return a.readChallenge(ctx, got) // c/image sends its first request to /v2/
+		return a.readChallenge(ctx, got) // CRI-O and podman (containers/image) send their first request to /v2/
 	case got.StatusCode == http.StatusUnauthorized:
 		a.addStep(StepChallenge, finding.SeverityWarning, "configure the registry to respond with 401 to anonymous requests for an image",
 			"%s requires authentication at /v2/ but responds with HTTP %d for the image, so containerd never authenticates", a.base.Host, first.StatusCode)

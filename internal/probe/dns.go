@@ -22,8 +22,8 @@ const (
 	resolvConfPath = "/etc/resolv.conf"
 	hostsFilePath  = "/etc/hosts"
 
-	maxResolverFileSize = 1 << 20 // maximum size of such a file in bytes
-	maxAddresses        = 16      // of a name
+	maxResolverFileSize = 1 << 20 // maximum size of each of these files in bytes
+	maxAddresses        = 16      // maximum number of addresses of a name
 )
 
 // resolverConfig holds the node's DNS configuration.
@@ -144,7 +144,8 @@ func (a *session) allowedAddrs(host, where string, addrs []netip.Addr) ([]netip.
 	return fit, true
 }
 
-// addDNSError reports whether the name does not exist or the nameserver failed.
+// addDNSError reports a failed lookup. It distinguishes a name that does not exist from a
+// nameserver that failed.
 func (a *session) addDNSError(ctx context.Context, host string, r resolverConfig, err error) bool {
 	dns, ok := errors.AsType[*net.DNSError](err)
 	if ctx.Err() != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// ownNetwork reports whether this process has its own network and mount namespaces. If
-// not, it runs the test in a process that has them.
+// ownNetwork reports whether this process has its own network and mount namespaces. If not,
+// it runs the test in a new process that has them.
 func ownNetwork(t *testing.T) bool {
 	t.Helper()
 	const inside = "REGCRED_TEST_OWN_NETWORK"
@@ -50,7 +50,8 @@ func ownNetwork(t *testing.T) bool {
 	return false
 }
 
-// replaceFile mounts a file with a text over another one.
+// replaceFile replaces a file with a bind mount, so that it contains text until the test
+// ends.
 func replaceFile(t *testing.T, at, text string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "file")
@@ -59,7 +60,7 @@ func replaceFile(t *testing.T, at, text string) {
 	t.Cleanup(func() { syscall.Unmount(at, syscall.MNT_DETACH) })
 }
 
-// serveNames starts a name server at 127.0.0.53.
+// serveNames starts a DNS server at 127.0.0.53.
 func serveNames(t *testing.T) {
 	t.Helper()
 	conn := must.Get(net.ListenPacket("udp", "127.0.0.53:53"))(t)
@@ -102,8 +103,8 @@ func answerName(m *dnsmessage.Message) {
 	}
 }
 
-// TestNoNameserver verifies the report for a missing name server. Each case runs in its own process because Go reads
-// resolv.conf only every five seconds.
+// TestNoNameserver verifies the error if no nameserver is listening. Each test case needs its
+// own process, because Go reads resolv.conf only every five seconds.
 func TestNoNameserver(t *testing.T) {
 	if ownNetwork(t) {
 		replaceFile(t, "/etc/resolv.conf", "nameserver 127.0.0.54\n")
@@ -136,8 +137,8 @@ func TestDNS(t *testing.T) {
 	serveNames(t)
 	replaceFile(t, "/etc/resolv.conf", "search corp.example\nnameserver 127.0.0.53\noptions ndots:5\n")
 
-	// Plain HTTP is only used for loopback, whatever a name resolves to. The test is
-	// about the earlier steps.
+	// Plain HTTP is only used for loopback names, so the query fails after the connection.
+	// This test checks only the earlier steps.
 	r := send("registry.example")
 	if got := show(r); !strings.Contains(got, "ok dns: registry.example is 127.0.0.1 (nameserver 127.0.0.53 of /etc/resolv.conf)") || !strings.Contains(got, "ok tcp") {
 		t.Errorf("got:\n%s", got)
@@ -156,10 +157,10 @@ func TestDNS(t *testing.T) {
 	check(t, send("meta.example"), probe.StepDNS, "meta.example is 169.254.169.254", "never contacts")
 	check(t, send("blocked.example"), probe.StepDNS, "blocked.example is 0.0.0.0", "never contacts")
 
-	// One address without a route, and one that does not respond.
+	// This address has no route.
 	check(t, send("10.255.255.1"), probe.StepTCP, "10.255.255.1 cannot be reached: there is no route")
 
-	// A proxy that is set in this process, but not for the runtime.
+	// The proxy is set in this process, but not for the runtime.
 	p := newProber("")
 	p.Runtime.CallerEnviron = []string{"HTTP_PROXY=http://127.0.0.1:1"}
 	check(t, p.Query(t.Context(), newHop("http", "10.255.255.1"), nil), probe.StepTCP, "HTTP_PROXY is set in this shell but not for containerd")

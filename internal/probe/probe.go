@@ -2,15 +2,15 @@
 // Copyright The regcred Authors
 
 // Package probe queries a host as a container runtime would when it pulls an image. It
-// reports each step (DNS, connection, TLS, challenge, token, manifest) and why a step
-// failed. It does not request blobs.
+// reports each step (DNS, connection, TLS, challenge, token, manifest) and why a step failed.
+// It does not request blobs.
 //
 //	p := &probe.Prober{Image: probe.Image{Tag: "1.2"}, Runtime: runtime}
 //	result := p.Query(ctx, hop, credentials)
 //
-// A credential is sent only to hosts to which the runtime would send it, and to their
-// token servers; over TLS unless the runtime's files allow plain HTTP; never after a
-// redirect. Addresses of metadata servers are never contacted.
+// A credential is sent only to hosts to which the runtime would send it, and to their token
+// servers. It is sent over TLS unless the runtime's files allow plain HTTP, and never after a
+// redirect. Metadata servers are never contacted.
 package probe
 
 import (

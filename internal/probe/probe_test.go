@@ -41,7 +41,7 @@ import (
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
-	by   []*x509.Certificate // intermediates up to the root, its own certificate first
+	by   []*x509.Certificate // certificates from this CA up to the root
 }
 
 func newAuthority(t *testing.T, name string, parent *authority) *authority {
@@ -71,7 +71,7 @@ func sign(t *testing.T, template *x509.Certificate, by *authority) (*x509.Certif
 	return cert, key
 }
 
-// leaf issues a server certificate for 127.0.0.1, modified by change.
+// leaf issues a server certificate for 127.0.0.1. change may modify it.
 func (a *authority) leaf(t *testing.T, change func(*x509.Certificate)) tls.Certificate {
 	t.Helper()
 	template := &x509.Certificate{
@@ -92,7 +92,7 @@ func (a *authority) leaf(t *testing.T, change func(*x509.Certificate)) tls.Certi
 	return made
 }
 
-// file writes the certificate to a file.
+// file writes the CA's certificate to a file, and returns the path.
 func (a *authority) file(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "ca.pem")
@@ -100,7 +100,7 @@ func (a *authority) file(t *testing.T) string {
 	return name
 }
 
-// serve serves over TLS.
+// serve starts an HTTP server, with TLS if cfg is not nil, and returns its address.
 func serve(t *testing.T, handler http.Handler, cfg *tls.Config) string {
 	t.Helper()
 	s := httptest.NewUnstartedServer(handler)
@@ -115,7 +115,7 @@ func serve(t *testing.T, handler http.Handler, cfg *tls.Config) string {
 	return s.Listener.Addr().String()
 }
 
-// newRegistry starts a registry with team/app:v1, which user ci may pull.
+// newRegistry starts a registry with the image team/app:v1, which user ci may pull.
 func newRegistry(t *testing.T, auth testregistry.Auth) *testregistry.Server {
 	t.Helper()
 	reg := must.Get(testregistry.New(testregistry.Options{Auth: auth, Users: map[string]string{"ci": canary.PasswordSecret}}))(t)
@@ -132,14 +132,14 @@ func good() []regcred.Credential {
 	return []regcred.Credential{credential("ci", canary.PasswordSecret)}
 }
 
-// newHop returns a hop to an address.
+// newHop returns a hop to the image's own registry at addr.
 func newHop(scheme, addr string) route.Hop {
 	h := route.NewHop(scheme, addr, "v2", "team/app")
 	h.Origin = true
 	return h
 }
 
-// newProber returns a prober for v1 with the route of a containerd that trusts a file.
+// newProber returns a prober for tag v1 and a containerd that trusts the CAs in caFile.
 func newProber(caFile string) *probe.Prober {
 	environ := []string{"SSL_CERT_DIR=/nonexistent", "SSL_CERT_FILE=" + caFile}
 	return &probe.Prober{
@@ -156,7 +156,7 @@ func show(r *probe.Result) string {
 	return b.String()
 }
 
-// check verifies the step at which the probe ends, and its message and fix.
+// check checks which step failed, and its message and fix. If step is "", no step may fail.
 func check(t *testing.T, r *probe.Result, step string, says ...string) {
 	t.Helper()
 	all := show(r)
@@ -187,7 +187,7 @@ func TestHealthy(t *testing.T) {
 			reg := newRegistry(t, auth)
 			addr := serve(t, reg, &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
 			if auth == testregistry.AuthBearer {
-				return // its token server does not use TLS: see TestPlainRealm
+				return // the token server does not use TLS; see TestPlainRealm
 			}
 			r := newProber(ca.file(t)).Query(t.Context(), newHop("https", addr), good())
 			check(t, r, "", "v1 exists, sha256:")
@@ -198,7 +198,8 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-// TestPlain verifies the fallback to plain HTTP on loopback, as in a runtime.
+// TestPlain verifies that plain HTTP is used for a registry on loopback that does not respond
+// over TLS.
 func TestPlain(t *testing.T) {
 	reg := newRegistry(t, testregistry.AuthBearer)
 	h := newHop("https", reg.Addr())
@@ -215,7 +216,7 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// TestTLS verifies the report of certificate errors and their fixes.
+// TestTLS verifies the error and the fix for each certificate problem.
 func TestTLS(t *testing.T) {
 	ca := newAuthority(t, "Our CA", nil)
 	inter := newAuthority(t, "Intermediate", ca)
@@ -266,7 +267,7 @@ func TestTLS(t *testing.T) {
 			r := newProber(caFile).Query(t.Context(), newHop("https", serve(t, reg, cfg)), good())
 			check(t, r, probe.StepTLS, tt.says...)
 			for _, req := range reg.Requests() {
-				if req.Path != "/v2/team/app/manifests/v1" { // the push
+				if req.Path != "/v2/team/app/manifests/v1" { // newRegistry pushes the image with PUT
 					continue
 				}
 				if req.Method != http.MethodPut {
@@ -277,8 +278,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestConfiguredCA verifies that the CA file of the runtime's configuration is used,
-// and that a hop without verification is a warning.
+// TestConfiguredCA verifies that the CA file in hosts.toml is used, and that skip_verify is a
+// warning.
 func TestConfiguredCA(t *testing.T) {
 	ca := newAuthority(t, "Our CA", nil)
 	addr := serve(t, newRegistry(t, testregistry.AuthBasic), &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
@@ -297,7 +298,7 @@ func TestConfiguredCA(t *testing.T) {
 	}
 }
 
-// TestConnection verifies the report of failures before TLS, and of servers without TLS.
+// TestConnection verifies the errors of connections, and of servers that do not use TLS.
 func TestConnection(t *testing.T) {
 	closed := testenv.FreeAddr(t)
 	check(t, newProber("").Query(t.Context(), newHop("https", closed), nil), probe.StepTCP, "127.0.0.1 refused the connection", "check that the registry is running")
@@ -319,7 +320,7 @@ func TestConnection(t *testing.T) {
 	}
 }
 
-// TestRefused verifies the report of each error response of a registry.
+// TestRefused verifies the error for each error response of a registry.
 func TestRefused(t *testing.T) {
 	for name, auth := range map[string]testregistry.Auth{"basic": testregistry.AuthBasic, "bearer": testregistry.AuthBearer} {
 		t.Run(name, func(t *testing.T) {
@@ -350,7 +351,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestFaults verifies the report for broken registries and for servers that are not registries.
+// TestFaults verifies the errors for broken registries and for servers that are not
+// registries.
 func TestFaults(t *testing.T) {
 	for name, tt := range map[string]struct {
 		handler http.HandlerFunc
@@ -434,7 +436,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestPlainRealm verifies that a token server without TLS gets no password if the registry uses TLS.
+// TestPlainRealm verifies that no password is sent to a token server without TLS if the
+// registry uses TLS.
 func TestPlainRealm(t *testing.T) {
 	ca := newAuthority(t, "Our CA", nil)
 	reg := newRegistry(t, testregistry.AuthBearer)
@@ -447,8 +450,8 @@ func TestPlainRealm(t *testing.T) {
 	}
 }
 
-// TestTokenServer verifies that the report names an unreachable token server and the
-// step that failed.
+// TestTokenServer verifies that the error for an unreachable token server has the token
+// server's name and the failed step.
 func TestTokenServer(t *testing.T) {
 	closed := testenv.FreeAddr(t)
 	addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -458,7 +461,7 @@ func TestTokenServer(t *testing.T) {
 	check(t, newProber("").Query(t.Context(), newHop("http", addr), good()), probe.StepTCP, "token server "+closed+": ", "refused the connection")
 }
 
-// TestPlatform verifies the finding for an index without the node's platform.
+// TestPlatform verifies the error for an index that lacks the node's platform.
 func TestPlatform(t *testing.T) {
 	index := `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[{"platform":{"os":"linux","architecture":"s390x"}}]}`
 	addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -472,7 +475,7 @@ func TestPlatform(t *testing.T) {
 	check(t, p.Query(t.Context(), newHop("http", addr), nil), "", "for linux/s390x")
 }
 
-// TestMirror verifies the requests that a mirror receives, and their path prefix.
+// TestMirror verifies the URL of requests to a mirror with a path prefix.
 func TestMirror(t *testing.T) {
 	reg := newRegistry(t, testregistry.AuthBasic)
 	var asked []string
@@ -491,7 +494,7 @@ func TestMirror(t *testing.T) {
 	}
 }
 
-// TestBounded verifies that a probe ends with its context.
+// TestBounded verifies that a query ends when its context is canceled.
 func TestBounded(t *testing.T) {
 	silent := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { silent.Close() })

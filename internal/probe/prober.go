@@ -67,8 +67,8 @@ type Result struct {
 	Accepted     int           `json:"-"`                      // index of the accepted credential; -1 means none
 	Pulls        bool          `json:"pulls"`                  // the manifest can be read, with Accepted or anonymously
 	Digest       string        `json:"digest,omitempty"`       // manifest digest reported by the host
-	MediaType    string        `json:"mediaType,omitempty"`    // likewise
-	Platforms    []string      `json:"platforms,omitempty"`    // of an index
+	MediaType    string        `json:"mediaType,omitempty"`    // media type reported by the host
+	Platforms    []string      `json:"platforms,omitempty"`    // platforms in an index
 }
 
 // Certificate describes a server certificate.
@@ -88,7 +88,7 @@ type Challenge struct {
 	Scope   string `json:"scope,omitempty"`
 }
 
-// FailedStep returns the failed step, or nil if the manifest exists.
+// FailedStep returns the last step that failed, or nil if no step failed.
 func (r *Result) FailedStep() *finding.Finding {
 	for i := len(r.Steps) - 1; i >= 0; i-- {
 		if r.Steps[i].Severity == finding.SeverityError {

@@ -54,8 +54,9 @@ func (a *session) openConnection(ctx context.Context, u *url.URL) bool {
 	return u.Scheme != "https" || a.verifyHandshake(ctx, conn, u, proxy != nil)
 }
 
-// connectThrough connects through a proxy. It returns nil if the proxy gets each request
-// instead.
+// connectThrough connects to u through a proxy with the CONNECT method. It returns a nil
+// connection if the runtime would not use CONNECT, which is the case for plain HTTP URLs and
+// SOCKS proxies.
 func (a *session) connectThrough(ctx context.Context, conn net.Conn, proxy, u *url.URL) (net.Conn, bool) {
 	ctx, cancel := a.withStepTimeout(ctx)
 	defer cancel()
@@ -66,8 +67,8 @@ func (a *session) connectThrough(ctx context.Context, conn net.Conn, proxy, u *u
 		if err != nil {
 			return conn, a.addFailedStep(StepProxy, "check that the proxy supports TLS, because its address starts with https", "TLS connection to the proxy %s failed: %v", hostPort(proxy), a.timeoutCause(ctx, err))
 		}
-		// The proxy receives a password, as the registry does. Go's skip_verify applies
-		// to both.
+		// The proxy receives a password, so its certificate must be valid, too. Go applies
+		// skip_verify to both the proxy and the registry.
 		if problems := a.chainProblems(secured.ConnectionState().PeerCertificates, proxy.Hostname()); problems != nil && !a.hop.SkipVerify {
 			return conn, a.addFailedStep(StepProxy, problems[0].fix, "TLS connection to the proxy %s failed: %s", hostPort(proxy), describeProblems(problems))
 		}

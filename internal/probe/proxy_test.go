@@ -19,7 +19,8 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// newProxiedProber returns a prober for registry.example, a name that only the proxy resolves.
+// newProxiedProber queries registry.example, a name that only the proxy can resolve, and
+// returns the result.
 func newProxiedProber(t *testing.T, caFile, proxy string, more ...string) *probe.Result {
 	t.Helper()
 	p := newProber(caFile)
@@ -28,7 +29,7 @@ func newProxiedProber(t *testing.T, caFile, proxy string, more ...string) *probe
 	return p.Query(t.Context(), newHop("https", "registry.example"), good())
 }
 
-// TestProxy verifies that the proxy of the runtime's environment is used.
+// TestProxy verifies that the proxy in the runtime's environment is used.
 func TestProxy(t *testing.T) {
 	fakeNet := must.Get(testcloud.NewFakeNetwork())(t)
 	t.Cleanup(fakeNet.Close)
@@ -54,7 +55,7 @@ func TestProxy(t *testing.T) {
 		}
 	}
 
-	// The proxy's CA signs its certificate.
+	// The server's certificate is signed by the proxy's CA.
 	check(t, newProxiedProber(t, newAuthority(t, "Our CA", nil).file(t), proxy), probe.StepTLS, "CN=testcloud", "the proxy intercepts TLS")
 
 	p := newProber(fakeNet.CAFile())
@@ -66,7 +67,8 @@ func TestProxy(t *testing.T) {
 	check(t, newProxiedProber(t, fakeNet.CAFile(), proxy), probe.StepToken, "HTTP 503", "try again later")
 }
 
-// TestProxyRefuses verifies the report for each proxy response, valid or not.
+// TestProxyRefuses verifies the error for each response of a proxy, including invalid
+// responses.
 func TestProxyRefuses(t *testing.T) {
 	answers := func(status int) string {
 		return "http://" + serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(status) }), nil)
@@ -76,7 +78,7 @@ func TestProxyRefuses(t *testing.T) {
 	closed := testenv.FreeAddr(t)
 	check(t, newProxiedProber(t, "", "http://"+closed), probe.StepTCP, "refused the connection", "check the proxy "+closed, "HTTPS_PROXY in the environment of containerd, process 812")
 
-	// Loopback is never reached through a proxy, but the variable is still checked.
+	// A proxy is never used for loopback, but the variable is checked anyway.
 	p := newProber("")
 	p.Runtime.Environ = append(p.Runtime.Environ, "HTTPS_PROXY=http://user:"+canary.PasswordSecret+"@%zz")
 	r := p.Query(t.Context(), newHop("https", closed), nil)
@@ -99,8 +101,8 @@ func TestProxyRefuses(t *testing.T) {
 	check(t, newProxiedProber(t, "", "http://"+talks), probe.StepProxy, "does not send a valid HTTP proxy")
 }
 
-// TestProxySchemes verifies that the same proxy URLs are used as in package http, and that a password for a TLS proxy is
-// sent only over TLS.
+// TestProxySchemes verifies that proxy URLs are used as in package http, and that an https
+// proxy gets the password only over TLS.
 func TestProxySchemes(t *testing.T) {
 	user := "://user:" + canary.PasswordSecret + "@"
 	ca := newAuthority(t, "Our CA", nil)
@@ -125,7 +127,7 @@ func TestProxySchemes(t *testing.T) {
 		t.Errorf("a proxy that nobody vouches for is shown the password")
 	}
 
-	// The proxy forwards each request to a registry without TLS.
+	// For plain HTTP, the proxy forwards each request.
 	p := newProber("")
 	p.Runtime.Environ = append(p.Runtime.Environ, "HTTP_PROXY=http"+user+plain)
 	check(t, p.Query(t.Context(), newHop("http", "registry.example"), nil), probe.StepChallenge, "HTTP 403")

@@ -120,7 +120,7 @@ func (a *session) manifestURL() *url.URL {
 const (
 	maxHeaderSize    = 64 << 10
 	maxTokenResponse = 256 << 10 // token response
-	maxOtherResponse = 8 << 10   // response that is only identified
+	maxOtherResponse = 8 << 10   // other response, of which only the start is read
 	maxManifestSize  = 4 << 20   // same as in package pull
 	maxRedirects     = 5
 )

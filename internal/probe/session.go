@@ -46,7 +46,7 @@ type session struct {
 	dialed   map[string]netip.AddrPort // from host:port to the address that was reached
 }
 
-// addStep adds a step.
+// addStep adds a finding about a step.
 func (a *session) addStep(step string, severity finding.Severity, fix, format string, args ...any) {
 	a.result.Steps = append(a.result.Steps, finding.Finding{Rule: step, Severity: severity, Message: a.messagePrefix + singleLine(fmt.Sprintf(format, args...)), Fix: fix})
 }

@@ -24,7 +24,7 @@ const remainingDialTimeout = 300 * time.Millisecond
 
 // dialResult is the result of a connection attempt to one address.
 type dialResult struct {
-	i    int // of the address
+	i    int // index of the address
 	conn net.Conn
 	err  error
 }

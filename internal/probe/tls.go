@@ -72,8 +72,8 @@ func readKeyPair(ctx context.Context, pair [2]string) (tls.Certificate, error) {
 	return both, nil
 }
 
-// handshakeUnverified makes a TLS connection without verification. It sets wanted if the server
-// requests a certificate.
+// handshakeUnverified performs a TLS handshake without verifying the server's certificate. If
+// wanted is not nil, it reports whether the server requested a client certificate.
 func (a *session) handshakeUnverified(ctx context.Context, conn net.Conn, u *url.URL, wanted *bool) (*tls.Conn, error) {
 	secured := tls.Client(conn, &tls.Config{
 		ServerName: u.Hostname(), InsecureSkipVerify: true, NextProtos: []string{"http/1.1"},

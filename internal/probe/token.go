@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// tokenRecorder is a transport that records the token server's response. It sends POST
-// first if the runtime does.
+// tokenRecorder is a transport that records the token server's response. If the runtime
+// requests tokens with POST first, tokenRecorder does so as well.
 type tokenRecorder struct {
 	inner      *http.Transport
 	realm      *url.URL // nil before the challenge is read
@@ -105,8 +105,8 @@ func (t *tokenRecorder) tokenFields() (token, access string) {
 	return fields.Token, fields.Access
 }
 
-// missingTokenProblem describes a successful response without a token, and returns the
-// fix. Otherwise both are "".
+// missingTokenProblem describes a successful response that contains no token, and returns the
+// fix. It returns "" for both if there is no such problem.
 func (t *tokenRecorder) missingTokenProblem() (what, fix string) {
 	if t.status != http.StatusOK || !t.complete {
 		return "", ""

@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/internal/probe"
 )
 
-// tokenServer starts a registry whose token server handles each method differently. It records the methods of
-// requests with the right password.
+// tokenServer starts a registry whose token server has a handler for each method. shown lists
+// the methods of the requests that had the right password.
 func tokenServer(t *testing.T, ways map[string]http.HandlerFunc) (addr string, shown *[]string) {
 	t.Helper()
 	shown = new([]string)
@@ -56,8 +56,8 @@ func gives(name string) http.HandlerFunc {
 	}
 }
 
-// TestTokenMethods verifies that the token server is called with the runtime's methods,
-// and that the step passes if one of them returns a token.
+// TestTokenMethods verifies that the token server gets requests with the same methods as from
+// the runtime. The step succeeds if one of them returns a token.
 func TestTokenMethods(t *testing.T) {
 	const post, get = http.MethodPost, http.MethodGet
 	away := func(w http.ResponseWriter, r *http.Request) {
@@ -96,7 +96,7 @@ func TestTokenMethods(t *testing.T) {
 	}
 }
 
-// TestNoToken verifies the report for each response of a token server without a token.
+// TestNoToken verifies the error for each response without a token.
 func TestNoToken(t *testing.T) {
 	says := func(kind, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -160,7 +160,8 @@ func TestNoManifest(t *testing.T) {
 	}
 }
 
-// TestTokenRefused verifies that the password is not blamed if the registry rejects the token server's token.
+// TestTokenRefused verifies that the error does not mention a wrong password if the token
+// server issued a token that the registry rejects.
 func TestTokenRefused(t *testing.T) {
 	addr, _ := tokenServer(t, map[string]http.HandlerFunc{http.MethodPost: func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, `{"access_token":"bad"}`)
@@ -172,7 +173,7 @@ func TestTokenRefused(t *testing.T) {
 	}
 }
 
-// TestSlowTokenServer verifies the report of a token server that does not respond in time.
+// TestSlowTokenServer verifies the error for a token server that does not respond in time.
 func TestSlowTokenServer(t *testing.T) {
 	hang := func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	addr, _ := tokenServer(t, map[string]http.HandlerFunc{http.MethodPost: hang})
@@ -181,7 +182,8 @@ func TestSlowTokenServer(t *testing.T) {
 	check(t, p.Query(t.Context(), newHop("http", addr), good()), probe.StepToken, "the token server "+addr+": no response within 50ms", "token server's log")
 }
 
-// TestRejectedCredentialFix verifies that the fix for a rejected credential depends on its source.
+// TestRejectedCredentialFix verifies that the fix for a rejected credential depends on where
+// the credential is from.
 func TestRejectedCredentialFix(t *testing.T) {
 	addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="r"`)

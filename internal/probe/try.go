@@ -107,8 +107,8 @@ func (a *session) logIn(ctx context.Context, cred *regcred.Credential) (*login.S
 	return session, err
 }
 
-// addTokenError reports that the token server refused a token, or the step that failed
-// before reaching it.
+// addTokenError reports why no token was issued. If the token server cannot be reached, it
+// reports the step that failed.
 func (a *session) addTokenError(ctx context.Context, cred *regcred.Credential, err error) bool {
 	try := login.NewFailedAttempt(cred, err, a.registry.Secrets)
 	realm := a.tokens.realm
@@ -140,8 +140,8 @@ func (a *session) addTokenError(ctx context.Context, cred *regcred.Credential, e
 	return a.addFailedStep(StepToken, fix, "%s: %s", try.CredentialText(), strings.TrimPrefix(try.Err.Error(), "login: "))
 }
 
-// missingAccessText explains why a token does not grant access to the image. It returns
-// "" if it does or if the token cannot be parsed.
+// missingAccessText explains why a token does not grant access to the image. It returns "" if
+// the token grants access or cannot be parsed.
 func (a *session) missingAccessText() string {
 	given, access := a.tokens.tokenFields()
 	for _, token := range []string{access, given} {
@@ -173,8 +173,8 @@ func (a *session) requestManifest(ctx context.Context, cred *regcred.Credential)
 	try := login.FailedAttempt{Credential: cred}
 	got, err := a.sendRequest(ctx, rt, http.MethodHead, a.manifestURL(), 0)
 	if err == nil && got.StatusCode >= 400 && got.StatusCode != http.StatusUnauthorized {
-		// A HEAD response has no body with the reason. Do not send a wrong password
-		// twice.
+		// Send GET as well, because a HEAD response has no body with the reason. After a 401,
+		// do not send a wrong password twice.
 		head := got.StatusCode
 		if got, err = a.sendRequest(ctx, rt, http.MethodGet, a.manifestURL(), maxManifestSize); err == nil && got.StatusCode == http.StatusOK && head != http.StatusMethodNotAllowed {
 			a.result.Status = head
@@ -207,7 +207,7 @@ func (a *session) addRefusal(cred *regcred.Credential, got serverResponse) bool 
 	}
 	fix := a.statusFix(got.StatusCode, cred)
 	if c := a.result.Challenge; c != nil && c.Scheme == "Bearer" && cred != nil && got.StatusCode == http.StatusUnauthorized {
-		// The password is correct.
+		// A token was issued, so the password is correct.
 		text = strings.TrimSuffix(text, " ("+try.Hint()+")") + fmt.Sprintf(", although the token server %s issued a token", a.tokens.realm.Host)
 		if statusHints(registry.HostOwner(a.base.Hostname()))[got.StatusCode] == "" {
 			fix = fmt.Sprintf("allow the user to pull %s; if every user is refused, check that the registry and token server have the same service, issuer and key, and that their clocks agree", a.hop.Repository)
@@ -295,8 +295,8 @@ func indexPlatforms(index []byte) (list []string) {
 	return list
 }
 
-// statusFix returns the fix for a status. Registries differ: some hide images from
-// users without access.
+// statusFix returns the fix for a status. It depends on the registry, because some registries
+// hide images from users without access.
 func (a *session) statusFix(status int, cred *regcred.Credential) string {
 	switch {
 	case status == http.StatusTooManyRequests:
@@ -327,8 +327,8 @@ func (a *session) statusFix(status int, cred *regcred.Credential) string {
 	return "check the name and the tag; some registries also respond with 404 if the user is not allowed to pull"
 }
 
-// statusHints explains statuses that services use in a special way, by service and
-// status.
+// statusHints returns hints for statuses with a special meaning in the registry service of
+// the given owner.
 func statusHints(owner string) map[int]string {
 	google := map[int]string{
 		http.StatusForbidden: "Google also returns this status for a missing repository: check its name, and grant roles/artifactregistry.reader to the account",

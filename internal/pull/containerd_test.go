@@ -39,7 +39,8 @@ func dialContainerd(t *testing.T, opts RuntimeOptions, environ ...string) (*Runt
 	return r, c
 }
 
-// servedUsers returns the distinct users whose request for a manifest was accepted or rejected.
+// servedUsers returns the users whose requests for a manifest got the given status.
+// Consecutive requests of a user are listed once.
 func servedUsers(reg *testregistry.Server, status int) []string {
 	var list []string
 	for _, req := range reg.Requests() {
@@ -139,19 +140,19 @@ func TestContainerdPauseImage(t *testing.T) {
 	}
 	res := must.Get(r.Pull(t.Context(), got, PullIfNotPresent, fixedLookup(good)))(t)
 	again := must.Get(r.Pull(t.Context(), got, PullNever, fixedLookup()))(t)
-	// Debian 12 has an older version: pinning came with 1.6.22 and 1.7.2.
+	// Debian 12 has containerd 1.6.20. Pinned images were added in 1.6.22 and 1.7.2.
 	if pins := !strings.HasPrefix(r.Version, "1.6.20"); res.Pinned != pins || again.Pinned != pins {
 		t.Errorf("containerd %s: pinned is %t after the pull, %t later; want %t", r.Version, res.Pinned, again.Pinned, pins)
 	}
-	// The request that containerd 2 needs has the same result.
+	// containerd.PauseImage, which containerd 2 needs, must return the same image.
 	if got, file, err := containerd.PauseImage(t.Context(), c.Socket); err != nil || got != want || file != c.ConfigPath() {
 		t.Errorf("its configuration: got %q in %q, %v; want %q in %q", got, file, err, want, c.ConfigPath())
 	}
 	t.Logf("containerd %s: from %s", r.Version, from)
 }
 
-// TestContainerdPins verifies that the credential is not sent to another host that
-// containerd contacts instead of the image's host.
+// TestContainerdPins verifies that containerd sends the credential only to the image's
+// registry, and not to a mirror.
 func TestContainerdPins(t *testing.T) {
 	var refused int
 	r, c := dialContainerd(t, RuntimeOptions{OnRejected: func(regcred.Credential) { refused++ }})
@@ -172,7 +173,8 @@ func TestContainerdPins(t *testing.T) {
 				if got := loggedIn(mirror); got != "" {
 					t.Errorf("%s: the mirror got the credential of user %q", host, got)
 				}
-				// The same without a server address, as in a kubelet's pull.
+				// Without a server address, as in a kubelet's pull, containerd sends the
+				// credential to the mirror.
 				auth := &runtimeapi.AuthConfig{Username: good.Username, Password: good.Password.Reveal()}
 				_, err = r.images.PullImage(t.Context(), &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: elsewhere}, Auth: auth})
 				if got := loggedIn(mirror); err != nil || got != good.Username {
@@ -196,8 +198,8 @@ func loggedIn(reg *testregistry.Server) (user string) {
 	return user
 }
 
-// TestContainerdDockerHub pulls from a fake Docker Hub: containerd's requests to Docker Hub go through a proxy to the
-// test server.
+// TestContainerdDockerHub pulls from a fake Docker Hub. containerd's requests to Docker Hub
+// go through a proxy to the test server.
 func TestContainerdDockerHub(t *testing.T) {
 	reg, _, _ := startWith(t, testregistry.Options{Auth: testregistry.AuthBasic}, testregistry.Image{})
 	must.Get(reg.Push("library/nginx", "latest", testregistry.Image{}))(t)
@@ -252,7 +254,8 @@ func newTunnel(addr string, asked *atomic.Pointer[string]) http.HandlerFunc {
 	}
 }
 
-// TestContainerdRestart stops containerd while it downloads a layer.
+// TestContainerdRestart verifies that a pull is repeated if containerd is restarted while it
+// downloads a layer.
 func TestContainerdRestart(t *testing.T) {
 	for name, end := range map[string]func(*testcri.Containerd){"stopped": (*testcri.Containerd).Stop, "killed": (*testcri.Containerd).Kill} {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// smallDisk mounts a file system of 1 MiB.
+// smallDisk mounts a file system of 1 MiB and returns its directory.
 func smallDisk(t *testing.T) string {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// bearerToken is a token server's token; the other is a signature.
+// These constants are secrets that the token server issues, and the signature of a redirect.
 const (
 	bearerToken  = canary.TokenSecret + ".bearer/+"
 	refreshToken = canary.TokenSecret + ".refresh"
@@ -25,8 +25,8 @@ const (
 	signature    = canary.ArgSecret + "%2Fsigned"
 )
 
-// echoForms returns the ways in which a registry can return what it received, or anything else that it knows, in
-// an error response.
+// echoForms returns responses with which a registry can return a secret to the client. The
+// keys are test names.
 func echoForms() map[string]func(w http.ResponseWriter, r *http.Request, secret string) {
 	list := map[string]func(w http.ResponseWriter, r *http.Request, secret string){}
 	for _, status := range []int{400, 401, 403, 404, 500} {
@@ -47,7 +47,7 @@ func echoForms() map[string]func(w http.ResponseWriter, r *http.Request, secret 
 		"of another scheme":    "ftp://elsewhere.example.com/x?sig=",
 		"of no address":        "//elsewhere.example.com/%zz?sig=",
 		"with a user":          "ftp://user:",
-		"to nobody":            "https://gone.example.com/", // the network does not have this host
+		"to nobody":            "https://gone.example.com/", // there is no such host
 		"to nobody, signed":    "https://gone.example.com/x?X-Goog-Signature=",
 		"with a fragment":      "ftp://elsewhere.example.com/x#access_token=",
 		"to this machine":      "https://127.0.0.1/x?sig=",
@@ -65,8 +65,8 @@ func echoForms() map[string]func(w http.ResponseWriter, r *http.Request, secret 
 	return list
 }
 
-// TestEchoes uses a registry that returns each secret of a pull, at
-// each step.
+// TestEchoes verifies that errors do not contain secrets that the registry returns in a
+// response to any step of a pull.
 func TestEchoes(t *testing.T) {
 	secrets := map[string]string{
 		"password":  canary.PasswordSecret,
@@ -78,7 +78,7 @@ func TestEchoes(t *testing.T) {
 	}
 	steps := []struct {
 		path  string
-		there []string // the secrets known after the step
+		there []string // secrets that the registry knows at this step
 	}{
 		{"/v2/", []string{"password", "pair"}},
 		{"/token", []string{"password", "pair"}},
@@ -134,8 +134,8 @@ func TestEchoes(t *testing.T) {
 	}
 }
 
-// TestFloodOfSecrets verifies that a registry cannot displace a password from the list
-// of secrets, and so have it printed, by sending many tokens.
+// TestFloodOfSecrets verifies that a registry cannot make an error contain the password by
+// sending many other secrets. The list of secrets to redact has a limited size.
 func TestFloodOfSecrets(t *testing.T) {
 	n := newNetwork(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -147,7 +147,7 @@ func TestFloodOfSecrets(t *testing.T) {
 		}
 	})
 	err := mustFail(t, &Puller{Transport: n, Retry: fast}, "example.com/x:v1", []regcred.Credential{good}, t.TempDir())
-	if err.Tries[0].Status != http.StatusForbidden { // of the echo; mustFail searches for the password
+	if err.Tries[0].Status != http.StatusForbidden { // status of the response with the password; mustFail checks that the error does not contain it
 		t.Errorf("it did not come as far as the echo: %v", err)
 	}
 }

@@ -29,14 +29,15 @@ type fetcher struct {
 	reused   []bool       // indexed like plan.blobs; each element is written by one goroutine
 }
 
-// fetch stores everything except the index.json entry.
+// fetch stores the blobs and manifests of an image in the layout. It does not change
+// index.json.
 func (f *fetcher) fetch(ctx context.Context, pl *plan) error {
 	f.reused = make([]bool, len(pl.blobs))
 	for _, b := range pl.blobs {
 		f.report(EventQueued, b, 0, false)
 	}
 	first := 0
-	if !pl.forPlatform { // an image that is not from an index: fetch its configuration first
+	if !pl.forPlatform { // the image is not from an index, so check its platform first
 		if err := f.fetchBlob(ctx, 0, pl.blobs[0]); err != nil {
 			return err
 		}
@@ -62,8 +63,9 @@ func (f *fetcher) fetch(ctx context.Context, pl *plan) error {
 	return nil
 }
 
-// checkPlatform checks the configuration of an image that is not from an index before
-// its layers are downloaded.
+// checkPlatform checks whether the configuration of an image is for the requested platform.
+// It is called only for images that are not from an index, before their layers are
+// downloaded.
 func (f *fetcher) checkPlatform(ctx context.Context, pl *plan) error {
 	config := pl.blobs[0].Descriptor
 	if !config.MediaType.IsConfig() {
@@ -115,7 +117,7 @@ func (f *fetcher) fetchBlob(ctx context.Context, i int, b blob) error {
 			f.report(EventDone, b, b.Size, false)
 			return nil
 		}
-		// A single corruption may be chance, but a broken proxy or disk corrupts data
+		// Retry a corrupt download only once, because a broken proxy or disk corrupts data
 		// repeatedly.
 		again := login.IsBrokenConnection(err) || errors.Is(err, layout.ErrMismatch) && n == 1
 		if ctx.Err() != nil || isLocalError(err) || !again || !f.session.Budget.Wait(ctx, n, 0) {
@@ -125,8 +127,9 @@ func (f *fetcher) fetchBlob(ctx context.Context, i int, b blob) error {
 	}
 }
 
-// explainForeignLayer adds a note about layers that may not be distributed for license reasons.
-// Their URLs are not followed, because they may point anywhere.
+// explainForeignLayer explains a 404 for a foreign layer. Registries often lack these layers,
+// because their licenses do not allow redistribution. The layer's URLs are not followed,
+// because they may point anywhere.
 func (f *fetcher) explainForeignLayer(b blob, err error) error {
 	if login.StatusCode(err) == http.StatusNotFound && len(b.URLs) > 0 {
 		return fmt.Errorf("the registry does not have this foreign layer (push the image with its foreign layers): %w", err)

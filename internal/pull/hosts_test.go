@@ -24,10 +24,11 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// seen is a request that the pull sent.
+// seen is a request that a pull sent.
 type seen struct{ url, auth string }
 
-// network routes every TLS connection, for any name, to the handler, and makes no other connection.
+// network sends every TLS request to the handler, for any host name. It rejects requests
+// without TLS.
 type network struct {
 	mu   sync.Mutex
 	seen []seen
@@ -56,7 +57,7 @@ func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
 	return n.tls.RoundTrip(r)
 }
 
-// checkAuth fails the test if a login went to any other host, or without TLS.
+// checkAuth fails the test if a credential was sent to any other host, or without TLS.
 func (n *network) checkAuth(t *testing.T, hosts ...string) {
 	t.Helper()
 	for _, s := range n.seen {
@@ -83,7 +84,7 @@ func TestHosts(t *testing.T) {
 	redirect := func(to string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/v2/" {
-				return // the registry requires no login; credentials are sent anyway
+				return // no credential is required; the credential is sent anyway
 			}
 			http.Redirect(w, r, to, http.StatusFound)
 		}
@@ -94,8 +95,8 @@ func TestHosts(t *testing.T) {
 		host     string
 		insecure bool
 		says     string
-		plain    bool     // Insecure would avoid this failure
-		logins   []string // hosts that may receive one
+		plain    bool     // the error is login.ErrPlainHTTPNotAllowed
+		logins   []string // hosts that may receive the credential
 	}{
 		{"realm without TLS", challenge("http://auth.example.com/token"), "example.com", false, `realm scheme "http" not allowed`, false, nil},
 		{"realm without TLS, insecure", challenge("http://auth.example.com/token"), "example.com", true, `realm scheme "http" not allowed`, false, nil},
@@ -142,8 +143,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestNoPlainHTTP uses registries that do not
-// respond over TLS.
+// TestNoPlainHTTP verifies for which registries plain HTTP is tried if they do not respond
+// over TLS.
 func TestNoPlainHTTP(t *testing.T) {
 	for _, tt := range []struct {
 		host     string
@@ -203,8 +204,8 @@ func TestTokenServerElsewhere(t *testing.T) {
 	}
 }
 
-// TestBlobsOnOtherServer verifies that the credential is not sent to another server that stores the registry's
-// blobs and requires another one.
+// TestBlobsOnOtherServer verifies that the credential is not sent to another server that
+// stores the registry's blobs.
 func TestBlobsOnOtherServer(t *testing.T) {
 	for _, auth := range []testregistry.Auth{testregistry.AuthBasic, testregistry.AuthBearer} {
 		store, _, _ := startRegistry(t, testregistry.AuthNone)
@@ -223,8 +224,8 @@ func TestBlobsOnOtherServer(t *testing.T) {
 	}
 }
 
-// TestEchoingServer uses a registry that returns what it received, and
-// more.
+// TestEchoingServer verifies that errors do not contain the password in any encoding if the
+// registry returns it.
 func TestEchoingServer(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -264,7 +265,7 @@ func TestEchoingServer(t *testing.T) {
 		for _, path := range []string{"manifest", "ping"} {
 			t.Run(tt.name+", "+path, func(t *testing.T) {
 				cred := good
-				cred.Password = plugin.NewSecret(cred.Password.Reveal() + " %&\"é") // every encoding changes this text
+				cred.Password = plugin.NewSecret(cred.Password.Reveal() + " %&\"é") // encodings change these characters
 				n := newNetwork(t, func(w http.ResponseWriter, r *http.Request) {
 					if r.Host == "auth.example.com" { // a token server that responds without a token
 						fmt.Fprintf(w, `{"password":%q,"id_token":%q}`, cred.Password.Reveal(), canary.TokenSecret)
@@ -288,7 +289,7 @@ func TestEchoingServer(t *testing.T) {
 	}
 }
 
-// TestEndlessAnswers uses a registry whose responses never end.
+// TestEndlessAnswers verifies that only a limited part of an endless response is read.
 func TestEndlessAnswers(t *testing.T) {
 	const enough = 64 << 20 // bytes; far more than all buffers
 	for _, tt := range []struct {

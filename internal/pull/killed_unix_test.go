@@ -22,8 +22,9 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// killedPull makes the test binary pull an image and get killed: "IMAGE DIR EVENT
-// DELAY" kills it at an event of its progress, after DELAY microseconds.
+// killedPull is an environment variable that makes the test binary pull an image and kill
+// itself. Its value is "IMAGE DIR EVENT DELAY". The process is killed DELAY microseconds
+// after the progress event with this number.
 const killedPull = "REGCRED_TEST_KILLED_PULL"
 
 func TestMain(m *testing.M) {
@@ -60,9 +61,9 @@ func pullAndDie(args []string) error {
 	return err
 }
 
-// TestKilled kills a pull at each event of its progress and at many moments after the
-// last event. Each time a valid layout with the earlier image remains, and the next
-// pull succeeds and removes temporary files.
+// TestKilled kills a pull at each progress event, and at many times after the last event.
+// Each time, the layout must be valid and contain the earlier image. The next pull must
+// succeed and remove temporary files.
 func TestKilled(t *testing.T) {
 	reg, image, digest := startWith(t, testregistry.Options{}, testregistry.Image{Seed: 1, Layers: 1})
 	newer := strings.Replace(image, ":v1", ":v2", 1)
@@ -71,7 +72,7 @@ func TestKilled(t *testing.T) {
 	// run returns the output of the pull, and whether it was killed.
 	run := func(dir string, event, delay int) (string, bool) {
 		cmd := exec.Command(self)
-		// Otherwise the race detector sleeps for a second at exit.
+		// Without this setting, the race detector sleeps for a second at exit.
 		cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", fmt.Sprintf("%s=%s %s %d %d", killedPull, newer, dir, event, delay))
 		cmd.Stderr = os.Stderr
 		out, err := cmd.Output()
@@ -107,7 +108,7 @@ func TestKilled(t *testing.T) {
 		if got := names(t, dir)[image]; got != digest {
 			t.Errorf("killed at %v: index.json has %q for the image that was there, want %q", p, got, digest)
 		}
-		mustPull(t, &Puller{}, newer, nil, dir) // reads everything and finds no temporary files
+		mustPull(t, &Puller{}, newer, nil, dir) // mustPull reads the whole layout, and finds no temporary files
 	}
 	if killed < events {
 		t.Errorf("%d of %d pulls were killed", killed, len(points))

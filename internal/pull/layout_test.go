@@ -130,7 +130,7 @@ func TestSecondImageAndReplacement(t *testing.T) {
 	}
 }
 
-// spoil is a way to damage a stored blob.
+// spoil contains functions that damage a stored blob.
 var spoil = map[string]func(t *testing.T, path string){
 	"other bytes": func(t *testing.T, path string) {
 		raw := must.Get(os.ReadFile(path))(t)
@@ -220,8 +220,8 @@ func TestPermissionsFollowUmask(t *testing.T) {
 	}
 }
 
-// TestConcurrentPulls writes into one layout with several Pullers, like several processes, and with one Puller
-// concurrently.
+// TestConcurrentPulls pulls into one layout with several Pullers, as several processes would,
+// and also with one Puller concurrently.
 func TestConcurrentPulls(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no flock: see Puller")

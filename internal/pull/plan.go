@@ -31,7 +31,7 @@ type plan struct {
 	want        platform
 	forPlatform bool // the image was selected from an index for the platform
 
-	sizes            map[v1.Hash]int64         // of blobs
+	sizes            map[v1.Hash]int64         // sizes of blobs
 	fetchedManifests map[v1.Hash]v1.Descriptor // descriptors of fetched manifests
 	manifestsSize    int                       // bytes of manifests
 }
@@ -76,7 +76,7 @@ func (s *session) selectManifest(ctx context.Context, index manifest, want platf
 		if want.matches(*d.Platform) {
 			return s.fetchChild(ctx, d)
 		}
-		if d.Platform.OS != "unknown" { // attestations
+		if d.Platform.OS != "unknown" { // attestations have the platform unknown/unknown
 			exist = append(exist, d.Platform.String())
 		}
 	}
@@ -174,7 +174,7 @@ func (pl *plan) addBlob(b blob) error {
 	return nil
 }
 
-// allPlatforms is the [Puller.Platform] value that stores a whole index.
+// allPlatforms is the value of [Puller.Platform] for a whole index.
 const allPlatforms = "all"
 
 type platform struct {
@@ -182,7 +182,7 @@ type platform struct {
 	v1.Platform
 }
 
-// CheckPlatform returns the error that a [Puller] with Platform s would return.
+// CheckPlatform returns an error if s is not a valid [Puller.Platform].
 func CheckPlatform(s string) error {
 	_, err := parsePlatform(s)
 	return err

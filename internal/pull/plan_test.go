@@ -27,7 +27,7 @@ func TestPlatforms(t *testing.T) {
 		want   string
 		took   string // Result.Platform
 		layers int
-		says   string // of an error
+		says   string // part of the error
 	}{
 		{"this one", append([]string{"plan9/mips"}, "linux/"+runtime.GOARCH), "", "linux/" + runtime.GOARCH, 2, ""},
 		{"another", multi, "linux/s390x", "linux/s390x", 2, ""},
@@ -167,7 +167,7 @@ func TestDeepIndex(t *testing.T) {
 	}
 }
 
-// entry returns a manifest's entry in an index.
+// entry returns the descriptor of a manifest for an index.
 func entry(t *testing.T, mediaType, raw string) string {
 	t.Helper()
 	hash, n, err := v1.SHA256(strings.NewReader(raw))
@@ -177,7 +177,7 @@ func entry(t *testing.T, mediaType, raw string) string {
 	return fmt.Sprintf(`{"mediaType":%q,"size":%d,"digest":%q}`, mediaType, n, hash)
 }
 
-// manifestsGot counts the requests for manifests.
+// manifestsGot returns the number of requests for manifests.
 func manifestsGot(reg *testregistry.Server) (n int) {
 	for _, r := range reg.Requests() {
 		if strings.Contains(r.Path, "/manifests/") {
@@ -187,9 +187,8 @@ func manifestsGot(reg *testregistry.Server) (n int) {
 	return n
 }
 
-// TestManifestListedOften verifies that a manifest listed 5,000 times,
-// directly and in nested indexes, is
-// downloaded once.
+// TestManifestListedOften verifies that a manifest is downloaded once, even if it is listed
+// 5,000 times, directly and in nested indexes.
 func TestManifestListedOften(t *testing.T) {
 	reg, image, _ := startRegistry(t, testregistry.AuthNone)
 	dir := t.TempDir()
@@ -210,7 +209,7 @@ func TestManifestListedOften(t *testing.T) {
 			t.Errorf("%s: %d manifests were got, with %d layers, want %d with 2", tag, got, len(res.Layers), want)
 		}
 	}
-	// A manifest that is known is also compared with the index's descriptor.
+	// The descriptor of a manifest that was already downloaded is checked as well.
 	liar := strings.Replace(one, `"size":`, `"size":1`, 1)
 	put(t, reg, "liar", ociIndex, []byte(`{"schemaVersion":2,"manifests":[`+one+","+liar+`]}`))
 	err := mustFail(t, &Puller{Platform: allPlatforms}, strings.Replace(image, ":v1", ":liar", 1), nil, t.TempDir())

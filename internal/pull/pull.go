@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package pull pulls an image with a list of credentials, as a kubelet and its
-// container runtime would: without credentials, once anonymously; otherwise
-// with each in order until one succeeds, and never anonymously after that. A
-// [Puller] pulls into an OCI image layout:
+// Package pull pulls an image with a list of credentials, as the kubelet and its container
+// runtime do. If there are no credentials, it pulls anonymously. Otherwise it tries each
+// credential in order until one succeeds, and does not pull anonymously. A [Puller] pulls
+// into an OCI image layout:
 //
-//	p := &pull.Puller{Refused: keyring.Invalidate}
+//	p := &pull.Puller{OnRejected: keyring.Invalidate}
 //	res, err := p.Pull(ctx, "registry.example/team/app:v1", creds, "./app")
 //
-// and a [Runtime] tells a container runtime to pull, over CRI.
+// A [Runtime] makes a container runtime pull an image, over CRI.
 //
-// A Puller sends a credential to the image's registry and to the token server
-// that the registry names, over TLS unless the registry is on loopback, and
-// never along with a redirect. Everything is verified before it enters the
-// layout, whose index changes only after everything is stored.
+// A Puller sends a credential only to the image's registry and to the token server that the
+// registry names. It requires TLS unless the registry is on loopback or [Puller.Insecure] is
+// set, and sends no credential along with a redirect. It verifies all content before it adds
+// it to the layout, and changes the layout's index last.
 package pull
 
 import (
@@ -131,7 +131,7 @@ func (p *Puller) Pull(ctx context.Context, image string, creds []regcred.Credent
 	return res, nil
 }
 
-// job is one call of Pull.
+// job holds the state of one call of [Puller.Pull].
 type job struct {
 	p        *Puller
 	target   target
@@ -171,7 +171,7 @@ func (j *job) try(ctx context.Context, cred *regcred.Credential) (*Result, error
 	return j.newResult(pl, f), nil
 }
 
-// newResult describes what was stored.
+// newResult returns the result of a successful pull.
 func (j *job) newResult(pl *plan, f *fetcher) *Result {
 	res := &Result{
 		Image:     j.target.name,

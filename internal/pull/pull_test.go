@@ -40,7 +40,7 @@ var (
 	dev  = regcred.Credential{Provider: "dev", Username: "dev", Password: plugin.NewSecret(canary.TokenSecret)}
 )
 
-// fast shortens delays between retries; package login tests the delays.
+// fast shortens the delays between retries. Package login tests the delays.
 var fast = login.RetryOptions{Wait: time.Microsecond}
 
 // startRegistry starts a registry that holds team/app:v1.
@@ -61,7 +61,7 @@ func startWith(t *testing.T, opts testregistry.Options, img testregistry.Image) 
 	return reg, reg.Addr() + "/team/app:v1", digest
 }
 
-// mustPull pulls and checks the layout.
+// mustPull pulls an image and checks the layout.
 func mustPull(t *testing.T, p *Puller, image string, creds []regcred.Credential, dir string) *Result {
 	t.Helper()
 	res, err := p.Pull(t.Context(), image, creds, dir)
@@ -75,7 +75,7 @@ func mustPull(t *testing.T, p *Puller, image string, creds []regcred.Credential,
 	return res
 }
 
-// mustFail pulls and returns the error.
+// mustFail returns the error of a pull that must fail.
 func mustFail(t *testing.T, p *Puller, image string, creds []regcred.Credential, dir string) *Error {
 	t.Helper()
 	res, err := p.Pull(t.Context(), image, creds, dir)
@@ -129,7 +129,8 @@ func names(t *testing.T, dir string) map[string]string {
 	return got
 }
 
-// contentRequests returns the requests that need a credential, which are all except the ping.
+// contentRequests returns the requests that need a credential, which are all requests except
+// the ping.
 func contentRequests(reg *testregistry.Server) []testregistry.Request {
 	return slices.DeleteFunc(reg.Requests(), func(r testregistry.Request) bool { return r.Path == "/v2/" })
 }
@@ -223,7 +224,7 @@ func TestCredentialsInOrder(t *testing.T) {
 
 func TestAllRefused(t *testing.T) {
 	for _, auth := range []testregistry.Auth{testregistry.AuthBasic, testregistry.AuthBearer} {
-		// The image is public: an anonymous pull would succeed.
+		// The image is public, so an anonymous pull would succeed.
 		reg, image, _ := startWith(t, testregistry.Options{Auth: auth, Rules: []testregistry.Rule{
 			{User: testregistry.Anonymous, Pull: true},
 		}}, testregistry.Image{})
@@ -254,8 +255,8 @@ func TestAllRefused(t *testing.T) {
 	}
 }
 
-// TestPasswordIsAWord verifies that fixed words in messages are not redacted, because
-// the gap would reveal the password.
+// TestPasswordIsAWord verifies that a password is not redacted in regcred's own messages if
+// it is an English word. A gap in a known message would reveal the password.
 func TestPasswordIsAWord(t *testing.T) {
 	_, image, _ := startWith(t, testregistry.Options{Auth: testregistry.AuthBasic}, testregistry.Image{})
 	err := mustFail(t, &Puller{}, image, []regcred.Credential{{Provider: "p", Username: "ci", Password: plugin.NewSecret("wrong")}}, t.TempDir())
@@ -285,7 +286,7 @@ func TestRegistryFaults(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		fault  F
-		status int // 0: the pull succeeds
+		status int // 0 means that the pull succeeds
 		hits   int
 		says   string
 	}{
@@ -387,7 +388,8 @@ func TestInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	must.Get(reg.Push("team/app", "v2", testregistry.Image{LayerSize: 1 << 20, Seed: 2}))(t)
-	// Every layer stalls half way. The first byte that arrives ends the pull.
+	// Every layer stalls halfway. The pull is canceled when the first bytes of a layer
+	// arrive.
 	reg.Inject(testregistry.Fault{Kind: testregistry.FaultSlow, Endpoint: testregistry.EndpointBlobs, After: 1, Bytes: 1 << 19, Delay: time.Minute, Times: testregistry.Forever})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// TestRefreshTokens verifies concurrent downloads that are each refused once, with a
-// token server that issues refresh tokens.
+// TestRefreshTokens verifies concurrent downloads if each first request gets a 401, and the
+// token server issues refresh tokens. They must not be used instead of the credential.
 func TestRefreshTokens(t *testing.T) {
 	reg, image, _ := startWith(t, testregistry.Options{}, testregistry.Image{Layers: 8})
 	var srv *httptest.Server
@@ -29,7 +29,7 @@ func TestRefreshTokens(t *testing.T) {
 				t.Errorf("a login by %s without the credential", r.Method)
 			}
 			n := issued.Add(1)
-			name := []string{"refresh_token", "Refresh_Token"}[n%2] // encoding/json takes both
+			name := []string{"refresh_token", "Refresh_Token"}[n%2] // encoding/json accepts both
 			fmt.Fprintf(w, `{"token":"t%d",%q:"r"}`, n, name)
 			return
 		}

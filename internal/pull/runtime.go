@@ -76,7 +76,7 @@ type RuntimeResult struct {
 // errNotPresent is returned if the image is missing and the policy is [PullNever].
 var errNotPresent = errors.New("the image is not present, and the pull policy is Never")
 
-// ErrRuntimeGone is wrapped by errors after which the runtime no longer responds.
+// ErrRuntimeGone is wrapped in errors about a runtime that no longer responds.
 var ErrRuntimeGone = errors.New("lost the connection to the container runtime")
 
 // Pull pulls an image and tries one credential after another. lookup returns the
@@ -110,11 +110,11 @@ func (r *Runtime) Pull(ctx context.Context, image string, policy Policy, lookup 
 	return res, err
 }
 
-// runtimePull is one call of Pull.
+// runtimePull holds the state of one call of [Runtime.Pull].
 type runtimePull struct {
 	r    *Runtime
 	spec *runtimeapi.ImageSpec
-	host string // the registry
+	host string // host of the image's registry
 }
 
 func (r *Runtime) newPull(image string) (*runtimePull, error) {
@@ -122,8 +122,8 @@ func (r *Runtime) newPull(image string) (*runtimePull, error) {
 	if err != nil {
 		return nil, fmt.Errorf("not an image reference: %w", err)
 	}
-	// kubelet: the tag is appended to the given name
-	// (applyDefaultImageTag), so that the runtime resolves short names.
+	// Append the tag to the given name, as the kubelet does (applyDefaultImageTag), so that
+	// the runtime resolves short names.
 	full := image
 	if reference.IsNameOnly(named) {
 		full += ":latest"
@@ -148,14 +148,14 @@ func (p *runtimePull) isPresent(ctx context.Context, res *RuntimeResult) (found 
 
 func (r *Runtime) imageStatus(ctx context.Context, spec *runtimeapi.ImageSpec, opts ...grpc.CallOption) (*runtimeapi.Image, error) {
 	wait := cmp.Or(r.opts.Timeout, 2*time.Minute)
-	// Another call would wait just as long.
+	// Do not retry after this timeout, because another call would wait just as long.
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("%w: no response within %s: %w", ErrRuntimeGone, wait, context.DeadlineExceeded))
 	defer cancel()
 	got, err := r.images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: spec}, opts...)
 	if err != nil {
 		return nil, newRuntimeError(ctx, err)
 	}
-	// kubelet: cri-client treats this as a failure.
+	// The kubelet's cri-client treats this as a failure.
 	if got.Image != nil && (got.Image.Id == "" || got.Image.Size == 0) {
 		return nil, errors.New("the runtime reports no ID or size for the image, so the kubelet would not start a container")
 	}
@@ -173,7 +173,7 @@ func (p *runtimePull) tryAll(ctx context.Context, res *RuntimeResult, lookup fun
 	if err != nil {
 		return err
 	}
-	// This is only for the report; the pull has already succeeded.
+	// Ignore an error, because the pull has already succeeded.
 	if got, err := p.r.imageStatus(ctx, p.spec); err == nil && got != nil {
 		res.Size, res.Pinned = int64(got.Size), got.Pinned
 	}
@@ -186,8 +186,8 @@ func (p *runtimePull) try(ctx context.Context, cred *regcred.Credential, res *Ru
 		if cred.Username == "" {
 			return login.ErrNoUsername
 		}
-		// Both runtimes support these fields, but not auth and tokens. containerd
-		// compares the host in the address, even for plain HTTP.
+		// containerd and CRI-O support these fields, but not auth and tokens. containerd
+		// compares only the host in the address, so https is correct even for plain HTTP.
 		req.Auth = &runtimeapi.AuthConfig{Username: cred.Username, Password: cred.Password.Reveal(), ServerAddress: "https://" + p.host}
 	}
 	return p.r.callWithReconnect(ctx, func(ctx context.Context) error {
@@ -195,7 +195,7 @@ func (p *runtimePull) try(ctx context.Context, cred *regcred.Credential, res *Ru
 		if err != nil {
 			return newRuntimeError(ctx, err).markCredentialNotSent(p.host, cred)
 		}
-		if got.ImageRef == "" { // kubelet: cri-client treats this as a failure
+		if got.ImageRef == "" { // the kubelet's cri-client treats this as a failure
 			return errors.New("the runtime returned neither an error nor an image reference")
 		}
 		res.Ref = got.ImageRef
@@ -203,7 +203,8 @@ func (p *runtimePull) try(ctx context.Context, cred *regcred.Credential, res *Ru
 	})
 }
 
-// callWithReconnect makes a call, and again if the runtime went away during it and came back.
+// callWithReconnect makes a call. If the runtime becomes unavailable during the call, it
+// waits until the runtime responds again, and repeats the call once.
 func (r *Runtime) callWithReconnect(ctx context.Context, call func(context.Context) error) error {
 	err := call(ctx)
 	if !isUnavailable(err) || ctx.Err() != nil {
@@ -226,8 +227,8 @@ func (r *Runtime) reconnectTimeout() time.Duration {
 func (r *Runtime) waitUntilReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, r.reconnectTimeout())
 	defer cancel()
-	// Any image name works here. A runtime that has only started to serve its socket
-	// does not respond.
+	// Query an image that does not exist, because any name works. A runtime that has only
+	// started to serve its socket does not respond.
 	spec := &runtimeapi.ImageSpec{Image: "registry.invalid/regcred:probe"}
 	for {
 		_, err := r.imageStatus(ctx, spec, grpc.WaitForReady(true))
@@ -290,7 +291,8 @@ func (r *Runtime) PauseImage(ctx context.Context) (image, from string, err error
 	return image, from, nil
 }
 
-// pauseImageFromStatus returns "" if the status does not contain the pause image.
+// pauseImageFromStatus returns the pause image in the runtime's status, or "" if the status
+// does not contain one.
 func (r *Runtime) pauseImageFromStatus(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.opts.firstCallTimeout())
 	defer cancel()

@@ -33,7 +33,7 @@ func dial(t *testing.T, s *testcri.Server, opts RuntimeOptions) *Runtime {
 	return r
 }
 
-// fixedLookup returns a lookup with these credentials.
+// fixedLookup returns a lookup function that returns these credentials.
 func fixedLookup(creds ...regcred.Credential) func(context.Context) ([]regcred.Credential, error) {
 	return func(context.Context) ([]regcred.Credential, error) { return creds, nil }
 }
@@ -85,8 +85,8 @@ func TestRuntimeAnonymousOnlyWithoutCredentials(t *testing.T) {
 	}
 }
 
-// TestRuntimeImageSpec verifies the image names that the runtime receives, which are
-// spelled as by the kubelet, and the registry to which containerd pins a credential.
+// TestRuntimeImageSpec verifies the image name and the registry that are sent to the runtime.
+// The image name must be the one that the kubelet sends.
 func TestRuntimeImageSpec(t *testing.T) {
 	for _, tt := range []struct{ image, sent, server string }{
 		{"nginx", "nginx:latest", "https://registry-1.docker.io"},
@@ -204,7 +204,7 @@ func TestRuntimeRestart(t *testing.T) {
 		return "sha256:abc", nil
 	}
 	s.OnStatus = func(context.Context, *runtimeapi.ImageSpec) (*runtimeapi.Image, error) {
-		if notReady++; notReady <= 2 { // like containerd just after its start
+		if notReady++; notReady <= 2 { // as containerd does immediately after its start
 			return nil, status.Error(codes.Unknown, "server is not initialized yet")
 		}
 		return nil, nil
@@ -237,13 +237,14 @@ func TestRuntimeGone(t *testing.T) {
 	if !errors.As(err, &failed) || !errors.Is(err, ErrRuntimeGone) || failed.Untried != 1 || !strings.Contains(err.Error(), "was not available again within 100ms") {
 		t.Errorf("got %v, want ErrRuntimeGone and one credential not tried", err)
 	}
-	// Nor is the next image requested.
+	// The next pull fails as well.
 	if _, err := r.Pull(t.Context(), anImage, PullIfNotPresent, fixedLookup()); !errors.Is(err, ErrRuntimeGone) {
 		t.Errorf("got %v, want ErrRuntimeGone", err)
 	}
 }
 
-// TestRuntimeUnavailableTwice uses a runtime that itself returns the code Unavailable.
+// TestRuntimeUnavailableTwice verifies that a call is repeated only once if the runtime
+// returns the code Unavailable.
 func TestRuntimeUnavailableTwice(t *testing.T) {
 	s := &testcri.Server{OnPull: func(context.Context, *runtimeapi.PullImageRequest) (string, error) {
 		return "", status.Error(codes.Unavailable, "try later")
@@ -263,7 +264,8 @@ func TestRuntimeHangs(t *testing.T) {
 	r := dial(t, s, RuntimeOptions{})
 	r.opts.Timeout = 20 * time.Millisecond // does not apply to the connection, which may take longer
 	_, err := r.Pull(t.Context(), anImage, PullIfNotPresent, fixedLookup())
-	// Nor is the next image requested, which would take as long.
+	// A timeout is ErrRuntimeGone, so that the next image is not requested, which would take
+	// just as long.
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrRuntimeGone) || !strings.Contains(err.Error(), "no response within 20ms") {
 		t.Errorf("status: %v, want a deadline, and ErrRuntimeGone", err)
 	}
@@ -291,10 +293,11 @@ func TestRuntimeCanceled(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || len(s.PullRequests()) != 1 {
 		t.Errorf("got %v after %d pulls, want context.Canceled after one", err, len(s.PullRequests()))
 	}
-	<-told // the runtime also stops
+	<-told // wait until the runtime has canceled its call
 }
 
-// TestRuntimeEmptyAnswer verifies that a response that a kubelet treats as a failure is not a success.
+// TestRuntimeEmptyAnswer verifies that responses that the kubelet treats as failures are
+// failures.
 func TestRuntimeEmptyAnswer(t *testing.T) {
 	var there *runtimeapi.Image
 	s := &testcri.Server{
@@ -313,7 +316,8 @@ func TestRuntimeEmptyAnswer(t *testing.T) {
 	}
 }
 
-// TestRuntimeLargeMessage exceeds gRPC's default limit and the kubelet's limit.
+// TestRuntimeLargeMessage verifies that a response may exceed gRPC's default limit, but not
+// the kubelet's limit.
 func TestRuntimeLargeMessage(t *testing.T) {
 	size := 5 << 20
 	s := &testcri.Server{OnStatus: func(context.Context, *runtimeapi.ImageSpec) (*runtimeapi.Image, error) {

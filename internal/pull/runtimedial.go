@@ -32,9 +32,9 @@ import (
 // maxDialTimeout limits the first call. A healthy runtime responds to it immediately.
 const maxDialTimeout = 10 * time.Second
 
-// DialRuntime connects to the CRI socket at endpoint
-// ("unix:///run/containerd/containerd.sock", or the path, as for the kubelet) and
-// determines which runtime serves it. The caller must close the Runtime.
+// DialRuntime connects to a CRI socket and determines which runtime serves it. endpoint is a
+// URL such as "unix:///run/containerd/containerd.sock" or a path, as for the kubelet. The
+// caller must close the Runtime.
 func DialRuntime(ctx context.Context, endpoint string, opts RuntimeOptions) (*Runtime, error) {
 	socket, err := SocketPath(endpoint)
 	if err != nil {
@@ -46,9 +46,9 @@ func DialRuntime(ctx context.Context, endpoint string, opts RuntimeOptions) (*Ru
 	dialer := func(ctx context.Context, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}
-	// kubelet: it uses the same reconnection settings, so that a restarted runtime is
-	// found as quickly. But gRPC must not give up on a silent socket before greet does,
-	// because gRPC would not report why.
+	// The kubelet uses the same backoff, with which it finds a restarted runtime quickly.
+	// MinConnectTimeout is longer than the first call's timeout, so that detectRuntime
+	// reports a socket that does not respond. gRPC would not report why it gave up.
 	retry := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 2 * opts.firstCallTimeout()}
 	retry.Backoff.BaseDelay, retry.Backoff.MaxDelay = 100*time.Millisecond, 3*time.Second
 	conn, err := grpc.NewClient("passthrough:///"+socket,
@@ -138,8 +138,8 @@ func (r *Runtime) detectRuntime(ctx context.Context) error {
 		return nil
 	}
 	if status.Code(err) == codes.Unimplemented {
-		// A proxy for the image service (--image-service-endpoint) is not a runtime.
-		// kubelet: it uses this call to check an image service.
+		// The server may be a proxy for the image service (--image-service-endpoint), which
+		// is not a runtime. The kubelet uses the same call to check an image service.
 		_, err = r.images.ImageFsInfo(ctx, &runtimeapi.ImageFsInfoRequest{})
 	}
 	switch {

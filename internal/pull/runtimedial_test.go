@@ -36,7 +36,8 @@ func TestDialRuntimeName(t *testing.T) {
 	}
 }
 
-// TestDialRuntimeTooEarly verifies the retry while containerd, which opens its socket early, is not ready.
+// TestDialRuntimeTooEarly verifies that DialRuntime retries until containerd is ready,
+// because containerd opens its socket earlier.
 func TestDialRuntimeTooEarly(t *testing.T) {
 	asked := 0
 	s := &testcri.Server{OnVersion: func(context.Context) (*runtimeapi.VersionResponse, error) {
@@ -87,8 +88,9 @@ func TestDialRuntimeFails(t *testing.T) {
 	}
 }
 
-// TestDialRuntimeDeaf verifies that regcred's timeout, whose error says more, ends before gRPC's for a socket that
-// accepts and never responds. gRPC's timeout follows from ours; less than 10 seconds is enough here.
+// TestDialRuntimeDeaf verifies that DialRuntime reports its own timeout for a socket that
+// never responds, because the error is clearer than gRPC's. gRPC's timeout is derived from
+// DialRuntime's, so a short timeout is enough for this test.
 func TestDialRuntimeDeaf(t *testing.T) {
 	t.Parallel()
 	if got := (RuntimeOptions{}).firstCallTimeout(); got != 10*time.Second {
@@ -114,7 +116,8 @@ func TestDialRuntimeDenied(t *testing.T) {
 	}
 }
 
-// listen creates a socket whose connections serve handles. With nil the listener is closed.
+// listen creates a socket and calls serve with each connection. If serve is nil, it closes
+// the listener but keeps the socket file.
 func listen(t *testing.T, path string, serve func(net.Conn)) string {
 	t.Helper()
 	l := must.Get(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}))(t)
@@ -145,7 +148,7 @@ func serveHTTP(t *testing.T, path string) string {
 	return path
 }
 
-// oldCRI starts a runtime that has neither service, such as one with only v1alpha2.
+// oldCRI starts a runtime that does not support CRI v1.
 func oldCRI(t *testing.T) string {
 	t.Helper()
 	unknown := status.Error(codes.Unimplemented, "unknown service runtime.v1")

@@ -22,8 +22,8 @@ import (
 	"github.com/regcred/regcred/internal/layout"
 )
 
-// maxMessageSize limits a response from the runtime in bytes. kubelet: cri-client has the
-// same limit; gRPC's default is 4 MiB.
+// maxMessageSize limits a response from the runtime, in bytes. The kubelet's cri-client has
+// the same limit. gRPC's default is 4 MiB.
 const maxMessageSize = 16 << 20
 
 // runtimeError is returned if a call to the container runtime fails, possibly inside
@@ -70,8 +70,8 @@ func newRuntimeError(ctx context.Context, err error) *runtimeError {
 // containerdPrefix matches the start of containerd's messages, which contains the image name.
 var containerdPrefix = regexp.MustCompile(`^failed to pull and unpack image "[^"]*": (failed to resolve reference "[^"]*": )?`)
 
-// criErrorKind finds CRI's own errors in a message. The kubelet also identifies them by their
-// text.
+// criErrorKind returns the CRI error that a message contains, or "". The kubelet also
+// recognizes CRI's errors by their text.
 func criErrorKind(text string) string {
 	for _, known := range []error{crierrors.ErrRegistryUnavailable, crierrors.ErrSignatureValidationFailed} {
 		if strings.Contains(text, known.Error()) {
@@ -123,8 +123,9 @@ func registryStatus(code codes.Code, text string) int {
 // respondingHostPattern matches the host whose response containerd reports.
 var respondingHostPattern = regexp.MustCompile(`(?:pulling from host |request to https?://)([^\s/"]+)(?: failed|/v2/)`)
 
-// markCredentialNotSent notes that access was denied by a host other than the credential's, such as
-// a mirror. containerd does not send the credential to such a host.
+// markCredentialNotSent adds a note if access was denied by another host than the
+// credential's registry, such as a mirror. containerd does not send the credential to such a
+// host.
 func (e *runtimeError) markCredentialNotSent(host string, cred *regcred.Credential) *runtimeError {
 	m := respondingHostPattern.FindStringSubmatch(e.text)
 	other := m != nil && m[1] != host

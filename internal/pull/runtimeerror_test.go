@@ -20,8 +20,8 @@ import (
 	"github.com/regcred/regcred/internal/testcri"
 )
 
-// TestRuntimeClassifies verifies the classification of errors of containerd 1.6, 1.7
-// and 2, and of CRI-O.
+// TestRuntimeClassifies verifies how errors of containerd 1.6, 1.7 and 2 and of CRI-O are
+// classified.
 func TestRuntimeClassifies(t *testing.T) {
 	for _, tt := range []struct {
 		name, text string
@@ -80,7 +80,7 @@ func TestRuntimeClassifies(t *testing.T) {
 func TestRuntimeErrorHoldsNoSecret(t *testing.T) {
 	long := strings.Repeat("x", 1985)
 	s := &testcri.Server{OnPull: func(_ context.Context, req *runtimeapi.PullImageRequest) (string, error) {
-		// If the text was truncated first, half of the password would remain.
+		// Redaction must come before truncation, or half of the password would remain.
 		return "", status.Error(codes.Unknown, "login\nas "+req.Auth.Password+" at https://blobs.example/x?sig="+canary.TokenSecret+" \x1b[2J"+long+req.Auth.Password)
 	}}
 	r := dial(t, s, RuntimeOptions{})
@@ -94,8 +94,8 @@ func TestRuntimeErrorHoldsNoSecret(t *testing.T) {
 	}
 }
 
-// TestRuntimeEchoes verifies the redaction of runtime errors that quote a registry's response or the runtime's own
-// request.
+// TestRuntimeEchoes verifies that secrets are redacted in the runtime's errors, which may
+// quote the registry's response or the runtime's own request.
 func TestRuntimeEchoes(t *testing.T) {
 	const message = "failed to fetch: 403 Forbidden: Server message: denied: "
 	for _, secret := range []string{
@@ -115,7 +115,7 @@ func TestRuntimeEchoes(t *testing.T) {
 			t.Errorf("status %d, %d bytes", try.Status, len(try.Err.Error()))
 		}
 		if strings.HasPrefix(secret, canary.PasswordSecret) || secret == basicAuth(&good) {
-			continue // the runtime does not have them before a pull
+			continue // before a pull, the runtime does not have these secrets
 		}
 		text := fmt.Errorf("asking: %w", login.SafeError(err)).Error()
 		canary.AssertAbsent(t, "an answer", text)

@@ -62,7 +62,7 @@ func (s *session) redactURLPath(err error) error {
 // get requests /v2/<repository>/<kind>/<id>.
 func (s *session) get(ctx context.Context, kind, id string, header http.Header) (*http.Response, error) {
 	repo := s.target.ref.Context()
-	// Logging in changes the scheme to http if necessary.
+	// The client's transport changes the scheme to http if necessary.
 	u := url.URL{Scheme: "https", Host: s.target.Host(), Path: "/v2/" + repo.RepositoryStr() + "/" + kind + "/" + id}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
@@ -139,8 +139,9 @@ func parseTarget(image string, insecure bool) (target, error) {
 	return t, nil
 }
 
-// maxManifestSize is the size in bytes that a registry must accept and that most registries
-// do not exceed (OCI distribution specification, "Pushing Manifests").
+// maxManifestSize limits the size of a manifest in bytes. Registries must accept manifests of
+// this size, and most reject larger ones (OCI distribution specification, "Pushing
+// Manifests").
 const maxManifestSize = 4 << 20
 
 // maxBlobSize is one pebibyte, which is larger than any real layer. It prevents integer
@@ -186,7 +187,7 @@ func parseIndex(m manifest) ([]v1.Descriptor, error) {
 	return index.Manifests, checkDescriptors(m, index.Manifests)
 }
 
-// decode parses a manifest. All errors identify the manifest.
+// decode parses a manifest. Its errors contain the manifest's digest.
 func decode(m manifest, into any) error {
 	if err := json.Unmarshal(m.raw, into); err != nil {
 		return fmt.Errorf("manifest %s: not valid: %w", m.desc.Digest, err)

@@ -53,9 +53,9 @@ func (e *Error) Unwrap() []error {
 	return list
 }
 
-// tryEach tries credentials as a kubelet does: without any, once anonymously;
-// otherwise with each until one works, and not anonymously after that. s
-// collects the credentials that are tried.
+// tryEach tries credentials as the kubelet does. Without credentials, it calls try once with
+// nil, for an anonymous pull. Otherwise it tries each credential until one works, and does
+// not try anonymously. It adds the credentials to s, which redacts them in errors.
 func tryEach(ctx context.Context, s *login.Secrets, image string, creds []regcred.Credential, refused func(regcred.Credential), try func(*regcred.Credential) error) (used *regcred.Credential, failed []Try, err error) {
 	tries := []*regcred.Credential{nil} // anonymous
 	if len(creds) > 0 {
@@ -87,8 +87,8 @@ func tryEach(ctx context.Context, s *login.Secrets, image string, creds []regcre
 	return nil, nil, &Error{Image: image, Tries: failed, Untried: len(tries) - len(failed)}
 }
 
-// isLocalError reports whether an error is one of this machine, for which other credentials do
-// not help.
+// isLocalError reports whether an error was caused by this machine, so that other credentials
+// do not help.
 func isLocalError(err error) bool {
 	_, ok := errors.AsType[*layout.LocalError](err)
 	return ok

@@ -18,7 +18,7 @@ import (
 // authFile is a file with credentials. Only its server names are read.
 type authFile struct {
 	path    string
-	servers []string // in the form c/image looks them up: without scheme and without API path
+	servers []string // without scheme and API path, as c/image looks them up
 }
 
 // crioConfigFile and crioConfigDir are the paths of CRI-O's own configuration.
@@ -52,7 +52,7 @@ func (c *Config) readAuth() {
 	}
 }
 
-// authFiles returns the files in the order the runtime reads them.
+// authFiles returns the credential files in the order in which the runtime reads them.
 func (c *Config) authFiles() (list []string) {
 	if c.Runtime == CRIO {
 		if name := c.globalAuthFile(); name != "" {
@@ -63,7 +63,7 @@ func (c *Config) authFiles() (list []string) {
 		path.Join(c.opts.Home, ".docker/config.json"), path.Join(c.opts.Home, ".dockercfg"))
 }
 
-// globalAuthFile returns CRI-O's global_auth_file, or "". Later files win.
+// globalAuthFile returns CRI-O's global_auth_file, or "". Later files override earlier ones.
 func (c *Config) globalAuthFile() (name string) {
 	files := []string{crioConfigFile}
 	entries, _ := c.opts.fs().ReadDir(crioConfigDir) // the directory may not exist
@@ -106,8 +106,8 @@ func canonicalServer(server string) string {
 	return name
 }
 
-// authFileFor returns the file with a credential for a repository, or "". The first file with
-// a match is used, and within it the longest path wins.
+// authFileFor returns the first file with a credential for a repository, or "". A credential for a
+// host or a path also applies to the repositories below it.
 func (c *Config) authFileFor(repository string) string {
 	for _, a := range c.auth {
 		for name := repository; name != "." && name != "/"; name = path.Dir(name) {

@@ -16,7 +16,7 @@ import (
 )
 
 // normalizeTables normalizes the tables of a file and reports whether the runtime accepts them.
-// c/image: postProcessRegistries.
+// Source: postProcessRegistries in c/image.
 func (c *Config) normalizeTables(f *tomlfile.File, doc *document) bool {
 	for i := range doc.Registry {
 		r := &doc.Registry[i]
@@ -48,7 +48,8 @@ func (c *Config) normalizeTables(f *tomlfile.File, doc *document) bool {
 	return true
 }
 
-// check returns the problem with a table, its line and the fix, or "".
+// check normalizes a table. If the runtime rejects the table, it returns the line, the problem and
+// the fix.
 func (r *registry) check(f *tomlfile.File, keys []string) (line int, what, fix string) {
 	at := func(key ...string) int { return f.NearestLine(append(slices.Clone(keys), key...)...) }
 	const scheme, plain = "has a scheme", "use host[:port][/path], and \"insecure = true\" for plain HTTP"
@@ -100,7 +101,8 @@ func (r *registry) checkMirrors(at func(...string) int) (line int, what, fix str
 	return 0, "", ""
 }
 
-// conflictingSetting returns a setting that differs between two tables for the same location.
+// conflictingSetting returns a message about a setting that differs between two tables for the same
+// location. It returns "" if there is none.
 func (r *registry) conflictingSetting(o *registry) string {
 	name := func(r *registry) string { return cmp.Or(r.Location, r.Prefix) }
 	const text = "the location %q is listed twice, with different values for %q"
@@ -115,7 +117,7 @@ func (r *registry) conflictingSetting(o *registry) string {
 	return ""
 }
 
-// trimLocation trims a location. ok is false if the location has a scheme.
+// trimLocation removes trailing slashes from a location. ok is false if the location has a scheme.
 func trimLocation(s string) (trimmed string, ok bool) {
 	s = strings.TrimRight(s, "/")
 	return s, !strings.HasPrefix(s, "http://") && !strings.HasPrefix(s, "https://")
@@ -170,7 +172,7 @@ func (c *Config) Hosts() (list []string) {
 	for _, r := range c.registries {
 		host, _, _ := strings.Cut(r.Prefix, "/")
 		if image, err := route.Parse(host + "/image:tag"); err != nil || image.Host != host {
-			continue // no image has such a host: *.host, or a host after a password
+			continue // no image has such a host, for example *.host or user:password@host
 		}
 		if !slices.Contains(list, host) {
 			list = append(list, host)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package registriesconf reads containers-registries.conf(5) for CRI-O and podman: which
-// hosts they query for an image, and in which order. Only the image's own host receives
-// the kubelet's credential; credentials for mirrors come from the runtime's own files.
+// Package registriesconf reads containers-registries.conf(5) for CRI-O and podman. It
+// determines which hosts they query for an image, and in which order. Only the image's own
+// host receives the kubelet's credential. Credentials for mirrors come from the runtime's
+// own files.
 //
 //	c, err := registriesconf.Read(registriesconf.Options{Runtime: registriesconf.CRIO})
 //	…
@@ -54,14 +55,14 @@ type Options struct {
 type Config struct {
 	Runtime string
 	Files   []string         // in the order they are read
-	Broken  *finding.Finding // why the runtime rejects the files, so that every pull fails; nil if it does not
+	Broken  *finding.Finding // why the runtime rejects the files, so that every pull fails; nil if it accepts them
 
 	opts              Options
 	registries        []registry        // with distinct prefixes
 	searchRegistries  []string          // unqualified-search-registries
 	aliases           map[string]string // short names
 	auth              []authFile
-	duplicateFindings []finding.Finding // overridden tables
+	duplicateFindings []finding.Finding // findings about overridden tables
 }
 
 // registry is a [[registry]] table.
@@ -169,8 +170,7 @@ func (c *Config) mergeFile(name string, dropIn bool) error {
 	return nil
 }
 
-// findPlainTable returns the name of a table that the runtime's parser accepts only as an
-// array of tables.
+// findPlainTable returns the line and the name of a table that should be an array of tables.
 func findPlainTable(f *tomlfile.File) (line int, key string) {
 	var top map[string]any
 	if f.Decode(&top) != nil {

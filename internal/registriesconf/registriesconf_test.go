@@ -22,7 +22,7 @@ import (
 // conf is the path of CRI-O's registries.conf.
 const conf = "/etc/containers/registries.conf"
 
-// read writes files below a root directory and reads them as CRI-O does.
+// read writes files below a root directory and reads the configuration as CRI-O does.
 func read(t *testing.T, files map[string]string) *registriesconf.Config {
 	t.Helper()
 	root := t.TempDir()
@@ -41,8 +41,8 @@ func parse(t *testing.T, image string) route.Image {
 
 const mirrored = "[[registry]]\nlocation = 'quay.io'\n[[registry.mirror]]\nlocation = 'm.example/q'\n"
 
-// TestRoute covers cases that no other program can verify. upstream/mirrors verifies
-// the others with a real CRI-O.
+// TestRoute verifies the routes that cannot be verified with a real CRI-O. upstream/mirrors
+// verifies the other routes.
 func TestRoute(t *testing.T) {
 	const short = "unqualified-search-registries = ['a.example', 'docker.io']\n[aliases]\nnginx = 'b.example/web/nginx'\n"
 	const auth = `{"auths": {"m.example/q": {"auth": "` + canary.PasswordSecret + `"}}}`
@@ -72,7 +72,7 @@ func TestRoute(t *testing.T) {
 	}
 }
 
-// TestCheck verifies that each class of faults is one finding with its line.
+// TestCheck verifies the findings for mistakes in the files.
 func TestCheck(t *testing.T) {
 	const two = "/etc/containers/registries.conf.d/2.conf"
 	for name, tt := range map[string]struct {
@@ -110,7 +110,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestMirrorWithoutCredentials verifies that a mirror of another host gets no credentials, and that this is reported.
+// TestMirrorWithoutCredentials verifies the finding for a mirror that gets no credentials, because
+// it is on another host.
 func TestMirrorWithoutCredentials(t *testing.T) {
 	const login = `{"auths": {"m.example": {"auth": "eDp5"}}}`
 	for name, tt := range map[string]struct {
@@ -138,7 +139,7 @@ func TestMirrorWithoutCredentials(t *testing.T) {
 	}
 }
 
-// TestPasswords verifies that a password in an address does not occur in any message.
+// TestPasswords verifies that no message contains a password from an address.
 func TestPasswords(t *testing.T) {
 	const address = "ci:" + canary.PasswordSecret + "@m.example"
 	for _, text := range []string{
@@ -159,7 +160,8 @@ func TestPasswords(t *testing.T) {
 	}
 }
 
-// FuzzRoute verifies that any files can be read.
+// FuzzRoute verifies that no content of the files causes a panic, and that a route has hosts unless
+// the pull fails.
 func FuzzRoute(f *testing.F) {
 	f.Add(mirrored, "[aliases]\nx = 'y.example/z'\n", `{"auths": {"m.example": {}}}`)
 	f.Add("[registries.block]\nregistries = ['quay.io']\n", "[[registry]]\nprefix = '*.io'\n[[registry.mirror]]\nlocation = 'a'\n", "{}")

@@ -51,8 +51,8 @@ func (c *Config) Route(image route.Image) *route.Route {
 	return r
 }
 
-// missingCredentialFinding reports a mirror that gets no credential because the kubelet's
-// credential is for another host. It returns nil if there is no such problem.
+// missingCredentialFinding reports a mirror that gets no credential, because the kubelet's
+// credential is for another host. It returns nil if the mirror gets one.
 func (c *Config) missingCredentialFinding(r *route.Route, h *route.Hop, host string) *finding.Finding {
 	if h.Silent || h.Shown != route.CredentialNone || h.File == "" {
 		return nil
@@ -95,7 +95,7 @@ func (c *Config) resolveShortName(image route.Image) (names []route.Image, why s
 	return names, fmt.Sprintf("%q is a short name, but unqualified-search-registries is empty", short)
 }
 
-// findRegistry returns the table with the longest matching prefix. c/image: FindRegistry.
+// findRegistry returns the table with the longest matching prefix. Source: FindRegistry in c/image.
 func (c *Config) findRegistry(name string) *registry {
 	var found *registry
 	for i := range c.registries {
@@ -106,8 +106,8 @@ func (c *Config) findRegistry(name string) *registry {
 	return found
 }
 
-// matchLength returns the length of a prefix that matches a reference, or -1. A match must
-// end at the end of a name component.
+// matchLength returns the length of the part of ref that prefix matches, or -1 if prefix does not
+// match. A match must end at the end of a name component.
 func matchLength(ref, prefix string) int {
 	end := len(prefix)
 	if strings.HasPrefix(prefix, "*.") {
@@ -125,7 +125,8 @@ func matchLength(ref, prefix string) int {
 	return -1
 }
 
-// endpointHops returns an image's endpoints in order.
+// endpointHops returns the hosts that the runtime queries for an image: the mirrors in order, then
+// the registry's own endpoint.
 func (c *Config) endpointHops(image route.Image) ([]route.Hop, error) {
 	r := c.findRegistry(image.Repository)
 	if r == nil {
@@ -196,7 +197,7 @@ func (c *Config) newHop(image route.Image, e endpoint, prefix string) (route.Hop
 	return h, nil
 }
 
-// setCertificates sets the certificates from the first directory for a host.
+// setCertificates sets the certificates for a host from the first directory that exists.
 func (c *Config) setCertificates(h *route.Hop, host string) {
 	for _, dir := range []string{path.Join(c.opts.Home, ".config/containers/certs.d"), "/etc/containers/certs.d", "/etc/docker/certs.d"} {
 		dir = path.Join(dir, host)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package registriesyaml checks the registries.yaml of k3s and RKE2, which generate
-// containerd's configuration from it when they start. Package containerd reads the
-// result.
+// Package registriesyaml checks the registries.yaml of k3s and RKE2. When k3s or RKE2
+// starts, it generates containerd's configuration from this file. Package containerd reads
+// the generated configuration.
 //
 //	found, err := registriesyaml.Check(inroot.FS{}, "/etc/rancher/k3s/registries.yaml", "k3s")
 package registriesyaml
@@ -57,7 +57,8 @@ func Check(root inroot.FS, path, product string) ([]finding.Finding, error) {
 
 var errorLinePattern = regexp.MustCompile(`line (\d+)`)
 
-// errorLineNumber returns the line number of a YAML error. The error's text may quote the file.
+// errorLineNumber returns the line number of a YAML error. The rest of the error is not shown,
+// because it may quote the file.
 func errorLineNumber(err error) int {
 	m := errorLinePattern.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -96,7 +97,7 @@ func mappingEntries(n *yaml.Node) (list []entry) {
 	return list
 }
 
-// validKeys returns the valid keys of a mapping.
+// validKeys returns the valid keys of a mapping. place is the kind of mapping, such as "tls".
 func validKeys(place string) []string {
 	return map[string][]string{
 		"top":     {"mirrors", "configs", "auths"},
@@ -107,7 +108,7 @@ func validKeys(place string) []string {
 	}[place]
 }
 
-// checkKeys reports unknown keys, except keys of anchors ("x-…", "<<").
+// checkKeys reports unknown keys, except merge keys ("<<") and keys for anchors ("x-…").
 func (c *checker) checkKeys(place string, n *yaml.Node) {
 	for _, e := range mappingEntries(n) {
 		if slices.Contains(validKeys(place), e.key) || e.key == "<<" || strings.HasPrefix(e.key, "x-") {
@@ -185,7 +186,7 @@ func (c *checker) checkHost(e entry) {
 	}
 }
 
-// redactAddress returns an address with its password removed.
+// redactAddress returns an address without its user name and password.
 func redactAddress(address string) string {
 	return truncateKey(address[strings.LastIndexByte(address, '@')+1:])
 }

@@ -30,7 +30,7 @@ func write(t testing.TB, text string) inroot.FS {
 	return inroot.FS{Root: root}
 }
 
-// TestCheck verifies that each fault is one finding with its line, and that valid files have no findings.
+// TestCheck verifies the finding for each mistake, and that valid files have no findings.
 func TestCheck(t *testing.T) {
 	const login = "    auth: {username: ci, password: " + canary.PasswordSecret + "}\n"
 	const mirrored = "mirrors:\n  icr.io:\n    endpoint: [\"https://m.example:5000\"]\n"
@@ -83,7 +83,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// FuzzCheck verifies that any file is read, with a limited number of findings.
+// FuzzCheck verifies that Check can read any file and returns a limited number of findings.
 func FuzzCheck(f *testing.F) {
 	f.Add("mirrors:\n  a:\n    endpoint: [b]\nconfigs: {a: {auth: {username: x}}}\n")
 	f.Add("a: &a [*a]\n")

@@ -14,10 +14,10 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Cloud is a cloud provider whose registries have a credential provider plugin.
+// Cloud is a cloud whose registries have a credential provider plugin.
 type Cloud struct {
 	Name  string   // Amazon, Google or Azure
-	Owner string   // name for messages, such as "Amazon ECR"
+	Owner string   // name for error messages, such as "Amazon ECR"
 	Hosts []string // patterns of its registry hosts; * matches within one label
 }
 
@@ -36,13 +36,12 @@ const (
 	AzureDomains = "azurecr.io azurecr.cn azurecr.de azurecr.us"
 )
 
-// MicrosoftHost is Microsoft's public registry. It is not an ACR registry, but AKS maps
-// it to a mirror on clusters without internet access.
+// MicrosoftHost is the host of Microsoft's public registry. It is not an ACR registry, but AKS maps
+// it to a mirror in clusters without internet access.
 const MicrosoftHost = "mcr.microsoft.com"
 
-// CloudOfPlugin returns the cloud for a plugin name, or nil. The name may have a suffix
-// such as -2, because the kubelet requires distinct names for two entries with the same
-// plugin.
+// CloudOfPlugin returns the cloud for a plugin name, or nil. The name may have a suffix such as -2.
+// The kubelet requires distinct names, even if two providers are the same plugin.
 func CloudOfPlugin(provider string) *Cloud {
 	provider = strings.TrimSuffix(provider, ".exe")
 	is := func(names ...string) bool {
@@ -83,8 +82,8 @@ const (
 	ScopeMixed                       // some hosts may belong to the cloud, or the owner is unknown
 )
 
-// ClassifyPattern classifies the hosts that a matchImages pattern matches. Hosts that match the
-// patterns in more also count as the cloud's.
+// ClassifyPattern classifies the hosts that a matchImages pattern matches. Hosts that match a
+// pattern in more are treated as the cloud's own hosts.
 func (c *Cloud) ClassifyPattern(pattern string, more ...string) PatternScope {
 	host := PatternHost(pattern)
 	if host == "" || hostpattern.Validate(host) != nil {
@@ -102,7 +101,8 @@ func (c *Cloud) ClassifyPattern(pattern string, more ...string) PatternScope {
 	return reach
 }
 
-// PatternHost returns the host and port of a pattern in lower case, or "".
+// PatternHost returns the host and port of a pattern in lower case. It returns "" if the pattern is
+// invalid.
 func PatternHost(pattern string) string {
 	at, err := location.Parse(pattern)
 	if err != nil {
@@ -130,7 +130,7 @@ func overlaps(a, b string) bool {
 	})
 }
 
-// literalPrefixesAgree compares the parts of two labels that precede the first *.
+// literalPrefixesAgree reports whether the parts of two labels before the first * can be equal.
 func literalPrefixesAgree(a, b string) bool {
 	a, _, _ = strings.Cut(a, "*")
 	b, _, _ = strings.Cut(b, "*")
@@ -148,9 +148,9 @@ const (
 	OtherHostsEmpty OtherHosts = "empty" // return no credential
 )
 
-// Response returns the response for an image on a host that the plugin does not serve.
-// The error includes why and fix, as in "image host H is WHY, so it gets no credential;
-// remove it from matchImages, FIX, or …".
+// Response returns the response for an image on a host that the plugin does not serve. why and fix
+// are parts of the error, as in "image host H is WHY, so it gets no credential; remove it from
+// matchImages, FIX, or …".
 func (o OtherHosts) Response(host, why, fix string) (*plugin.Response, error) {
 	if o == OtherHostsEmpty {
 		return &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(time.Duration(0))}, nil
@@ -159,7 +159,7 @@ func (o OtherHosts) Response(host, why, fix string) (*plugin.Response, error) {
 		"or set --other-hosts=%s", host, why, fix, OtherHostsEmpty)
 }
 
-// Validate rejects unknown values.
+// Validate returns an error for unknown values.
 func (o OtherHosts) Validate() error {
 	if o == "" {
 		return nil

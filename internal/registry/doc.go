@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package registry describes registry hosts: which hosts belong to which cloud or
-// service, the names of Docker Hub, mirrors, and how a plugin responds for hosts that
-// it does not serve. It connects to no registry and imports no plugin.
+// Package registry describes registry hosts: their clouds and services, the names of Docker Hub,
+// and mirrors. It also defines how a plugin responds for hosts that it does not serve. The package
+// does not connect to registries and imports no plugin.
 package registry
 
 import "net/netip"

@@ -12,18 +12,18 @@ import (
 	"github.com/regcred/regcred/internal/location"
 )
 
-// UnmatchablePattern describes a pattern that looks like a pattern for a service's registries
-// but matches none of their hosts.
+// UnmatchablePattern describes a pattern that is meant for a service's registries but matches none
+// of their hosts.
 type UnmatchablePattern struct {
 	Owner   string // service, such as "Amazon ECR"
 	Form    string // closest host form, such as "ACCOUNT.dkr.ecr.REGION.amazonaws.com"
 	Reason  string // why the pattern matches no host of this form
-	Instead string // host of a pattern that does match
+	Instead string // host pattern that matches such hosts
 }
 
-// CheckPatternForm reports whether a pattern's host, in lower case, looks like a service's
-// registries but cannot match any of their hosts. It knows the possible forms of hosts,
-// not which registries exist.
+// CheckPatternForm reports whether a pattern is meant for a service's registries but cannot match
+// any of their hosts. The arguments are the pattern's host, in lower case, and its port.
+// CheckPatternForm checks the form of host names, not which registries exist.
 func CheckPatternForm(host, port string) (UnmatchablePattern, bool) {
 	labels, ok := splitHost(host)
 	known := knownServices()
@@ -44,10 +44,9 @@ func CheckPatternForm(host, port string) (UnmatchablePattern, bool) {
 	return UnmatchablePattern{known[i].owner, best.text, reason, best.suggestPattern(labels)}, true
 }
 
-// SuggestHost returns a host pattern that matches hosts like the image's. It does so if
-// the pattern's host contains a * and is for another host form of the same service. It
-// returns "" if the pattern is for a different service or has as many labels as the
-// image host.
+// SuggestHost returns a host pattern that matches hosts like the image's. It returns "" unless the
+// given pattern contains a * and is for another host form of the same service. It also returns ""
+// if the pattern has as many labels as the image's host.
 func SuggestHost(pattern, imageHost string) string {
 	want, ok := splitHost(pattern)
 	has, valid := splitHost(imageHost)
@@ -89,9 +88,9 @@ func splitHost(host string) (labels []string, ok bool) {
 	return labels, !strings.ContainsAny(host, ":[") && len(labels) <= 127
 }
 
-// nearestForm returns the form most similar to a pattern. It compares the literal labels,
-// then the number of labels and the labels that match from the end. If forms are
-// equally similar, the first wins.
+// nearestForm returns the form that is most similar to a pattern. It first compares the literal
+// labels, and then the number of labels and the labels that match from the end. If forms are
+// equally similar, it returns the first.
 func nearestForm(forms []hostForm, pattern []string) hostForm {
 	return slices.MaxFunc(forms, func(a, b hostForm) int {
 		return cmp.Or(a.literalMatches(pattern)-b.literalMatches(pattern), a.suffixMatches(pattern)-b.suffixMatches(pattern))
@@ -105,15 +104,16 @@ type hostForm struct {
 	rare   bool // suggested only for patterns with the same number of labels
 }
 
-// formLabel is one label of a form: a literal, or a variable part of some kind followed
-// by a suffix.
+// formLabel is one label of a form. It is a literal, or a variable part followed by a literal
+// suffix.
 type formLabel struct {
 	literal string // the suffix if kind is set
 	kind    *labelKind
 }
 
-// labelKind is a set of labels. A pattern with a * is checked only by its characters
-// and prefix, so it may match even if no label does.
+// labelKind describes the possible values of a variable label, such as a region. For a pattern with
+// a *, only the characters and the prefix are checked. Such a pattern may pass although it matches
+// no label.
 type labelKind struct {
 	name        string // in capitals, as in the form's text
 	description string
@@ -140,8 +140,8 @@ func (l formLabel) String() string {
 	return l.kind.description + " with " + l.literal
 }
 
-// matchesLoosely reports whether label equals the literal or, if l has a kind, ends
-// with it.
+// matchesLoosely reports whether label equals the literal. If l has a kind, it is enough that label
+// ends with the literal.
 func (l formLabel) matchesLoosely(label string) bool {
 	return label == l.literal || l.kind != nil && strings.HasSuffix(label, l.literal)
 }
@@ -164,13 +164,13 @@ func (l formLabel) canMatch(pattern string) bool {
 		tail[len(tail)-m:] == l.literal[len(l.literal)-m:]
 }
 
-// contains reports whether a label belongs to the kind. Reserved labels do not.
+// contains reports whether label can be a label of the kind. It does not check reserved prefixes.
 func (k *labelKind) contains(label string) bool {
 	return label != "" && strings.Trim(label, k.chars) == "" && strings.HasPrefix(label, k.prefix) && (k.valid == nil || k.valid(label))
 }
 
-// literalMatches returns how many of the form's literal labels the pattern has, minus how
-// many it lacks.
+// literalMatches returns how many of the form's literal labels are in the pattern, minus how many
+// are missing.
 func (f hostForm) literalMatches(pattern []string) (n int) {
 	if f.rare && len(pattern) != len(f.labels) {
 		return -len(f.labels)
@@ -187,8 +187,8 @@ func (f hostForm) literalMatches(pattern []string) (n int) {
 	return n
 }
 
-// suffixMatches counts the labels that match from the end. A form with the same number of
-// labels scores higher.
+// suffixMatches counts the labels that match from the end. It adds a bonus if the number of labels
+// is the same.
 func (f hostForm) suffixMatches(pattern []string) (n int) {
 	if len(pattern) == len(f.labels) {
 		n = len(pattern)
@@ -199,7 +199,8 @@ func (f hostForm) suffixMatches(pattern []string) (n int) {
 	return n
 }
 
-// mismatchReason returns why a pattern matches no host of the form, or "".
+// mismatchReason returns why a pattern matches no host of the form. It returns "" if the pattern
+// can match one.
 func (f hostForm) mismatchReason(pattern []string) string {
 	if n := len(f.labels); len(pattern) != n {
 		return fmt.Sprintf("the pattern has %d labels instead of %d (a * matches one label)", len(pattern), n)
@@ -212,8 +213,8 @@ func (f hostForm) mismatchReason(pattern []string) string {
 	return ""
 }
 
-// suggestPattern returns a pattern for the form that keeps the given pattern's labels where
-// they fit.
+// suggestPattern returns a pattern for the form. It keeps labels of the given pattern that match
+// the form.
 func (f hostForm) suggestPattern(given []string) string {
 	labels, next := make([]string, len(f.labels)), 0
 	for i, l := range f.labels {
@@ -248,8 +249,8 @@ const (
 	hostChars = letters + digits + "-"
 )
 
-// labelKinds returns the kinds of labels. An AWS region belongs to exactly one
-// partition, which its prefix identifies.
+// labelKinds returns the kinds of labels for one AWS partition. The prefix of a region identifies
+// its partition.
 func labelKinds(regionPrefix string) []*labelKind {
 	valid := func(s string) bool { return isAmazonRegion(s) && strings.Contains(s[len(regionPrefix):], "-") }
 	region := &labelKind{"REGION", "a region such as us-east-1", hostChars, "", []string{"cn-", "us-iso", "eu-iso", "eusc-"}, valid}
@@ -266,7 +267,8 @@ func labelKinds(regionPrefix string) []*labelKind {
 	}
 }
 
-// isAmazonRegion accepts two or more words followed by a number, such as us-gov-west-1.
+// isAmazonRegion reports whether s has the form of an AWS region: two or more words and a number,
+// such as us-gov-west-1.
 func isAmazonRegion(s string) bool {
 	words := strings.Split(s, "-")
 	last := len(words) - 1
@@ -276,8 +278,8 @@ func isAmazonRegion(s string) bool {
 	return !slices.ContainsFunc(words[:last], func(w string) bool { return w == "" || strings.Trim(w, letters) != "" })
 }
 
-// isAzureRegistry accepts a registry name, with or without the hash of a domain name
-// label.
+// isAzureRegistry reports whether s has the form of a registry name, with or without the hash of a
+// domain name label.
 func isAzureRegistry(s string) bool {
 	name, hash, hashed := strings.Cut(s, "-")
 	return len(name) >= 5 && len(name) <= 50 && (hash != "") == hashed && !strings.Contains(hash, "-")

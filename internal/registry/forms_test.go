@@ -12,7 +12,7 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// real lists hosts from the providers' documentation.
+// real lists registry hosts in the providers' documentation.
 const real = `
 111122223333.dkr.ecr.us-east-1.amazonaws.com 111122223333.dkr.ecr.eu-central-2.amazonaws.com 111122223333.dkr.ecr.ap-southeast-7.amazonaws.com
 111122223333.dkr.ecr.mx-central-1.amazonaws.com 111122223333.dkr.ecr.ca-west-1.amazonaws.com 111122223333.dkr.ecr.il-central-1.amazonaws.com
@@ -31,7 +31,7 @@ mcr.microsoft.com ghcr.io docker.pkg.github.com quay.io registry.gitlab.com gitl
 acme.jfrog.io releases-docker.jfrog.io acme-docker-local.jfrog.io fra.ocir.io us-ashburn-1.ocir.io
 `
 
-// strangers lists other hosts, some of which resemble a family's.
+// strangers lists other hosts. Some of them resemble the hosts of a known service.
 const strangers = `
 000000000000.dkr.ecr.us-east-1.localhost.localstack.cloud 111122223333.dkr.ecr.us-east-1.amazonaws.com.proxy.example ecr.aws.corp.example
 registry-1234.us-east-1.elb.amazonaws.com my-ecr-proxy-1.eu-west-1.elb.amazonaws.com ec2-198-51-100-1.compute-1.amazonaws.com
@@ -40,14 +40,14 @@ ghe.example containers.octocorp.ghe.com gitlab.corp.example registry.gitlab.corp
 azurecr.corp.example pkg.dev.example harbor.example localhost 10.0.0.1 *.cr.aliyuncs.com registry.digitalocean.com icr.io *.icr.io
 `
 
-// checkForm calls CheckPatternForm for the host and port of a pattern.
+// checkForm calls CheckPatternForm for a pattern.
 func checkForm(pattern string) (UnmatchablePattern, bool) {
 	host, port, _ := strings.Cut(PatternHost(pattern), ":")
 	return CheckPatternForm(host, port)
 }
 
-// TestCheckReal verifies that real hosts, also with any label replaced by a glob, and unknown host forms have no
-// findings.
+// TestCheckReal verifies that no problem is reported for real hosts, for patterns that match them,
+// and for other hosts.
 func TestCheckReal(t *testing.T) {
 	for host := range strings.FieldsSeq(real + strangers) {
 		patterns := []string{host, host + ":443"}
@@ -125,7 +125,7 @@ func TestCheckForm(t *testing.T) {
 	}
 }
 
-// TestSuggestHost covers images in another form of the same registries.
+// TestSuggestHost verifies the suggestions for images whose host has another form than the pattern.
 func TestSuggestHost(t *testing.T) {
 	for _, tt := range []struct{ pattern, image, want string }{
 		{"*.azurecr.io", "team.eastus.geo.azurecr.io", "*.*.geo.azurecr.io"},
@@ -170,8 +170,8 @@ func TestIsLoopback(t *testing.T) {
 	}
 }
 
-// samples returns a host of each form. It samples the regular expressions of
-// the labels; the seed selects the alternatives.
+// samples returns one host for each form. It generates labels from their regular expressions. The
+// seed selects the alternatives.
 func samples(seed []byte) (list []string) {
 	for _, f := range knownServices() {
 		for _, form := range f.hostForms() {
@@ -189,8 +189,8 @@ func samples(seed []byte) (list []string) {
 	return list
 }
 
-// FuzzCheckForm verifies that a pattern reported as matching no host of a family matches no host of the family's forms,
-// and that the suggested pattern does.
+// FuzzCheckForm verifies that a reported pattern matches no sample host of any service, and that no
+// problem is reported for the suggested pattern.
 func FuzzCheckForm(f *testing.F) {
 	for p := range strings.FieldsSeq(real + strangers) {
 		f.Add(p, []byte{1, 2, 3})
@@ -219,7 +219,7 @@ func FuzzCheckForm(f *testing.F) {
 	})
 }
 
-// TestSamples verifies that the hosts of the fuzz test have the form that the upstream plugins require, and that
+// TestSamples verifies that sample hosts have the form that the upstream plugins require, and that
 // different seeds give different hosts.
 func TestSamples(t *testing.T) {
 	upstream := regexp.MustCompile(`^\d{12}\.dkr[.-]ecr(-fips)?\.[a-zA-Z0-9][a-zA-Z0-9-_]*\.`)
@@ -237,7 +237,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// TestEveryDomainHasAForm verifies that each domain of the plugins has a form here.
+// TestEveryDomainHasAForm verifies that each domain of ECR and ACR has a host form.
 func TestEveryDomainHasAForm(t *testing.T) {
 	for domain := range strings.FieldsSeq(AmazonDomains + " " + AzureDomains) {
 		if !slices.ContainsFunc(samples([]byte("x")), func(h string) bool { return strings.HasSuffix(h, "."+domain) }) {

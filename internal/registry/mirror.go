@@ -14,20 +14,20 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// MirrorRule maps images to the registry from which the runtime pulls them.
+// MirrorRule is a mirror: the runtime pulls images that begin with Source from Target.
 type MirrorRule struct {
-	Source string // prefix of the image names: a host, or a host and a path
-	Target string // the registry's host[:port]
-	Path   string // path of the images in the registry; "" means the root
+	Source string // a host, or a host and a path
+	Target string // host[:port] of the registry
+	Path   string // path in the registry; "" means the root
 }
 
-// MirrorOrigin specifies whether the original host of mirrored images may receive the
-// credential. It is the value of the flag --mirror-origin; "" allows only hosts of the
-// plugin's own cloud.
+// MirrorOrigin specifies whether the original host of mirrored images may receive the credential.
+// It is the value of the flag --mirror-origin. "" allows only original hosts in the plugin's own
+// cloud.
 //
-// The kubelet matches the image's original name. containerd sends the credential to
-// each host that responds with 401: to the mirrors and, if they fail, to the original
-// host.
+// The kubelet looks up credentials by the original name of the image. containerd sends the
+// credential to each host that responds with 401. These are the mirrors and, if all mirrors fail,
+// the original host.
 type MirrorOrigin string
 
 // Values of --mirror-origin.
@@ -52,19 +52,19 @@ func (o *MirrorOrigin) UnmarshalText(text []byte) error {
 // MirrorOptions describes the plugin that serves the mirrors.
 type MirrorOptions struct {
 	IsServed        func(host string) bool // reports whether the plugin serves host[:port]
-	IsAllowedTarget func(host string) bool // reports whether host[:port] may be a target; nil means Own
-	Owner           string                 // name for errors, such as "Amazon ECR"
+	IsAllowedTarget func(host string) bool // reports whether host[:port] may be a target; nil means IsServed
+	Owner           string                 // name for error messages, such as "Amazon ECR"
 	Origin          string                 // a MirrorOrigin
 }
 
-// Mirrors is a set of rules. The zero value is empty.
+// Mirrors is a set of mirrors. The zero value is empty.
 type Mirrors struct {
 	rules []MirrorRule // longest source first
 }
 
-// ParseMirrors parses rules of the form SOURCE=TARGET[/PATH], such as
-// docker.io=111122223333.dkr.ecr.eu-west-1.amazonaws.com/hub. It rejects conflicting
-// rules and rules that would send a credential to a third party.
+// ParseMirrors parses mirrors of the form SOURCE=TARGET[/PATH], such as
+// docker.io=111122223333.dkr.ecr.eu-west-1.amazonaws.com/hub. It rejects conflicting mirrors, and
+// mirrors that would send a credential to a third party.
 func ParseMirrors(entries []string, opts MirrorOptions) (Mirrors, error) {
 	var m Mirrors
 	if opts.Origin != "" {
@@ -99,7 +99,7 @@ func ParseMirrors(entries []string, opts MirrorOptions) (Mirrors, error) {
 	return m, nil
 }
 
-// parseRule parses one rule. It converts hosts, but not paths, to lower case.
+// parseRule parses one mirror. It converts hosts to lower case, but not paths.
 func parseRule(entry string) (MirrorRule, error) {
 	source, target, ok := strings.Cut(entry, "=")
 	if !ok || strings.Contains(target, "=") {
@@ -163,10 +163,10 @@ func joinHostPath(host, path string) string {
 	return host + "/" + path
 }
 
-// Rules returns the rules in the order Find tries them.
+// Rules returns the rules in the order in which Find tries them.
 func (m Mirrors) Rules() []MirrorRule { return slices.Clone(m.rules) }
 
-// Sources returns the sources as matchImages patterns.
+// Sources returns all sources, for use as matchImages patterns.
 func (m Mirrors) Sources() (list []string) {
 	for _, r := range m.rules {
 		list = append(list, r.Source)
@@ -184,8 +184,8 @@ func (m Mirrors) Find(image string) (MirrorRule, bool) {
 	return MirrorRule{}, false
 }
 
-// covers reports whether the image name starts with the source and the source ends at a
-// path component boundary.
+// covers reports whether the image is the source or begins with it. The source must end at the end
+// of a path component.
 func (r MirrorRule) covers(image string) bool {
 	image = trimScheme(image)
 	host, path, _ := strings.Cut(image, "/")
@@ -196,11 +196,11 @@ func (r MirrorRule) covers(image string) bool {
 	case rest == "" || rest[0] == '/' || rest[0] == '@':
 		return true
 	}
-	return rest[0] == ':' && strings.Contains(r.Source, "/") // a colon starts a tag here, but a port after a host
+	return rest[0] == ':' && strings.Contains(r.Source, "/") // after a path, a colon starts a tag; after a host, a port
 }
 
-// TrimReference returns an image without scheme, tag and digest. The kubelet sends none of
-// these, but a user who tests a plugin may.
+// TrimReference returns an image without scheme, tag and digest. The kubelet does not send these
+// parts, but users who test a plugin may.
 func TrimReference(image string) string {
 	image, _, _ = strings.Cut(trimScheme(image), "@")
 	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') && strings.Contains(image, "/") {
@@ -216,15 +216,15 @@ func trimScheme(image string) string {
 	return image
 }
 
-// CoversPartOf reports whether the rules cover only part of host[:port]. In that case a
-// response is valid for one image only, and an image outside the covered part gets an
-// empty response instead of an error.
+// CoversPartOf reports whether only part of host[:port] is mirrored. In this case a response is
+// valid for one image only. An image outside the mirrored part gets an empty response instead of an
+// error.
 func (m Mirrors) CoversPartOf(host string) bool {
 	host = strings.ToLower(host)
 	return slices.ContainsFunc(m.rules, func(r MirrorRule) bool { return strings.HasPrefix(r.Source, host+"/") })
 }
 
-// CacheKeyType returns the cache key type for responses for the host's images.
+// CacheKeyType returns the cache key type of responses for images on host.
 func (m Mirrors) CacheKeyType(host string) plugin.CacheKeyType {
 	if m.CoversPartOf(host) {
 		return plugin.CacheImage
@@ -232,14 +232,14 @@ func (m Mirrors) CacheKeyType(host string) plugin.CacheKeyType {
 	return plugin.CacheRegistry
 }
 
-// FlagValue is a flag's value in an argument list.
+// FlagValue is a flag's value in a list of arguments.
 type FlagValue struct {
 	Index int // index of the argument with the flag's name
 	Value string
 }
 
-// FlagValues returns the values of a flag. names lists the flag's names with their
-// dashes. The value of a short flag may directly follow its letter, as in -rVALUE.
+// FlagValues returns the values of a flag. names lists the flag's names with dashes. The value of a
+// short flag may follow without a space, as in -rVALUE.
 func FlagValues(args []string, names ...string) (found []FlagValue) {
 	for k, arg := range args {
 		flag, value, hasValue := strings.Cut(arg, "=")
@@ -259,17 +259,17 @@ func FlagValues(args []string, names ...string) (found []FlagValue) {
 
 // MirrorArg is a mirror configured in the arguments of a cloud provider's plugin.
 type MirrorArg struct {
-	Index   int    // of the argument
+	Index   int    // index of the argument
 	Source  string // prefix of the image names
 	Host    string // host of Source, in lower case
 	Foreign bool   // the host belongs to neither the cloud nor its operator
 }
 
-// maxMirrorSource limits a source in bytes; longer sources are ignored.
+// maxMirrorSource limits the length of a source in bytes. Longer sources are ignored.
 const maxMirrorSource = 1 << 10
 
-// MirrorArgs returns the valid mirrors in the arguments of a cloud provider's plugin:
-// the values of --mirror, and of both forms of Azure's --registry-mirror.
+// MirrorArgs returns the valid mirrors in the arguments of a cloud provider's plugin. It supports
+// --mirror and both forms of Azure's --registry-mirror.
 func (c *Cloud) MirrorArgs(args []string) (list []MirrorArg) {
 	for _, arg := range FlagValues(args, "--mirror", "--registry-mirror", "-r") {
 		for entry := range strings.SplitSeq(arg.Value, ",") {

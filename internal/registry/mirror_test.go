@@ -49,7 +49,7 @@ func TestFind(t *testing.T) {
 		"quay.io:8443/x":                  target,
 		"quay.io/x":                       "",
 		"quay.io/Team/x":                  target + "/Q",
-		"quay.io/team/x":                  "", // paths know case
+		"quay.io/team/x":                  "", // paths are case-sensitive
 		"old.cloud.example/x":             target,
 		target + "/x":                     "",
 	} {
@@ -114,8 +114,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestParseAsksForOrigin verifies that a credential for the origin of another owner
-// needs an explicit option.
+// TestParseAsksForOrigin verifies that a source outside the cloud requires --mirror-origin.
 func TestParseAsksForOrigin(t *testing.T) {
 	_, err := registry.ParseMirrors([]string{"docker.io=" + target}, options(""))
 	if err == nil || !strings.Contains(err.Error(), "--mirror-origin=none") {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// expression returns a regular expression for all labels of the kind.
+// expression returns a regular expression that matches exactly the labels of the kind.
 func (k *labelKind) expression() string {
 	if k.name == "REGION" && k.prefix != "" {
 		return k.prefix + `([a-z]+-)*[a-z]+-[0-9]{1,2}`
@@ -22,7 +22,7 @@ func (k *labelKind) expression() string {
 	}[k.name]
 }
 
-// TestContains compares the kinds with their regular expressions.
+// TestContains compares contains with the regular expressions.
 func TestContains(t *testing.T) {
 	for _, k := range slices.Concat(labelKinds(""), labelKinds("cn-"), labelKinds("us-iso-")) {
 		re := regexp.MustCompile("^(?:" + k.expression() + ")$")
@@ -35,8 +35,8 @@ func TestContains(t *testing.T) {
 	}
 }
 
-// sample returns a label of the kind, by walking the program of its regular expression.
-// The seed selects the branches.
+// sample returns a label of the kind. It runs the compiled regular expression as a generator. The
+// seed selects the branches.
 func (k *labelKind) sample(seed []byte) string {
 	re, err := syntax.Parse(k.expression(), syntax.Perl)
 	if err != nil {

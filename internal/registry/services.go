@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// service describes a registry operator whose hosts have known forms.
+// service describes the registry hosts of an operator.
 type service struct {
 	owner      string
-	looksLike  func(labels []string) bool // reports whether a pattern is meant for the service
+	looksLike  func(labels []string) bool // reports whether a pattern's host is meant for this service
 	formTables []formTable
 }
 
-// formTable lists host forms, separated by spaces, for AWS regions that begin with
+// formTable lists host forms, separated by spaces. They are for AWS regions with the prefix
 // regionPrefix. A ! marks a rare form.
 type formTable struct{ regionPrefix, forms string }
 
@@ -26,8 +26,8 @@ func (s service) hostForms() (list []hostForm) {
 	return list
 }
 
-// knownServices lists the known services. Sources: the operators' documentation of their
-// endpoints and the plugins that they publish.
+// knownServices lists the known services. The sources are the operators' documentation of endpoints
+// and the plugins that they publish.
 func knownServices() []service {
 	azure := ""
 	for domain := range strings.FieldsSeq(AzureDomains) {
@@ -59,7 +59,7 @@ func knownServices() []service {
 	}
 }
 
-// isolatedPartitionForms returns the host forms of an AWS partition that is separate from the
+// isolatedPartitionForms returns the host forms of an AWS partition that is isolated from the
 // public partitions.
 func isolatedPartitionForms(regionPrefix, domain, dualStack string) formTable {
 	return formTable{regionPrefix, strings.NewReplacer("DOMAIN", domain, "DUAL", dualStack).Replace(
@@ -74,8 +74,9 @@ func inDomains(domains ...string) func([]string) bool {
 	}
 }
 
-// isAmazonRegistryHost excludes other AWS services and load balancers in these domains. It also
-// excludes emulators and proxies that use ECR's labels in their own domains.
+// isAmazonRegistryHost reports whether a pattern's host is meant for ECR. It excludes other AWS
+// services and load balancers. It also excludes emulators and proxies that use ECR's labels in
+// their own domains.
 func isAmazonRegistryHost(labels []string) bool {
 	var ecr, private, others bool
 	for i, s := range labels {
@@ -98,7 +99,8 @@ func isAmazonRegistryHost(labels []string) bool {
 		"c2s.ic.gov", "sc2s.sgov.gov", "csp.hci.ic.gov", "cloud.adc-e.uk")(labels)
 }
 
-// isAzureRegistryHost accepts common wrong top-level domains but not the domains of custom clouds.
+// isAzureRegistryHost reports whether a pattern's host is meant for ACR. It accepts common wrong
+// top-level domains, but not the domains of custom clouds.
 func isAzureRegistryHost(labels []string) bool {
 	n := len(labels)
 	return labels[n-1] == "azurecr" || n > 1 && labels[n-2] == "azurecr" &&

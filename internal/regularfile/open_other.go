@@ -5,5 +5,5 @@
 
 package regularfile
 
-// nonblockFlag is 0, because these systems have no named pipes in the file system.
+// nonblockFlag is 0, because this system has no named pipes in the file system.
 const nonblockFlag = 0

@@ -7,6 +7,6 @@ package regularfile
 
 import "syscall"
 
-// nonblockFlag opens a named pipe without waiting for a writer, and a terminal without
-// making it the controlling terminal. It has no effect on regular files.
+// nonblockFlag makes Open not block on a named pipe without a writer, and not make a terminal
+// the process's controlling terminal. It has no effect on regular files.
 const nonblockFlag = syscall.O_NONBLOCK | syscall.O_NOCTTY

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package regularfile reads regular files of bounded size at paths that other users
-// control. Reading a named pipe does not wait for a writer, and reading /dev/zero does
-// not fill the memory.
+// Package regularfile reads regular files of limited size at paths that other users may
+// control. A named pipe without a writer does not block it, and /dev/zero does not exhaust the
+// memory.
 //
 //	data, err := regularfile.Read(ctx, path, 1<<20)
 //
-// Errors are of type [*fs.PathError] and contain nothing from the file. They wrap a
-// [*NotRegularError], a [*TooLargeError], or an error of the system.
+// Errors are of type [*fs.PathError] and contain no content of the file. They wrap a
+// [*NotRegularError], a [*TooLargeError] or a system error.
 //
-// Symbolic links are followed. The owner of the file, and changes while it is read, are
-// not checked: see package secretfile.
+// Symlinks are followed. The package does not check the file's owner, or whether the file
+// changes while it is read. For secrets, use package secretfile.
 package regularfile
 
 import (
@@ -24,14 +24,14 @@ import (
 	"os"
 )
 
-// NotRegularError is returned for a path that is not a regular file.
+// NotRegularError reports that a path is not a regular file.
 type NotRegularError struct {
-	Mode fs.FileMode // including the type bits
+	Mode fs.FileMode // mode of the file, including the type bits
 }
 
 func (e *NotRegularError) Error() string { return "is " + e.Kind() + ", not a regular file" }
 
-// Kind describes the file type, such as "a named pipe".
+// Kind returns a description of the file type, such as "a named pipe".
 func (e *NotRegularError) Kind() string {
 	switch {
 	case e.Mode.IsDir():
@@ -44,33 +44,33 @@ func (e *NotRegularError) Kind() string {
 	return "a device"
 }
 
-// TooLargeError is returned for a file that exceeds the size limit.
+// TooLargeError reports that a file exceeds the size limit.
 type TooLargeError struct {
-	Max int64 // bytes
+	Max int64 // size limit in bytes
 }
 
 func (e *TooLargeError) Error() string { return fmt.Sprintf("larger than %d bytes", e.Max) }
 
-// Read returns the contents of a file of at most max bytes.
+// Read returns the content of a file. It fails if the file has more than max bytes.
 //
-// If ctx is done, Read returns its cause, even if the file system hangs. In that case
-// the goroutine that reads the file remains.
+// If ctx ends, Read returns the context's cause, even if the file system hangs. In that case,
+// the goroutine that reads the file continues.
 func Read(ctx context.Context, path string, max int64) ([]byte, error) {
 	return read(ctx, osFS{}, path, max)
 }
 
-// ReadIn is like [Read] but reads a file below root. Symbolic links cannot escape root.
+// ReadIn is like [Read], but reads a file in root. Symlinks cannot lead out of root.
 func ReadIn(ctx context.Context, root *os.Root, name string, max int64) ([]byte, error) {
 	return read(ctx, root, name, max)
 }
 
-// Open opens a file for reading. It never waits for anything except the disk.
+// Open opens a regular file for reading. It does not block on named pipes or devices.
 func Open(path string) (*os.File, error) { return open(osFS{}, path) }
 
-// OpenIn is like [Open] but opens a file below root. Symbolic links cannot escape root.
+// OpenIn is like [Open], but opens a file in root. Symlinks cannot lead out of root.
 func OpenIn(root *os.Root, name string) (*os.File, error) { return open(root, name) }
 
-// ReadAll reads the rest of an open file, which must be at most max bytes.
+// ReadAll reads the rest of an open file. It fails if there are more than max bytes.
 func ReadAll(f *os.File, max int64) (data []byte, err error) {
 	var buf bytes.Buffer
 	if info, err := f.Stat(); err == nil {
@@ -83,8 +83,8 @@ func ReadAll(f *os.File, max int64) (data []byte, err error) {
 	return data, err
 }
 
-// BareError returns the error without operation and path, for messages that already contain
-// the path. It returns other errors unchanged.
+// BareError returns the cause of an [*fs.PathError], for messages that already contain the
+// path. It returns other errors unchanged.
 func BareError(err error) error {
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
 		return failed.Err
@@ -92,7 +92,7 @@ func BareError(err error) error {
 	return err
 }
 
-// fileSystem opens files, either in a [*os.Root] or in the whole file system.
+// fileSystem provides files, either all files or only those in an [*os.Root].
 type fileSystem interface {
 	Stat(name string) (fs.FileInfo, error)
 	OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error)
@@ -106,7 +106,7 @@ func (osFS) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error) 
 }
 
 func open(in fileSystem, name string) (*os.File, error) {
-	// Check first: opening a device can have side effects (/dev/watchdog), and opening
+	// Check before opening. Opening a device can have side effects (/dev/watchdog), and opening
 	// a socket fails with a different error.
 	info, err := in.Stat(name)
 	if err != nil {
@@ -164,7 +164,7 @@ func read(ctx context.Context, in fileSystem, name string, max int64) ([]byte, e
 	}
 }
 
-// WithContext returns a reader that fails once ctx is done.
+// WithContext returns a reader that reads from r and fails after ctx has ended.
 func WithContext(ctx context.Context, r io.Reader) io.Reader { return contextReader{ctx, r} }
 
 type contextReader struct {

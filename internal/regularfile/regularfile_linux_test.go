@@ -16,7 +16,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestNotRegular verifies that named pipes without a writer do not block.
+// TestNotRegular verifies that Read and ReadIn reject files that are not regular, and do not
+// block on named pipes.
 func TestNotRegular(t *testing.T) {
 	dir := t.TempDir()
 	pipe, socket, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "socket"), filepath.Join(dir, "link")
@@ -39,7 +40,7 @@ func TestNotRegular(t *testing.T) {
 	}
 }
 
-// swapped reports a regular file that is replaced by a pipe before it is opened.
+// swapped is a file system in which a regular file is replaced with another file after Stat.
 type swapped struct {
 	osFS
 	regular string
@@ -57,7 +58,7 @@ func TestFileReplacedByPipe(t *testing.T) {
 	}
 }
 
-// slow is a file system that does not respond.
+// slow is a file system that does not respond until a channel is closed.
 type slow struct {
 	osFS
 	until chan struct{}

@@ -16,7 +16,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// write writes a file and returns its path and the root of its directory.
+// write creates a file, and returns its path and an os.Root for its directory.
 func write(t *testing.T, data string) (path string, root *os.Root) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "file")

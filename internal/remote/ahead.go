@@ -18,7 +18,7 @@ const preconnectLifetime = 5 * time.Second
 
 // preconnection is a connection that was opened in advance and is not used yet.
 type preconnection struct {
-	conns  chan net.Conn // capacity 1; closed without a value if there is no connection
+	conns  chan net.Conn // unbuffered; closed without a value if there is no connection
 	cancel context.CancelFunc
 }
 
@@ -36,7 +36,7 @@ func (t *Transport) Preconnect(ctx context.Context, address string) {
 		return
 	}
 	if t.trust.customPool == nil {
-		systemBundle.start() // also needed with a proxy
+		systemBundle.start() // requests through a proxy need the CAs too
 	}
 	if proxy, err := t.proxyURL(&http.Request{Method: http.MethodGet, URL: u, Host: u.Host}); proxy != nil || err != nil {
 		return
@@ -80,7 +80,8 @@ func (t *Transport) openPreconnection(ctx context.Context, a *preconnection, add
 	}
 }
 
-// takePreconnection waits for the connection opened in advance and returns it, or nil.
+// takePreconnection waits for the connection that [Transport.Preconnect] opens, and returns
+// it. It returns nil if there is none.
 func (t *Transport) takePreconnection(ctx context.Context, addr string) (net.Conn, error) {
 	addr = strings.ToLower(addr)
 	t.mu.Lock()

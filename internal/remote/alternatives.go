@@ -13,10 +13,10 @@ import (
 	"syscall"
 )
 
-// NewFailover returns a round tripper for a server with several names or addresses,
-// with or without a port. It replaces each request's host with the first host that it
-// can connect to, and keeps using that host. A host that refuses the connection counts
-// as the server, so the next host is not tried. Requests must not have a body.
+// NewFailover returns a round tripper for a server with several names or addresses, with or
+// without a port. It replaces each request's host with the first host that it can connect to,
+// and keeps using that host. If a host refuses the connection, it does not try the next host.
+// Requests must not have a body.
 func NewFailover(next http.RoundTripper, hosts ...string) http.RoundTripper {
 	return &failover{next: next, hosts: hosts}
 }

@@ -20,7 +20,8 @@ import (
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
-// TestAlternatives verifies that the first reachable host is used, and used first for the next request.
+// TestAlternatives verifies that the first reachable host is used, and that the next request
+// tries this host first.
 func TestAlternatives(t *testing.T) {
 	s := server(t)
 	var dialed []string
@@ -68,7 +69,8 @@ func TestAlternatives(t *testing.T) {
 			if tt.want != "" {
 				return
 			}
-			// The host is used again, and may redirect only to itself.
+			// The next request uses the same host, and a redirect must not lead to another
+			// host.
 			dialed = nil
 			s.Inject(testcloud.Fault{Status: 307, Header: http.Header{"Location": {"/y"}}})
 			if _, err = client.Do(t.Context(), remote.Call{Step: "ask", URL: "http://" + tt.hosts[0] + "/x"}); err != nil {

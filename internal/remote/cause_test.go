@@ -39,7 +39,8 @@ func TestCauseNoRoute(t *testing.T) {
 	}
 }
 
-// TestCauseBadProxy verifies that errors do not contain the value of HTTPS_PROXY, which package http quotes.
+// TestCauseBadProxy verifies that errors do not contain the value of HTTPS_PROXY, which package
+// http quotes.
 func TestCauseBadProxy(t *testing.T) {
 	transport := &http.Transport{Proxy: func(*http.Request) (*url.URL, error) {
 		return nil, fmt.Errorf("invalid proxy address %q: no URL", "http://user:"+canary.PasswordSecret+"%zz@proxy.example")
@@ -55,7 +56,7 @@ func TestCauseBadProxy(t *testing.T) {
 	}
 }
 
-// TestCauseOfTLS verifies that TLS errors keep their text, are not retried, and are recognized by their type.
+// TestCauseOfTLS verifies that TLS errors keep their text. Permanent errors are not retried.
 func TestCauseOfTLS(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer, want string

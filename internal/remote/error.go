@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// Error is returned by failed calls.
+// Error is returned by [Client.Do] if a call fails.
 type Error struct {
 	Step       string
 	Method     string
@@ -102,9 +102,9 @@ func (t handshakeTimeout) Error() string {
 func (handshakeTimeout) Timeout() bool   { return true }
 func (handshakeTimeout) Temporary() bool { return true }
 
-// Cause returns the cause of an HTTP client's error, or the cause of ctx if ctx is
-// done. It omits the URL, because the query may contain a secret. It is never nil. It
-// also accepts errors of other HTTP clients.
+// Cause returns the cause of an HTTP client's error, or the cause of ctx if ctx is done. The
+// result is never nil. It omits the URL, because the query may contain a secret. Cause also
+// accepts errors of HTTP clients that do not use a [Transport].
 func Cause(ctx context.Context, err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
@@ -139,8 +139,8 @@ func Cause(ctx context.Context, err error) error {
 	return networkCause(err)
 }
 
-// proxyConnectError returns the proxy error of another transport. net/http has no
-// types for these errors.
+// proxyConnectError recognizes errors about a proxy from a plain [http.Transport]. It
+// compares their text, because net/http has no types for them.
 func proxyConnectError(err error) (error, bool) {
 	if strings.HasPrefix(err.Error(), "invalid proxy address ") {
 		return errProxyAddress, true // Go's error quotes the address
@@ -165,7 +165,7 @@ func isHandshakeError(err error) bool {
 	return errors.Is(err, http.ErrSchemeMismatch)
 }
 
-// networkCause describes a network error.
+// networkCause returns a short error that describes a network error.
 func networkCause(err error) error {
 	var dns *net.DNSError
 	var op *net.OpError

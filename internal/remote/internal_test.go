@@ -65,7 +65,8 @@ func TestIsMetadataHost(t *testing.T) {
 	}
 }
 
-// TestMain sets a proxy before Go reads the variable, which it does once per process. Loopback does not use it.
+// TestMain sets a proxy before Go reads the variable, which it does once per process.
+// Requests to loopback do not use the proxy.
 func TestMain(m *testing.M) {
 	if addresses := os.Getenv(envAsk); addresses != "" {
 		askAll(strings.Fields(addresses))
@@ -76,8 +77,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// envAsk is the variable that makes the test binary only send requests to addresses, because a process reads the
-// system's CAs once.
+// envAsk is an environment variable that makes the test binary send requests to the addresses
+// in its value, and exit. Each test needs its own process, because a process reads the
+// system's CAs only once.
 const envAsk = "REMOTE_TEST_ASK"
 
 // askAll calls the addresses in order with one transport and prints the results.
@@ -105,7 +107,8 @@ func askAll(addresses []string) {
 	}
 }
 
-// onceOnly sends bodies as the AWS SDK does: without GetBody, and empty after Close.
+// onceOnly sends request bodies as the AWS SDK does. They have no GetBody, and are empty
+// after Close.
 type onceOnly struct{ *Transport }
 
 func (o onceOnly) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -131,7 +134,7 @@ func (b *sealedBody) Close() error {
 	return nil
 }
 
-// TestProxy verifies that a metadata server is called without a proxy whatever the environment sets.
+// TestProxy verifies that requests to a metadata server never use a proxy.
 func TestProxy(t *testing.T) {
 	proxy := func(address string) *url.URL {
 		u := must.Get(url.Parse(address))(t)

@@ -18,7 +18,7 @@ import (
 func TestPackedAnswer(t *testing.T) {
 	for name, tt := range map[string]struct {
 		size int
-		want string // of the error
+		want string // part of the error
 	}{
 		"short":        {100, ""},
 		"at the bound": {remote.MaxBodySize, ""},

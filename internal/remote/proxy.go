@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// Proxy is like [http.ProxyFromEnvironment], except that requests to metadata servers
-// never use a proxy, which cannot reach them and must not see the node's identity. Go
+// Proxy is like [http.ProxyFromEnvironment], but never returns a proxy for a metadata server.
+// A proxy cannot reach the node's metadata server, and must not see the node's identity. Go
 // excludes only loopback addresses. Errors do not quote the proxy's address, which may
 // contain a password.
 func Proxy(req *http.Request) (*url.URL, error) {
@@ -50,8 +50,8 @@ func onProxyConnectResponse(_ context.Context, _ *url.URL, _ *http.Request, answ
 	return nil
 }
 
-// metadataNetworks returns the non-link-local addresses of cloud metadata servers: AWS and
-// Google over IPv6.
+// metadataNetworks returns the networks of cloud metadata servers that are not link-local.
+// These are the IPv6 addresses of AWS and Google.
 func metadataNetworks() []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix("fd00:ec2::/32"), netip.MustParsePrefix("fd20:ce::/32")}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// TestCauseOfProxysTLS verifies that a TLS proxy without TLS or with an untrusted certificate is distinguished from a
-// proxy with an unreadable response, and is not called again.
+// TestCauseOfProxysTLS verifies the errors for an https proxy that does not use TLS or has an
+// untrusted certificate. These errors are not retried.
 func TestCauseOfProxysTLS(t *testing.T) {
 	stranger := newAuthority(t, "Proxy CA", time.Now().Add(time.Hour), nil).serveTLS(t, time.Now().Add(time.Hour), echo)
 	for name, tt := range map[string]struct {

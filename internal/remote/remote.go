@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package remote calls the token endpoints of clouds and registries over HTTP. Calls
-// are limited in time and size and retried if that can help. They are never
-// redirected to another host, and never sent to a metadata server through a proxy.
+// Package remote calls the token endpoints of clouds and registries over HTTP. Calls are
+// limited in time and size, and are retried if a retry may succeed. They are never redirected
+// to another host, and never sent to a metadata server through a proxy.
 //
 //	client := remote.Client{UserAgent: "acr-credential-provider"}
 //	answer, err := client.Do(ctx, remote.Call{
 //		Step: "exchange the token", Method: http.MethodPost, URL: endpoint, Form: form,
 //	})
 //
-// Errors contain step, endpoint, status, request id and, from a known field of the
-// body, the error code. They contain no query, header or body, which have secrets.
+// Errors contain the step, the endpoint, the status, the request ID, and the error code if
+// the body has a known format. They contain no query, header or body, because these may
+// contain secrets.
 package remote
 
 import (
@@ -27,9 +28,9 @@ import (
 	"time"
 )
 
-// RequestTimeout is the time limit of one request to a plugin. It is below
-// protocol.ServeTimeout, so that the error can name the endpoint that
-// did not respond.
+// RequestTimeout is how long a plugin may take for one request. It is shorter than
+// protocol.ServeTimeout, so that the plugin's error can name the endpoint that did not
+// respond.
 const RequestTimeout = 45 * time.Second
 
 // MaxBodySize limits the size of a response body in bytes.
@@ -57,7 +58,7 @@ type Call struct {
 	Form   url.Values // sent as application/x-www-form-urlencoded
 	Body   []byte     // sent unchanged; set Content-Type in Header
 
-	// Accept lists the statuses that count as success; empty means only 200.
+	// Accept lists the statuses of a successful response; empty means only 200.
 	Accept []int
 
 	// Retry lists additional statuses to retry.

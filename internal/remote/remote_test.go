@@ -25,7 +25,7 @@ import (
 	"github.com/regcred/regcred/internal/testenv"
 )
 
-// server answers every request with the same body.
+// server responds to every request with the same body.
 func server(t *testing.T) *testcloud.Server {
 	t.Helper()
 	s := testcloud.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "well") }))
@@ -38,7 +38,7 @@ func newFastClient() remote.Client {
 	return remote.Client{UserAgent: "test", Backoff: time.Millisecond}
 }
 
-// callError returns the error of a call, which must have the documented type and
+// callError returns the error of a failed call. The error must be an [*remote.Error] and
 // contain no secret.
 func callError(t *testing.T, c remote.Client, ctx context.Context, call remote.Call) *remote.Error {
 	t.Helper()
@@ -78,7 +78,8 @@ func TestDo(t *testing.T) {
 	}
 }
 
-// TestFaults verifies, for every way in which an endpoint can fail, the error and the number of attempts.
+// TestFaults verifies the error and the number of attempts for each way in which an endpoint
+// can fail.
 func TestFaults(t *testing.T) {
 	oauth := `{"error":"invalid_grant","error_description":"AADSTS700016: ` + canary.TokenSecret + `"}`
 	long := strings.Repeat(canary.TokenSecret+" ", 10000) // longer than a buffered response
@@ -139,8 +140,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestRedirectKeepsTheHost verifies that a redirect to another scheme or host is not followed, and that the other host
-// gets nothing.
+// TestRedirectKeepsTheHost verifies that a redirect to another scheme or host is not
+// followed.
 func TestRedirectKeepsTheHost(t *testing.T) {
 	other, s := server(t), server(t)
 	for _, location := range []string{other.URL() + "/token", strings.Replace(s.URL(), "http:", "https:", 1) + "/token"} {
@@ -175,7 +176,8 @@ func TestEndpoint(t *testing.T) {
 	}
 }
 
-// TestNotHTTP verifies that an error does not quote an unparsable response, as Go does, since it may be a token.
+// TestNotHTTP verifies that an error does not quote an invalid response, as Go's error does,
+// because it may contain a token.
 func TestNotHTTP(t *testing.T) {
 	for name, text := range map[string]string{
 		"garbage":  canary.TokenSecret + "\r\n\r\n",
@@ -207,7 +209,7 @@ func TestNotHTTP(t *testing.T) {
 	})
 }
 
-// rawServer writes the same text to every client.
+// rawServer sends the same text to every client.
 func rawServer(t *testing.T, text string) (address string) {
 	t.Helper()
 	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -246,7 +248,7 @@ func TestUnknownAuthority(t *testing.T) {
 	}
 }
 
-// TestProxyFails verifies that the error names the proxy instead of the endpoint.
+// TestProxyFails verifies that an error of the proxy names the proxy, not the endpoint.
 func TestProxyFails(t *testing.T) {
 	refusing := testcloud.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, canary.TokenSecret, http.StatusProxyAuthRequired)
@@ -276,7 +278,7 @@ func TestTimeout(t *testing.T) {
 	if !strings.HasSuffix(failed.Error(), "no response within 20ms, 3 times") {
 		t.Error(failed)
 	}
-	// If the caller's context ends, the call returns its cause.
+	// If the caller's context ends, the call returns the cause of the context.
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, errors.New("that was all"))
 	defer cancel()
 	failed = callError(t, newFastClient(), ctx, remote.Call{Step: "ask", URL: s.URL()})
@@ -293,7 +295,8 @@ func TestAttempts(t *testing.T) {
 	}
 }
 
-// TestLongRetryAfter verifies that a Retry-After beyond the deadline is not waited for.
+// TestLongRetryAfter verifies that a call fails immediately if Retry-After exceeds the
+// deadline.
 func TestLongRetryAfter(t *testing.T) {
 	for name, after := range map[string]string{
 		"seconds": "3000", "date": time.Now().Add(24 * 365 * time.Hour).UTC().Format(http.TimeFormat),
@@ -311,7 +314,8 @@ func TestLongRetryAfter(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreClosed verifies that a call without the caller's transport leaves no connection open.
+// TestConnectionsAreClosed verifies that a call without a Transport leaves no connection
+// open.
 func TestConnectionsAreClosed(t *testing.T) {
 	closed := make(chan struct{})
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "well") }))
@@ -325,7 +329,7 @@ func TestConnectionsAreClosed(t *testing.T) {
 	must.Get(newFastClient().Do(t.Context(), remote.Call{URL: s.URL}))(t)
 	select {
 	case <-closed:
-	case <-time.After(5 * time.Second): // before an idle connection ends by itself
+	case <-time.After(5 * time.Second): // less than the idle timeout
 		t.Error("the connection is still open")
 	}
 }

@@ -16,8 +16,8 @@ import (
 // one.
 const maxDelay = 5 * time.Second
 
-// retryDelay returns the delay after an attempt. It has jitter, because all nodes fail at
-// the same time, and is at least as long as the endpoint requests.
+// retryDelay returns the delay after an attempt. The delay has jitter, because all nodes of a
+// cluster may fail at the same time. It is at least as long as the endpoint requests.
 func retryDelay(attempt int, base, asked time.Duration) time.Duration {
 	d := min(base<<(attempt-1), maxDelay)
 	d = d/2 + rand.N(d/2+1)

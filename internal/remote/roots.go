@@ -19,9 +19,9 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// bundleFiles and bundleDirs are the paths that crypto/x509 uses on Linux
-// (crypto/x509/root_linux.go): the first readable file and all directories. On most
-// systems both contain every CA, and reading the directories takes ten times as long.
+// bundleFiles and bundleDirs list the same paths as crypto/x509 on Linux (root_linux.go).
+// crypto/x509 reads the first readable file and all files in the directories. On most
+// systems, both contain every CA, and reading the directories takes ten times as long.
 const (
 	bundleFiles = "/etc/ssl/certs/ca-certificates.crt:/etc/pki/tls/certs/ca-bundle.crt:/etc/ssl/ca-bundle.pem:" +
 		"/etc/pki/tls/cacert.pem:/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem:/etc/ssl/cert.pem"
@@ -33,9 +33,9 @@ const (
 	maxBundleSize = 16 << 20 // in bytes; Debian's bundle has 220 thousand
 )
 
-// systemBundle holds the CAs from the system's bundle file, and systemStore all of the
-// system's CAs. Each is read once per process, as in crypto/x509. crypto/x509, however,
-// would block on a named pipe in the store and read /dev/zero forever.
+// systemBundle holds the CAs from the system's bundle file, and systemStore holds all of the
+// system's CAs. Each is read once per process, as in crypto/x509. The files are not read with
+// crypto/x509, because it would block on a named pipe and read /dev/zero forever.
 var (
 	systemBundle = caPool{read: readBundle, done: make(chan struct{})}
 	systemStore  = caPool{read: readSystemStore, done: make(chan struct{})}
@@ -73,8 +73,8 @@ func (r *caPool) wait(ctx context.Context) (*x509.CertPool, error) {
 	}
 }
 
-// readBundle returns nil if the bundle is not sufficient: on systems with their own
-// verifier, or if it contains no CAs.
+// readBundle reads the system's bundle file. It returns nil if the file contains no CAs, or
+// if the system has its own verifier.
 func readBundle(goos string, getenv func(string) string) *x509.CertPool {
 	if goos != "linux" {
 		return nil
@@ -113,8 +113,8 @@ func readSystemStore(goos string, getenv func(string) string) *x509.CertPool {
 	return pool
 }
 
-// isLinkInSameDir reports whether a name is a symlink to another file in the same
-// directory, as hash names are.
+// isLinkInSameDir reports whether a name is a symlink to another file in the same directory.
+// OpenSSL's hash names are such symlinks.
 func isLinkInSameDir(path string) bool {
 	target, err := os.Readlink(path)
 	return err == nil && !strings.Contains(target, "/")
@@ -184,8 +184,8 @@ type trustedCAs struct {
 	extraPEM   []byte         // PEM of CAs to trust in addition to the system's
 }
 
-// bundlePool returns the CAs to try first: the system's bundle or, if it is
-// empty, all.
+// bundlePool returns the CAs to try first. These are the CAs in the system's bundle, or all
+// CAs if the bundle is empty.
 func (a *trustedCAs) bundlePool(ctx context.Context) (*x509.CertPool, error) {
 	pool, err := systemBundle.wait(ctx)
 	if err != nil {
@@ -219,9 +219,10 @@ func (a *trustedCAs) fullPool(ctx context.Context) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// isUnknownCA reports whether a handshake failed because no usable CA is known. An
-// expired CA is not usable if a newer CA with the same name exists. More CAs do not
-// help if the server certificate itself is bad.
+// isUnknownCA reports whether a handshake failed because the trusted CAs include no valid CA
+// for the server's certificate. The CA may also have expired, because another file may
+// contain its renewed certificate. isUnknownCA returns false if the server's own certificate
+// is invalid.
 func isUnknownCA(err error) bool {
 	failed, ok := errors.AsType[*tls.CertificateVerificationError](err)
 	if !ok {

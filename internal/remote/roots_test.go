@@ -33,7 +33,7 @@ import (
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
-// authority signs certificates of servers on loopback.
+// authority is a CA for certificates of servers on loopback.
 type authority struct {
 	key  *ecdsa.PrivateKey
 	cert *x509.Certificate
@@ -45,8 +45,8 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 	return must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 }
 
-// newAuthority creates a CA whose certificate expires at a time. It has the name and key of another CA, if
-// given.
+// newAuthority creates a CA whose certificate expires at end. If same is given, the new CA
+// has the same key.
 func newAuthority(t testing.TB, name string, end time.Time, same *authority) *authority {
 	t.Helper()
 	a := &authority{}
@@ -62,7 +62,7 @@ func newAuthority(t testing.TB, name string, end time.Time, same *authority) *au
 	return a
 }
 
-// sign signs a certificate with its own key or an authority's.
+// sign signs a certificate with the CA by, or with key if by is nil.
 func sign(t testing.TB, template *x509.Certificate, by *authority, key *ecdsa.PrivateKey) (*x509.Certificate, string) {
 	t.Helper()
 	template.SerialNumber = big.NewInt(time.Now().UnixNano())
@@ -79,11 +79,10 @@ func sign(t testing.TB, template *x509.Certificate, by *authority, key *ecdsa.Pr
 type tlsServer struct {
 	*httptest.Server
 	conns, requests atomic.Int32
-	closed          chan struct{} // a connection was
+	closed          chan struct{} // receives a value when a connection is closed
 }
 
-// serveTLS starts a server whose certificate is signed by the authority and expires at
-// a time.
+// serveTLS starts a server whose certificate is signed by the CA and expires at end.
 func (a *authority) serveTLS(t testing.TB, end time.Time, handler http.HandlerFunc) *tlsServer {
 	t.Helper()
 	key := newKey(t)
@@ -120,12 +119,12 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "well, %s", body)
 }
 
-// ask calls addresses in a separate process and returns a line for each.
+// ask sends requests to the addresses in a separate process, and returns a line for each.
 func ask(t testing.TB, environ []string, addresses ...string) []string {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "HTTP_PROXY=", "HTTPS_PROXY=", "REMOTE_TEST_ASK="+strings.Join(addresses, " "))
-	cmd.Env = append(cmd.Env, "GORACE=atexit_sleep_ms=0") // avoids a second at each exit, because one test measures time
+	cmd.Env = append(cmd.Env, "GORACE=atexit_sleep_ms=0") // without it, each exit takes a second, and one test measures time
 	cmd.Env = append(cmd.Env, environ...)
 	out := must.Get(cmd.Output())(t)
 	return strings.Split(strings.TrimSpace(string(out)), "\n")
@@ -150,8 +149,8 @@ func writeOrPipe(t testing.TB, path, text string) {
 	}
 }
 
-// TestCABundleAndDirectory verifies that a CA in the bundle or in the directory is found and another one is not, and the number of
-// connections for that.
+// TestCABundleAndDirectory verifies which CAs are trusted, depending on the bundle file and
+// the directory. It also verifies how many connections are needed.
 func TestCABundleAndDirectory(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("other systems verify by themselves")
@@ -167,7 +166,7 @@ func TestCABundleAndDirectory(t *testing.T) {
 		dir    map[string]string // nil: the directory does not exist
 		pem    string
 		server *tlsServer
-		want   string // BUNDLE and DIR are replaced
+		want   string // BUNDLE and DIR stand for the paths
 		conns  int32
 	}{
 		"in the bundle":            {bundle: b.pem + a.pem, server: good, want: well, conns: 1},
@@ -217,7 +216,7 @@ func TestCABundleAndDirectory(t *testing.T) {
 				}
 				conns := tt.server.conns.Load()
 				if tt.want != well && ahead != "" {
-					conns = min(conns, tt.conns) // a failed early connection is silent and attempted again
+					conns = min(conns, tt.conns) // a failed Preconnect is silent, and the request connects again
 				}
 				if conns != tt.conns {
 					t.Errorf("%d connections, want %d", conns, tt.conns)
@@ -244,7 +243,7 @@ func TestTenThousandFiles(t *testing.T) {
 		write(t, filepath.Join(dir, "certs", fmt.Sprintf("%05d.pem", i)), text)
 	}
 	environ := []string{"SSL_CERT_FILE=" + write(t, filepath.Join(dir, "bundle.pem"), a.pem), "SSL_CERT_DIR=" + filepath.Join(dir, "certs")}
-	// Reading the directory now would never end.
+	// Reading this pipe would block forever, so the directory must not be read.
 	pipe := filepath.Join(dir, "certs", "pipe.pem")
 	if out, err := exec.Command("mkfifo", pipe).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -257,7 +256,8 @@ func TestTenThousandFiles(t *testing.T) {
 	}
 }
 
-// TestStoreBehindProxy verifies the same for connections through a proxy.
+// TestStoreBehindProxy verifies that the same CAs are trusted for connections through a
+// proxy.
 func TestStoreBehindProxy(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("other systems verify by themselves")
@@ -289,15 +289,15 @@ func TestStoreBehindProxy(t *testing.T) {
 	}
 }
 
-// clientConfig trusts only the authority.
+// clientConfig returns a TLS configuration that trusts only one CA.
 func clientConfig(a *authority) *tls.Config {
 	roots := x509.NewCertPool()
 	roots.AddCert(a.cert)
 	return &tls.Config{RootCAs: roots}
 }
 
-// BenchmarkProcess measures a process that sends one request to a TLS server, with CAs
-// like Debian's: 144 CAs, each in the bundle and in the directory. "all" uses a plain
+// BenchmarkProcess measures a process that sends one request to a TLS server. There are 144
+// CAs, as on Debian, each in the bundle and in the directory. "all" uses a plain
 // http.Transport.
 func BenchmarkProcess(b *testing.B) {
 	future := time.Now().Add(24 * time.Hour)
@@ -325,7 +325,7 @@ func BenchmarkProcess(b *testing.B) {
 	}
 }
 
-// TestSystemCAs verifies the CAs of a process, depending on its environment and the existing files.
+// TestSystemCAs verifies which files and CAs SystemRoots returns.
 func TestSystemCAs(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("other systems verify by themselves")

@@ -37,15 +37,15 @@ func NewBaseTransport() *http.Transport {
 // closes its connections.
 func NewTransport() *Transport { return WrapTransport(NewBaseTransport()) }
 
-// Transport sends requests over HTTP/1.1. It trusts the CAs in the system's bundle, and
-// switches to all of the system's CAs once it meets an unknown one. It does not follow
-// redirects to other hosts, and can connect in advance with [Transport.Preconnect]. It is
-// safe for concurrent use.
+// Transport sends requests over HTTP/1.1. At first, it trusts only the CAs in the system's
+// bundle. It switches to all of the system's CAs when a server's CA is not in the bundle. It
+// does not follow redirects to other hosts. [Transport.Preconnect] connects to a host in
+// advance. A Transport is safe for concurrent use.
 //
-// Its errors are those of [http.Transport], [*RedirectError], [*UnknownCAError] and
-// [*ProxyError].
+// In addition to the errors of [http.Transport], it returns [*RedirectError],
+// [*UnknownCAError] and [*ProxyError].
 type Transport struct {
-	base      *http.Transport // read, never used
+	base      *http.Transport // source of the settings; sends no requests
 	trust     trustedCAs
 	useAllCAs atomic.Bool // set once a CA was not in the bundle
 
@@ -55,20 +55,20 @@ type Transport struct {
 	preconnections map[string]*preconnection // by host:port
 }
 
-// tlsVariant is a transport with one set of CAs. net/http requires the CAs at creation for
-// connections through a proxy.
+// tlsVariant is a transport with one set of CAs. Each set needs its own transport, because
+// net/http takes the CAs for connections through a proxy from the transport.
 type tlsVariant struct {
 	*http.Transport
 	roots func(context.Context) (*x509.CertPool, error)
 	once  sync.Once
 }
 
-// WrapTransport returns a transport with the proxy, dialer, timeouts and limits of base. If base
-// has RootCAs, only these CAs are trusted. base itself is not used to send requests and
+// WrapTransport returns a transport with the proxy, dialer, timeouts and limits of base. If
+// base has RootCAs, only these CAs are trusted. base itself is not used to send requests and
 // must not be changed afterwards.
 //
-// The AWS SDK creates such a base (BuildableClient.GetTransport) with the CAs from
-// AWS_CA_BUNDLE.
+// In the AWS SDK, BuildableClient.GetTransport returns a transport with the CAs from
+// AWS_CA_BUNDLE, which can be used as base.
 func WrapTransport(base *http.Transport) *Transport {
 	t := &Transport{base: base, preconnections: map[string]*preconnection{}}
 	if base.TLSClientConfig != nil {
@@ -78,8 +78,8 @@ func WrapTransport(base *http.Transport) *Transport {
 	for _, s := range []*tlsVariant{&t.bundleSide, &t.fullSide} {
 		s.Transport = base.Clone()
 		s.TLSClientConfig = t.tlsConfig()
-		// Use only HTTP/1.1: a plugin sends no parallel requests, and with HTTP/2 a
-		// connection is not usable as soon as the handshake ends.
+		// Use only HTTP/1.1, because a plugin sends no parallel requests, and because an
+		// HTTP/2 connection is not usable immediately after the handshake.
 		s.ForceAttemptHTTP2 = false
 		s.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
 		s.Protocols = new(http.Protocols)
@@ -127,8 +127,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.fullSide.RoundTrip(req)
 }
 
-// roundTripTLS sends a request with the bundle's CAs, and with all CAs if the
-// server's is unknown, before anything is sent.
+// roundTripTLS sends a request over TLS. If the bundle does not contain the server's CA, it
+// connects again and trusts all CAs. The first connection fails before the request is sent.
 func (t *Transport) roundTripTLS(req *http.Request) (*http.Response, error) {
 	if t.trust.customPool != nil || t.useAllCAs.Load() {
 		return t.send(&t.fullSide, req)
@@ -142,8 +142,9 @@ func (t *Transport) roundTripTLS(req *http.Request) (*http.Response, error) {
 	return t.send(&t.fullSide, req)
 }
 
-// shouldTryAllCAs reports whether trying all CAs may succeed after the bundle failed. It
-// remembers this, because a node with a private CA uses that CA for most servers.
+// shouldTryAllCAs reports whether trusting all CAs may help after the bundle's CAs did not.
+// If so, later requests also trust all CAs, because a node with a private CA uses that CA for
+// most servers.
 func (t *Transport) shouldTryAllCAs(ctx context.Context, err error) bool {
 	if !isUnknownCA(err) {
 		return false
@@ -155,7 +156,7 @@ func (t *Transport) shouldTryAllCAs(ctx context.Context, err error) bool {
 	return true
 }
 
-// send sends a request with the CAs of one side.
+// send sends a request with the CAs of s.
 func (t *Transport) send(s *tlsVariant, req *http.Request) (*http.Response, error) {
 	if proxy, err := t.proxyURL(req); proxy != nil && err == nil {
 		pool, err := s.roots(req.Context())
@@ -234,12 +235,13 @@ func (t *Transport) tlsHandshake(ctx context.Context, s *tlsVariant, plain net.C
 	return conn, nil
 }
 
-// handshakeError marks TLS errors sent by the server, which have no type, as permanent.
+// handshakeError marks TLS errors as permanent, except network errors, alerts from the
+// server, and responses that are not TLS.
 func handshakeError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	_, network := errors.AsType[net.Error](err) // alerts too
+	_, network := errors.AsType[net.Error](err) // including alerts from the server
 	_, record := errors.AsType[tls.RecordHeaderError](err)
 	if network || record || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return err

@@ -21,7 +21,7 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// transportTrusting returns a transport that trusts one authority, over a dialer.
+// transportTrusting returns a transport that trusts one CA and connects with dial.
 func transportTrusting(a *authority, dial func(context.Context, string, string) (net.Conn, error)) *remote.Transport {
 	base := remote.NewBaseTransport()
 	base.TLSClientConfig = clientConfig(a)
@@ -32,8 +32,8 @@ func transportTrusting(a *authority, dial func(context.Context, string, string) 
 	return remote.WrapTransport(base)
 }
 
-// TestRedirectsEnd verifies that an HTTP/2 server that redirects to itself is called four times by each client, and
-// another server never.
+// TestRedirectsEnd verifies that a redirect loop ends after four requests, and that redirects
+// to another host are not followed. It tests a Transport, and CheckRedirect with HTTP/2.
 func TestRedirectsEnd(t *testing.T) {
 	future := time.Now().Add(time.Hour)
 	a := newAuthority(t, "A", future, nil)
@@ -44,7 +44,7 @@ func TestRedirectsEnd(t *testing.T) {
 	s = a.serveTLS(t, future, func(w http.ResponseWriter, r *http.Request) {
 		protocol = r.Proto
 		if s.requests.Load() > 50 {
-			return // a loop that never ends
+			return // end the loop if the client does not
 		}
 		http.Redirect(w, r, location, http.StatusTemporaryRedirect)
 	})
@@ -80,7 +80,7 @@ func TestRedirectsEnd(t *testing.T) {
 	}
 }
 
-// slowDialer simulates the connections of a distant server.
+// slowDialer returns a dial function that simulates a distant server.
 func slowDialer(rtt time.Duration) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if !remote.Sleep(ctx, rtt) {
@@ -91,7 +91,7 @@ func slowDialer(rtt time.Duration) func(context.Context, string, string) (net.Co
 	}
 }
 
-// slowConn waits between a write and the next read.
+// slowConn delays the first read after each write.
 type slowConn struct {
 	net.Conn
 	rtt   time.Duration
@@ -110,8 +110,8 @@ func (c *slowConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// TestHandshakeAhead verifies that one handshake takes place before the request that
-// waits for it, and no other request.
+// TestHandshakeAhead verifies that Preconnect opens one connection and sends no request. The
+// next request uses this connection, and waits for its handshake.
 func TestHandshakeAhead(t *testing.T) {
 	future := time.Now().Add(time.Hour)
 	a := newAuthority(t, "A", future, nil)
@@ -135,9 +135,10 @@ func TestHandshakeAhead(t *testing.T) {
 			}
 			for range 2 {
 				must.Get(client.Do(t.Context(), remote.Call{URL: s.URL}))(t)
-				cancel() // the connection now belongs to the request
+				cancel() // no effect, because the connection belongs to the request now
 			}
-			// A second connection would mean that the first request did not wait for the connection.
+			// A second connection would mean that the first request did not wait for
+			// Preconnect.
 			if conns, requests := s.conns.Load(), s.requests.Load(); conns != 1 || requests != 2 {
 				t.Errorf("%d connections, %d requests", conns, requests)
 			}
@@ -145,7 +146,8 @@ func TestHandshakeAhead(t *testing.T) {
 	}
 }
 
-// TestUnusedConnectionsAreClosed verifies that unused connections are closed, and that their failures are silent.
+// TestUnusedConnectionsAreClosed verifies that unused connections of Preconnect are closed,
+// and that its failures are not reported.
 func TestUnusedConnectionsAreClosed(t *testing.T) {
 	future := time.Now().Add(time.Hour)
 	a := newAuthority(t, "A", future, nil)
@@ -169,7 +171,7 @@ func TestUnusedConnectionsAreClosed(t *testing.T) {
 			case <-time.After(3 * time.Second):
 				t.Error("the connection is still open")
 			}
-			// The next request opens its own connection.
+			// The next request opens another connection.
 			if _, err := (remote.Client{Transport: transport}).Do(t.Context(), remote.Call{URL: s.URL}); err != nil {
 				t.Error(err)
 			}
@@ -220,7 +222,7 @@ func TestOnlyGivenCAs(t *testing.T) {
 	}
 }
 
-// TestTrust verifies that a file that is not a certificate is not trusted.
+// TestTrust verifies that AddCAs rejects a file without certificates.
 func TestTrust(t *testing.T) {
 	if err := remote.NewTransport().AddCAs([]byte("garbage")); err == nil {
 		t.Error("garbage is trusted")

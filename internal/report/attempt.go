@@ -18,7 +18,7 @@ import (
 
 // The outcomes of an attempt.
 const (
-	OutcomeAnswered = "answered" // it contributed credentials
+	OutcomeAnswered = "answered" // the source returned credentials for the image
 	OutcomeEmpty    = "empty"    // the provider returned no credentials for the image
 	OutcomeSkipped  = "skipped"  // the provider matched but was not called
 	OutcomeFailed   = "failed"
@@ -54,7 +54,7 @@ type ServiceAccountIdentity struct {
 	CacheType      config.TokenCacheType `json:"cacheType,omitempty"`
 }
 
-// NewAttempt converts at.
+// NewAttempt converts at to its JSON form.
 func NewAttempt(at regcred.Attempt) *Attempt {
 	j := &Attempt{
 		Outcome:         attemptOutcome(at),

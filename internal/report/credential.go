@@ -13,7 +13,7 @@ import (
 // Credential is the JSON form (-o json) of a [regcred.Credential]. Only the get command
 // sets Password.
 type Credential struct {
-	Username    string     `json:"username"` // from [dockerjson.DisplayUser], unless get sets it
+	Username    string     `json:"username"` // from [dockerjson.DisplayUser]; the get command sets the real name
 	Password    *string    `json:"password,omitempty"`
 	Match       string     `json:"match"` // the matching auth key
 	Source      Origin     `json:"source"`
@@ -21,8 +21,8 @@ type Credential struct {
 	Lacks       string     `json:"lacks,omitempty"` // "user name and password", "user name" or "password"
 }
 
-// HasNoUsername reports whether runtimes ignore c because it has no user name
-// (containerd: ParseAuth; CRI-O: PullImage).
+// HasNoUsername reports whether c has no user name. Runtimes ignore such a credential (containerd:
+// ParseAuth; CRI-O: PullImage).
 func (c *Credential) HasNoUsername() bool { return c.Username == "" }
 
 func missingParts(c *regcred.Credential) string {

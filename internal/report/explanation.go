@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package report contains the results of validate and explain: whether the kubelet
-// would start with a configuration, lint findings, and the expected outcome of an image
-// pull. The commands print these types with -o json, and the playground displays them.
+// Package report defines the results of regcred's commands, for example whether the kubelet would
+// start with a configuration, lint findings, and the expected outcome of an image pull. The
+// commands print these types with -o json, and the playground displays them.
 //
 // The package prints nothing and reads files only through package lint.
 package report
@@ -27,7 +27,7 @@ import (
 type Explanation struct {
 	Image       string            `json:"image,omitempty"`
 	Registry    string            `json:"registry,omitempty"`
-	Repository  string            `json:"repository"` // as matched by providers; the host if the argument is a registry
+	Repository  string            `json:"repository"` // the name that patterns are matched against; for a registry, its host
 	Config      File              `json:"config"`
 	BinDir      string            `json:"binDir,omitempty"`
 	Environment string            `json:"environment"`       // "caller" or "kubelet pid N"
@@ -46,7 +46,7 @@ type Explanation struct {
 type File struct {
 	Path string `json:"path"`
 	Hash string `json:"hash,omitempty"`
-	From string `json:"from"` // source of the paths
+	From string `json:"from"` // what selected the paths, for example flags
 
 	Without any `json:"without,omitempty"` // set if no configuration was found
 }
@@ -54,7 +54,7 @@ type File struct {
 // Subject is the pod or service account for which an image is resolved.
 type Subject struct {
 	Pod            *Object  `json:"pod,omitempty"`
-	Node           string   `json:"node,omitempty"`           // of the pod
+	Node           string   `json:"node,omitempty"`           // name of the pod's node
 	ServiceAccount *Object  `json:"serviceAccount,omitempty"` // omitted for a pod without one
 	PullSecrets    []string `json:"pullSecrets"`              // names, including unreadable secrets
 	APIServer      string   `json:"apiServer"`
@@ -71,7 +71,7 @@ type Source struct {
 	Findings []finding.Finding `json:"findings,omitempty"` // findings about a pull secret
 	NoUser   int               `json:"noUser,omitempty"`   // number of credentials that have no user name
 
-	Unread bool `json:"-"` // the pull secret could not be fetched, as opposed to parsed
+	Unread bool `json:"-"` // the pull secret could not be read from the API server
 }
 
 // Provider describes a provider and its attempt.
@@ -95,8 +95,8 @@ func NewExplanation(req regcred.Request, file File) *Explanation {
 	}
 }
 
-// AddProviders adds the matching providers from ex and the lint findings. Neither needs a
-// lookup.
+// AddProviders adds the providers in ex with their matched patterns, and the lint findings. It
+// needs no lookup.
 func (r *Explanation) AddProviders(cfg *config.Config, ex regcred.Explanation, found []finding.Finding) {
 	r.Repository = ex.Repository
 	if r.Config.Without != nil {
@@ -112,7 +112,8 @@ func (r *Explanation) AddProviders(cfg *config.Config, ex regcred.Explanation, f
 	r.addFindings(found)
 }
 
-// addFindings adds each finding to the provider it is about.
+// addFindings adds each finding to its provider, or to r.Findings if the finding is not about one
+// provider.
 func (r *Explanation) addFindings(findings []finding.Finding) {
 	for _, f := range findings {
 		i := slices.IndexFunc(r.Providers, func(p Provider) bool { return f.Provider != "" && p.Name == f.Provider })
@@ -151,7 +152,7 @@ func NearestKeyHint(keys []string, repository string) string {
 	for _, key := range keys {
 		p, err := location.ParsePattern(key)
 		if err != nil || dockerjson.DisplayKey(key)[0] != '"' {
-			continue // not a registry; it could be a password
+			continue // the key is not a registry and could be a password
 		}
 		if m := diagnose.ComparePattern(p, at); m.Reason != "" && (best == "" || m.Similarity > near) {
 			best, near = fmt.Sprintf("nearest is %q: %s", key, m.Reason), m.Similarity

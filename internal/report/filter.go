@@ -53,9 +53,8 @@ func ParseRules(list string) ([]string, error) {
 	return names, nil
 }
 
-// Apply returns the selected findings, except for those suppressed by comments in their
-// files, and the number of suppressed findings. text returns the contents of a file.
-// Findings that stop the kubelet are always kept.
+// Apply returns the selected findings and the number of findings that are suppressed by comments in
+// their files. text returns the contents of a file. Findings that stop the kubelet are always kept.
 func (f *Filter) Apply(list []finding.Finding, text func(file string) []byte) (kept []finding.Finding, suppressed int) {
 	files := map[string]map[int][]string{}
 	kept = []finding.Finding{}
@@ -100,9 +99,9 @@ var (
 	documentStartPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^---(?:[ \t\r].*)?$`) })
 )
 
-// suppressedRules returns the rules suppressed by comments in a YAML file, by line. A
-// comment "# regcred:disable=RULE[,RULE] reason" applies to its line. If there is
-// nothing before it on that line, it applies to the next line that is not a comment.
+// suppressedRules returns the rules suppressed by comments in a YAML file, by line. A comment "#
+// regcred:disable=RULE[,RULE] reason" suppresses the rules on its line. A comment on a line of its
+// own suppresses them on the next line that is not a comment.
 func suppressedRules(text []byte) map[int][]string {
 	if !bytes.Contains(text, []byte("regcred:disable=")) {
 		return nil
@@ -132,9 +131,9 @@ func isComment(line []byte) bool { return bytes.HasPrefix(bytes.TrimLeft(line, "
 // maxYAMLParses limits how often a document is parsed.
 const maxYAMLParses = 200
 
-// findSuppressComments returns the submatch indexes of suppressPattern in a document, except for
-// matches inside a scalar. The YAML parser decides: a match is in a comment if and only
-// if changing the match does not change the parsed document.
+// findSuppressComments returns the submatch indexes of suppressPattern in a document. It skips
+// matches inside scalars. A match is in a comment if changing the match does not change the parsed
+// document.
 func findSuppressComments(document []byte) [][]int {
 	candidates := suppressPattern().FindAllSubmatchIndex(document, -1)
 	if len(candidates) == 0 {

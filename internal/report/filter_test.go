@@ -60,9 +60,9 @@ func TestSuppressions(t *testing.T) {
 	}
 }
 
-// TestManySuppressions checks that a text in a scalar among many comments is found,
-// and that a document in which most texts are in scalars is parsed a bounded number of
-// times.
+// TestManySuppressions checks a document with many suppression comments. Text inside a scalar must
+// not suppress findings. If most matches are inside scalars, the number of YAML parses must be
+// limited.
 func TestManySuppressions(t *testing.T) {
 	comment, scalar := "- a # regcred:disable=open-domain\n", "- 'a # regcred:disable=open-domain'\n"
 	for _, tt := range []struct {

@@ -94,9 +94,9 @@ func (v *Validation) AllFindings() (list []finding.Finding) {
 	return append(list, v.Findings...)
 }
 
-// SARIF converts findings to SARIF. read returns the contents of a file or nil; without
-// contents, columns are omitted. suppressed is the number of findings suppressed by
-// comments. failed contains the errors for inputs that could not be checked.
+// SARIF converts findings to SARIF. read returns the contents of a file, or nil. Without the
+// contents, columns are omitted. suppressed is the number of findings suppressed by comments.
+// failed contains the errors for files that could not be checked.
 func SARIF(version string, read func(file string) []byte, list []finding.Finding, suppressed int, failed []error) any {
 	files := map[string]*columnConverter{}
 	in := func(file string) *columnConverter {
@@ -188,8 +188,7 @@ func sarifURI(path string) string {
 type columnConverter struct {
 	lines   [][]byte
 	isASCII bool // the file contains only ASCII
-	// Position in the current line, kept because a long line can have thousands of
-	// findings.
+	// The last converted position. It is kept because a long line can have thousands of findings.
 	line, bytes, characters int
 }
 

@@ -13,10 +13,10 @@ import (
 type Status struct {
 	Node        Node          `json:"node"`
 	Current     int           `json:"current"`         // current generation; 0 if none exists
-	Owner       string        `json:"owner,omitempty"` // Helm release as NAMESPACE/RELEASE; "" for a person
+	Owner       string        `json:"owner,omitempty"` // Helm release as NAMESPACE/RELEASE; "" if no release owns the installation
 	Generations []Generation  `json:"generations"`
 	KubeletHas  int           `json:"kubeletHas,omitempty"` // the generation whose entries the kubelet has loaded
-	BrokenOff   string        `json:"brokenOff,omitempty"`  // an interrupted change
+	BrokenOff   string        `json:"brokenOff,omitempty"`  // describes an interrupted change
 	Problems    []string      `json:"problems"`
 	Restart     []string      `json:"restart"` // why the kubelet must be restarted
 	Counts      *tally.Counts `json:"counts,omitempty"`
@@ -25,12 +25,12 @@ type Status struct {
 // Node describes a node.
 type Node struct {
 	Kind    string `json:"kind"`
-	Kubelet string `json:"kubelet,omitempty"` // its version
+	Kubelet string `json:"kubelet,omitempty"` // version of the kubelet
 	PID     int    `json:"pid,omitempty"`
 	Unit    string `json:"unit,omitempty"`
 	Config  string `json:"config,omitempty"`
 	BinDir  string `json:"binDir,omitempty"`
-	Refusal string `json:"refusal,omitempty"` // why the node's system undoes changes
+	Refusal string `json:"refusal,omitempty"` // why regcred cannot change this node
 }
 
 // Generation describes one generation in a [Status].
@@ -57,7 +57,7 @@ func (s *Status) ExitCode() int {
 // ChangeOutcome describes how a change to a node ended.
 type ChangeOutcome string
 
-// The outcomes of a change. With the last three nothing was changed.
+// The outcomes of a change. The last three mean that nothing was changed.
 const (
 	ChangeInstalled   ChangeOutcome = "installed"
 	ChangeRolledBack  ChangeOutcome = "rolled back"
@@ -66,7 +66,7 @@ const (
 	ChangePlanned     ChangeOutcome = "planned" // --dry-run
 	ChangeUninstalled ChangeOutcome = "uninstalled"
 	ChangeFailed      ChangeOutcome = "failed"
-	ChangeRejected    ChangeOutcome = "refused" // the node's system undoes changes
+	ChangeRejected    ChangeOutcome = "refused" // regcred cannot change this node
 	ChangeOwned       ChangeOutcome = "owned"   // the installation belongs to another owner
 )
 
@@ -74,11 +74,11 @@ const (
 // Only install sets Previous, Restart, Warnings, Changes and Instead.
 type Change struct {
 	Outcome    ChangeOutcome `json:"outcome"`
-	Generation int           `json:"generation,omitempty"` // the current one
+	Generation int           `json:"generation,omitempty"` // number of the current generation
 	Previous   int           `json:"previous,omitempty"`
 	Error      string        `json:"error,omitempty"`     // why the change failed, on one line
 	Hint       string        `json:"hint,omitempty"`      // how to fix the failure, on one line
-	Owner      string        `json:"owner,omitempty"`     // with ChangeOwned: the Helm release, "" for a person
+	Owner      string        `json:"owner,omitempty"`     // with ChangeOwned: the owning Helm release; "" if no release owns the installation
 	Restart    []string      `json:"restart,omitzero"`    // why the kubelet must be restarted
 	Restarted  bool          `json:"restarted,omitempty"` // the change failed after the kubelet was restarted
 	Warnings   []string      `json:"warnings,omitzero"`
@@ -92,7 +92,7 @@ type FileChange struct {
 	Diff string `json:"diff"`
 }
 
-// Failed reports whether nothing was changed, for the reason in Error.
+// Failed reports whether the change failed or was rejected. Error has the reason.
 func (c *Change) Failed() bool {
 	switch c.Outcome {
 	case "", ChangeFailed, ChangeRejected, ChangeOwned:

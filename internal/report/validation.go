@@ -19,14 +19,14 @@ import (
 // Validation is the result of "regcred validate -o json".
 type Validation struct {
 	Path           string            `json:"path"`
-	Valid          bool              `json:"valid"`          // the kubelet accepts it (or regcred, for its own format)
-	KubeletVersion string            `json:"kubeletVersion"` // "" if only regcred reads a file
+	Valid          bool              `json:"valid"`          // the kubelet accepts the file; for a RegistryCredentialConfig, regcred accepts the file
+	KubeletVersion string            `json:"kubeletVersion"` // "" for a file that only regcred reads
 	FeatureGates   map[string]bool   `json:"featureGates,omitempty"`
 	BinDir         string            `json:"binDir,omitempty"` // set if executables were also checked
 	Providers      int               `json:"providers"`
 	Hash           string            `json:"hash,omitempty"`
 	Credentials    *Credentials      `json:"credentials,omitempty"` // set for a docker config or pull secrets
-	Problems       []Problem         `json:"problems"`              // reasons why the kubelet rejects it
+	Problems       []Problem         `json:"problems"`              // reasons why the kubelet rejects the file
 	Findings       []finding.Finding `json:"findings"`              // lint findings
 	Suppressed     int               `json:"suppressed,omitempty"`  // number of findings suppressed by comments; see [Validation.ApplyFilter]
 
@@ -36,7 +36,7 @@ type Validation struct {
 // Credentials describes a file with credentials.
 type Credentials struct {
 	Kind    pullsecret.Kind `json:"kind"`
-	Secrets int             `json:"secrets,omitempty"` // in a manifest
+	Secrets int             `json:"secrets,omitempty"` // number of Secrets in a manifest
 	Logins  int             `json:"logins"`            // number of registries for which the kubelet finds a user name
 }
 
@@ -129,7 +129,7 @@ func Findings(cfg *config.Config, binDir string) []finding.Finding {
 	return list
 }
 
-// ApplyFilter applies f to the findings. The configuration stays valid or invalid.
+// ApplyFilter removes the findings that f does not select. It does not change Valid.
 func (v *Validation) ApplyFilter(f *Filter) {
 	if v.text != nil {
 		v.Findings, v.Suppressed = f.Apply(v.Findings, v.text)
@@ -146,7 +146,7 @@ func (v *Validation) addProblems(err error) {
 	}
 }
 
-// addFindings adds findings. Findings that stop the kubelet become problems.
+// addFindings adds lint findings. Findings that stop the kubelet are added as problems.
 func (v *Validation) addFindings(findings []finding.Finding) {
 	for _, f := range findings {
 		if StopsKubelet(f) {

@@ -13,8 +13,8 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// Outcomes of a verdict. The other outcome, Failed, means that there are no credentials
-// because of a failure.
+// Outcomes of a verdict. [OutcomeFailed] is an outcome too: there are no credentials because
+// something failed.
 const (
 	VerdictWithCredentials = "credentials" // the pull has credentials
 	VerdictAnonymous       = "anonymous"   // no credentials, but no failure
@@ -120,7 +120,7 @@ func (r *Explanation) failureConsequence() string {
 	}
 	for _, s := range r.Sources {
 		if s.Kind == regcred.FromPullSecret && s.Outcome == OutcomeFailed && !s.Unread {
-			return "without the pull secret, the kubelet would not pull the image at all" // see lookup
+			return "without the pull secret, the kubelet would not pull the image at all" // kubelet: MakeDockerKeyring returns an error
 		}
 	}
 	return "the kubelet would still pull anonymously and, if that fails, report only a 401"
@@ -139,7 +139,7 @@ func (r *Explanation) predictDryRun() Verdict {
 	return Verdict{Outcome: VerdictMatched, Text: fmt.Sprintf("would run %s: %s", shown.Count(len(would), "provider"), strings.Join(would, ", "))}
 }
 
-// anonymousReason returns the most common reasons for an unexpected anonymous pull.
+// anonymousReason explains why there are no credentials.
 func (r *Explanation) anonymousReason() string {
 	matched := false
 	text := ""

@@ -76,7 +76,7 @@ func programError(name string, err error, stderr string) error {
 		return fmt.Errorf("%s: %w: %s", name, err, redactAndShorten(lines[len(lines)-1]))
 	}
 	if errors.Is(err, exec.ErrNotFound) {
-		return err // err names the program
+		return err // err contains the program's name
 	}
 	return fmt.Errorf("%s: %w", shown.EscapeLine(name), err)
 }
@@ -94,7 +94,8 @@ func (h *headBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns the complete lines, or a single incomplete one.
+// String returns the kept lines without an incomplete last line. A single incomplete line is
+// returned.
 func (h *headBuffer) String() string {
 	if end := bytes.LastIndexByte(h.kept, '\n'); h.more && end >= 0 {
 		return string(h.kept[:end+1])

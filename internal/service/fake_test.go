@@ -21,12 +21,12 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// faulty is a D-Bus server that replaces systemd in cases in which the real one does not fail. It supports a
-// unit's properties, restarts and reloads.
+// faulty is a D-Bus server that acts as systemd but can fail in ways in which systemd does not
+// fail. It supports a unit's properties, restarts and reloads.
 type faulty struct {
-	faults map[string]fault             // by request: "AUTH" or a method's name
-	look   func(n int) map[string]any   // returns the properties at the n-th read of the unit, from 0
-	job    func(*faulty, *dbus.Message) // the result of a restart's job
+	faults map[string]fault             // faults by request ("AUTH" or the name of a method)
+	look   func(n int) map[string]any   // returns the unit's properties for the n-th read, starting at 0
+	job    func(*faulty, *dbus.Message) // sends the result of a restart's job
 
 	mu    sync.Mutex
 	calls []string
@@ -36,9 +36,9 @@ type faulty struct {
 
 // fault replaces the correct reply.
 type fault struct {
-	name, text string // an error's
-	raw        string // bytes, after which the connection is closed
-	silent     bool   // none at all
+	name, text string // name and text of an error reply
+	raw        string // bytes to send before closing the connection
+	silent     bool   // send no reply
 }
 
 const jobID = 42
@@ -120,7 +120,7 @@ func (f *faulty) serve(conn net.Conn) {
 	}
 }
 
-// strike applies a fault.
+// strike sends the fault for a request instead of the correct reply.
 func (f *faulty) strike(conn net.Conn, member string, msg *dbus.Message) {
 	fault := f.faults[member]
 	switch {
@@ -203,8 +203,8 @@ func send(conn net.Conn, msg *dbus.Message) {
 	_ = msg.EncodeTo(conn, binary.LittleEndian) // the client may have disconnected
 }
 
-// runningUnit returns the systemd properties of a unit that runs as process pid. edits are pairs of a name and a
-// value.
+// runningUnit returns the systemd properties of a unit that runs as process pid. edits are pairs of
+// a property's name and value.
 func runningUnit(pid int, edits ...any) map[string]any {
 	p := map[string]any{
 		"LoadState": "loaded", "ActiveState": "active", "SubState": "running", "MainPID": uint32(pid),
@@ -233,7 +233,7 @@ func stateSequence(ps ...map[string]any) func(int) map[string]any {
 	return func(n int) map[string]any { return ps[min(n, len(ps)-1)] }
 }
 
-// service returns the kubelet's unit on a server.
+// service starts the server and returns the kubelet's unit on it.
 func (f *faulty) service(t *testing.T) Service {
 	return Service{Manager: f.start(t), Name: "kubelet.service", Poll: time.Millisecond}
 }

@@ -34,8 +34,8 @@ func serve(t *testing.T, address string, handler http.Handler) (url string) {
 	return "http://" + listener.Addr().String() + "/healthz"
 }
 
-// TestHealthRequest verifies that only a server on the kubelet's port that responds with 200 is healthy, and that no response
-// delays the check.
+// TestHealthRequest verifies that only a server that itself responds with 200 is healthy, and that
+// no response delays the check.
 func TestHealthRequest(t *testing.T) {
 	const loopback = "127.0.0.1:0"
 	elsewhere := serve(t, loopback, answer(http.StatusOK))

@@ -25,10 +25,10 @@ const (
 	maxLineBytes = 1 << 10
 )
 
-// Log returns the last lines that the kubelet logged after since, at most 20. Lines
-// contain no control characters, nothing that looks like a secret, and at most 1 KiB
-// each. The first line is the one that best explains why the kubelet exited, if there
-// is one. If several processes exited, the last one counts.
+// Log returns at most 20 of the last lines that the kubelet logged after since. Lines contain no
+// control characters, nothing that looks like a secret, and at most 1 KiB each. The first line is
+// the one that best explains why the kubelet exited, if there is one. If several processes exited,
+// Log omits the lines of all but the last one.
 func (s Service) Log(ctx context.Context, since time.Time) (lines []string, err error) {
 	err = withTimeout(ctx, logTimeout, "read the log of "+s.Name, func(ctx context.Context) error {
 		if s.LogFile != "" {
@@ -79,10 +79,9 @@ func selectLines(lines []string) (picked []string) {
 	return picked
 }
 
-// linesSinceLastExit drops the lines logged before the last process that logged why it
-// exited: earlier processes may have exited for a reason that has been fixed. A line
-// without a process ID, such as a panic, belongs to the same process as the line before
-// it.
+// linesSinceLastExit drops the lines before those of the last process that logged why it exited.
+// Earlier processes may have exited for a reason that has been fixed. A line without a process ID,
+// such as a panic, belongs to the same process as the line before it.
 func linesSinceLastExit(lines []string) []string {
 	ended := false
 	for _, line := range slices.Backward(lines) {
@@ -94,7 +93,7 @@ func linesSinceLastExit(lines []string) []string {
 	return lines
 }
 
-// lineProcessID returns the id of the process that wrote a line, "" if unknown.
+// lineProcessID returns the ID of the process that wrote a line, or "" if it is unknown.
 func lineProcessID(line string) string {
 	if m := klogPattern.FindStringSubmatch(line); m != nil {
 		return m[3]
@@ -128,7 +127,7 @@ func exitReasonWeight(line string) int {
 	return 0
 }
 
-// redactAndShorten redacts and shortens a line. It redacts first, because part of a secret is a secret.
+// redactAndShorten redacts and then shortens a line. A shortened secret would not be recognized.
 func redactAndShorten(line string) string {
 	line = redact(line)
 	if len(line) > maxLineBytes {
@@ -160,8 +159,8 @@ func readLogFile(name string, since time.Time) ([]string, error) {
 	return trimLines(linesSince(lines, since)), nil
 }
 
-// linesSince returns the lines from the first one with a timestamp at or after since, whose
-// year it assumes.
+// linesSince returns the lines from the first one whose timestamp is not before since. Timestamps
+// without a year are assumed to be from the year of since.
 func linesSince(lines []string, since time.Time) []string {
 	since = since.Truncate(time.Second)
 	for i, line := range lines {
@@ -175,7 +174,7 @@ func linesSince(lines []string, since time.Time) []string {
 // logrusPattern matches the prefix of a log line of k3s or rke2.
 var logrusPattern = regexp.MustCompile(`^time="([^"]{1,64})"`)
 
-// lineTimestamp returns a line's timestamp, or zero.
+// lineTimestamp returns a line's timestamp, or the zero time if it has none.
 func lineTimestamp(line string, since time.Time) (at time.Time) {
 	if m := logrusPattern.FindStringSubmatch(line); m != nil {
 		at, _ = time.Parse(time.RFC3339, m[1]) // zero if the format differs
@@ -195,8 +194,8 @@ func trimLines(lines []string) (trimmed []string) {
 	return trimmed
 }
 
-// redact redacts what looks like a secret in a log line: kubelets log their flags, k3s
-// its token, and both log other programs' errors.
+// redact redacts text that looks like a secret. The kubelet logs its flags, k3s logs its token, and
+// both log the errors of other programs.
 func redact(line string) string {
 	const names = `(?:token|passw(?:or)?d|passphrase|secret|api[-_]?key|authorization)`
 	for _, form := range []string{ // text in capture groups is kept

@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestLogShowsCauseFirst verifies that the last lines of a long log are shown after the
-// line with the cause.
+// TestLogShowsCauseFirst verifies that the line with the cause comes first, followed by the last
+// lines of the log.
 func TestLogShowsCauseFirst(t *testing.T) {
 	info := func(n int) string { return fmt.Sprintf("I1123 00:00:00.%06d  1 x.go:1] \"line %d\"", n, n) }
 	var lines []string
@@ -52,14 +52,13 @@ func TestLogShowsCauseFirst(t *testing.T) {
 	if got := selectLines(slices.Concat([]string{other, auth}, slices.Repeat([]string{flag}, 180))); !slices.Equal(got, []string{auth, other}) {
 		t.Errorf("flags of the next process: %q", got)
 	}
-	// later is a log in which the provider's fault was fixed, and then the kubelet
-	// exited because of another one.
+	// After the problem in auth was fixed, the kubelet exited for another reason.
 	const later = `E1123 00:00:09.000000     300 run.go:72] "command failed" err="failed to run Kubelet: x"`
 	runs := `I1123 00:00:12.000000     400 x.go:1] "runs"`
 	if got := selectLines([]string{auth, other, later, runs}); !slices.Equal(got, []string{later, runs}) {
 		t.Errorf("two that ended: %q", got)
 	}
-	// Not all lines about the end of the next process contain its ID.
+	// Some lines that explain an exit contain no process ID.
 	begun := `I1123 00:00:08.000000     300 server.go:1] "begun"`
 	for _, tt := range []struct {
 		end  []string
@@ -74,7 +73,7 @@ func TestLogShowsCauseFirst(t *testing.T) {
 			t.Errorf("ended with %q: %q", tt.end, got)
 		}
 	}
-	// If no line contains the ID, no other process is assumed.
+	// Without process IDs, all lines are treated as lines of one process.
 	if got := selectLines([]string{"a", "panic: x"}); !slices.Equal(got, []string{"panic: x", "a"}) {
 		t.Errorf("of no process: %q", got)
 	}
@@ -83,8 +82,7 @@ func TestLogShowsCauseFirst(t *testing.T) {
 	}
 }
 
-// TestJournal verifies that journalctl runs without a shell for the unit and the time, and that its output is limited
-// and sanitized.
+// TestJournal verifies the arguments of journalctl, and that its output is limited and sanitized.
 func TestJournal(t *testing.T) {
 	at := time.Unix(1_790_000_000, 0)
 	for name, tt := range map[string]struct {
@@ -141,7 +139,7 @@ func TestJournalHangs(t *testing.T) {
 	}
 }
 
-// TestFileLog verifies that only the last kubelet's lines of a log are used.
+// TestFileLog verifies that only the lines of a log file since the given time are used.
 func TestFileLog(t *testing.T) {
 	at := time.Date(2026, 11, 23, 10, 0, 0, 500, time.Local)
 	const old = "E1123 09:59:59.000000  1 x.go:1] \"old\" err=\"unknown flag: --old\"\n"

@@ -46,7 +46,7 @@ func (o OpenRC) Restart(ctx context.Context, unit string) error {
 	return runDetached(ctx, o.commandName(), unit, "restart")
 }
 
-// State runs "rc-service UNIT status" and reads OpenRC's process records.
+// State runs "rc-service UNIT status" and reads the process ID from OpenRC's files.
 func (o OpenRC) State(ctx context.Context, unit string) (State, error) {
 	out, err := commandOutput(ctx, o.commandName(), unit, "status")
 	if strings.Contains(fmt.Sprint(out, err), "does not exist") {
@@ -105,7 +105,7 @@ func (o OpenRC) mainPID(ctx context.Context, unit string) (pid int, supervised b
 		}
 		pid, err := strconv.Atoi(string(bytes.TrimSpace(data)))
 		if err != nil || pid < 1 {
-			continue // being written
+			continue // the file is being written
 		}
 		return pid, filepath.Base(name) == "child_pid", nil
 	}

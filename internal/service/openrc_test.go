@@ -20,8 +20,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// openRC is a machine with OpenRC, whose rc-service is a script. The files in
-// /run/openrc are like those of version 0.45.2.
+// openRC returns an OpenRC with a temporary root directory and a script as rc-service. The tests'
+// files in /run/openrc are like those of version 0.45.2.
 func openRC(t *testing.T, script string) OpenRC {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -32,7 +32,7 @@ func openRC(t *testing.T, script string) OpenRC {
 	return OpenRC{Root: root, Command: writeJournalctl(t, script)}
 }
 
-// put writes a file of the machine.
+// put writes a file below o's root directory.
 func (o OpenRC) put(t *testing.T, path, content string) {
 	t.Helper()
 	name := o.path(path)
@@ -96,7 +96,8 @@ func TestOpenRCState(t *testing.T) {
 	}
 }
 
-// TestOpenRCRestart verifies that a restart completes after its context is canceled.
+// TestOpenRCRestart verifies that Restart resets a crashed service, and that a restart completes
+// after its context is canceled.
 func TestOpenRCRestart(t *testing.T) {
 	o := openRC(t, `[ "$2" = status ] && exit 9; [ "$*" = "kubelet restart" ] || exit 9; echo " * Starting kubelet ..."; echo " * ERROR: kubelet failed to start"; exit 1`)
 	check(t, Service{Manager: o, Name: "kubelet"}.Restart(t.Context()), "restart kubelet: "+o.Command+": exit status 1:  * ERROR: kubelet failed to start", "")

@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// explainDBusError adds hints to a D-Bus error. If ctx is done, it reports that instead, because
-// the end of ctx closes the connection.
+// explainDBusError adds hints to a D-Bus error. If ctx is done, it returns an error with the cause,
+// because the end of ctx closes the connection.
 func explainDBusError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestMasked verifies that text that looks like a secret is redacted, and that the cause of the exit is kept.
+// TestMasked verifies that redact removes text that looks like a secret and keeps the cause of an
+// exit.
 func TestMasked(t *testing.T) {
 	const secret = "hunter2hunter2"
 	for line, want := range map[string]string{

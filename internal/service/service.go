@@ -9,9 +9,10 @@
 //	err = s.Restart(ctx)
 //	now, err := s.WaitHealthy(ctx, before, service.HealthCriteria{Health: "http://127.0.0.1:10248/healthz"})
 //
-// The unit's state is not enough: with systemd's Type=simple, a kubelet that exits after
-// a second is "active" and then "activating". A kubelet is healthy if its process is a
-// new one and its health endpoint keeps responding.
+// The state of the unit does not show whether the kubelet works. For example, with
+// systemd's Type=simple, a kubelet that exits after a second is first "active" and then
+// "activating". A kubelet is healthy if its process is new and its health endpoint keeps
+// responding.
 package service
 
 import (

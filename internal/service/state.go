@@ -11,7 +11,7 @@ import (
 	"github.com/regcred/regcred/internal/systemd"
 )
 
-// State is a unit at one moment, in systemd's words.
+// State is the state of a unit at one moment, in systemd's terms.
 type State systemd.Unit
 
 // Signalled reports whether the last main process was ended by a signal.

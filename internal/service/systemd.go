@@ -76,7 +76,7 @@ func waitForJob(ctx context.Context, c *systemd.Client, unit string, job int, re
 	}
 }
 
-// jobError returns the error for a job's result, nil for "done".
+// jobError returns the error for a job's result, or nil for "done".
 func jobError(unit, result string) error {
 	why, hint := "", "systemctl status "+unit
 	switch result {

@@ -20,7 +20,8 @@ import (
 
 const denied = "org.freedesktop.DBus.Error.AccessDenied"
 
-// TestFaults verifies that each call returns after any failure of the connection to systemd, with a cause and a fix.
+// TestFaults verifies that each call returns an error with a cause and a hint, however the
+// connection to systemd fails.
 func TestFaults(t *testing.T) {
 	restart := func(ctx context.Context, s Service) error { return s.Restart(ctx) }
 	reload := func(ctx context.Context, s Service) error { return s.Reload(ctx) }
@@ -109,7 +110,7 @@ func TestNoSocket(t *testing.T) {
 	want := "restart kubelet.service: cannot reach systemd at " + absent + " (no such file or directory) or at " + absent + "2 (no such file or directory)"
 	check(t, s.Restart(t.Context()), want, "")
 	if os.Geteuid() == 0 {
-		return // root may use any socket
+		return // root can connect to any socket
 	}
 	file := filepath.Join(t.TempDir(), "socket")
 	must.Do(t, os.WriteFile(file, nil, 0))
@@ -166,7 +167,8 @@ func TestState(t *testing.T) {
 	check(t, err, "get the state of kubelet.service: systemd's response has no LoadState or ActiveState", "")
 }
 
-// TestReload verifies that a unit that systemd cannot load is an error, although systemd reports success.
+// TestReload verifies that Reload fails if systemd cannot load the unit, although systemd reports
+// success.
 func TestReload(t *testing.T) {
 	loadError := struct{ Name, Text string }{"org.freedesktop.systemd1.BadUnitSetting", "Unit has a bad unit file setting.\n"}
 	for load, want := range map[string][2]string{
@@ -183,7 +185,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestRestart verifies that a restart ends with its job, and that systemd's start counter is reset before it.
+// TestRestart verifies that Restart returns the result of its job, and that it first resets
+// systemd's start counter.
 func TestRestart(t *testing.T) {
 	gone := constantState(runningUnit(8))
 	for name, tt := range map[string]struct {
@@ -212,7 +215,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestInterrupted verifies that a started job continues, and that this is reported.
+// TestInterrupted verifies that the error of a canceled Restart reports that systemd is still
+// working on the job.
 func TestInterrupted(t *testing.T) {
 	f := &faulty{look: constantState(runningUnit(7, "Job", job{jobID, "/x"}))}
 	ctx, cancel := context.WithCancel(t.Context())

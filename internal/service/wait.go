@@ -25,7 +25,7 @@ type HealthCriteria struct {
 	Restarts   int           // number of automatic restarts after which the wait fails; 0 means 3
 }
 
-// TimeoutOrDefault returns Within or, if it is 0, the default.
+// TimeoutOrDefault returns Timeout or, if it is 0, the default.
 func (w HealthCriteria) TimeoutOrDefault() time.Duration { return cmp.Or(w.Timeout, 4*time.Minute) }
 
 // UnhealthyError is returned if no new, healthy kubelet is running.
@@ -52,9 +52,9 @@ func (e *UnhealthyError) Error() string {
 // Unwrap returns the reason, which may be a context's error.
 func (e *UnhealthyError) Unwrap() error { return e.Cause }
 
-// WaitHealthy waits until the unit runs a new process that stays healthy for
-// want.Stable. It returns the unit's last state. Errors are of type [*UnhealthyError].
-// It returns early if the unit has ended or keeps restarting.
+// WaitHealthy waits until the unit runs a new process that stays healthy for want.MinHealthy. It
+// returns the unit's last state. Errors are of type [*UnhealthyError]. WaitHealthy fails early if
+// the unit has stopped or keeps restarting.
 func (s Service) WaitHealthy(ctx context.Context, before State, want HealthCriteria) (State, error) {
 	want.MinHealthy = cmp.Or(want.MinHealthy, 10*time.Second)
 	want.Restarts = cmp.Or(want.Restarts, 3)
@@ -72,7 +72,7 @@ func (s Service) WaitHealthy(ctx context.Context, before State, want HealthCrite
 	}
 }
 
-// healthWatch holds the progress of a WaitHealthy call.
+// healthWatch is the progress of a WaitHealthy call.
 type healthWatch struct {
 	service  Service
 	want     HealthCriteria
@@ -84,7 +84,7 @@ type healthWatch struct {
 	lastUnhealthy    error     // why the kubelet was last unhealthy
 	restarts         int       // as counted by the service manager
 	process          State     // state that contains the latest new process
-	earlierProcesses int       // new processes before that one
+	earlierProcesses int       // number of new processes before that process
 }
 
 // run polls the unit's state until the wait is over.
@@ -130,8 +130,8 @@ func (w *healthWatch) poll(ctx context.Context) (done bool, err error) {
 		}
 		return false, nil
 	}
-	// The health response is certain to be from this process only if the process is
-	// still running at the next look.
+	// Another process may have sent the health response. It counts only if the new process is still
+	// running at the next poll.
 	if w.healthySince.IsZero() {
 		w.healthySince = asked
 		return false, nil
@@ -152,13 +152,13 @@ func (w *healthWatch) recordState(state State) error {
 	return w.giveUpReason()
 }
 
-// countRestarts counts restarts in two ways: as reported by the manager, and by new processes,
-// because not every manager counts restarts.
+// countRestarts counts restarts as reported by the service manager, and also counts new processes.
+// Not every service manager counts restarts.
 func (w *healthWatch) countRestarts(state State) {
 	if state.Restarts >= w.previous.Restarts {
 		w.restarts += state.Restarts - w.previous.Restarts
 	} else {
-		w.restarts += state.Restarts // the unit was started manually
+		w.restarts += state.Restarts // a manual start resets the counter
 	}
 	if state.MainPID == 0 || state.HasSameProcess(w.before) || state.HasSameProcess(w.process) {
 		return
@@ -169,7 +169,7 @@ func (w *healthWatch) countRestarts(state State) {
 	w.process = state
 }
 
-// giveUpReason returns why further waiting is useless, nil if it is not.
+// giveUpReason returns why further waiting is useless, or nil if it is not.
 func (w *healthWatch) giveUpReason() error {
 	restarts := max(w.restarts, w.earlierProcesses)
 	switch s := w.previous; {
@@ -187,7 +187,7 @@ func (w *healthWatch) giveUpReason() error {
 	return nil
 }
 
-// checkHealthy returns why a unit is unhealthy, nil if it is healthy.
+// checkHealthy returns why a unit is unhealthy, or nil if it is healthy.
 func (w *healthWatch) checkHealthy(ctx context.Context, s State) error {
 	switch {
 	case s.MainPID == 0:

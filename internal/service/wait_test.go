@@ -17,7 +17,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// writeJournalctl creates a fake journalctl, one that prints in reverse order.
+// writeJournalctl creates a shell script that replaces journalctl or another program, and returns
+// its path.
 func writeJournalctl(t *testing.T, script string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "journalctl")
@@ -33,7 +34,8 @@ const (
 
 var quick = HealthCriteria{MinHealthy: 5 * time.Millisecond, Timeout: time.Minute, Restarts: 3}
 
-// waitFor waits for a unit with these successive states; process 7 is the earlier one.
+// waitFor calls WaitHealthy for a unit that ran as process 7 before. look returns the unit's state
+// at each poll.
 func waitFor(t *testing.T, want HealthCriteria, look func(int) map[string]any) (State, *UnhealthyError) {
 	t.Helper()
 	f := &faulty{look: look}
@@ -79,7 +81,8 @@ func TestWaitHealthy(t *testing.T) {
 	}
 }
 
-// TestWaitHealthyFlaps verifies that one failed health check restarts the waiting time.
+// TestWaitHealthyFlaps verifies that a failed health check restarts the time for which the kubelet
+// must stay healthy.
 func TestWaitHealthyFlaps(t *testing.T) {
 	var asked atomic.Int64
 	want := HealthCriteria{Timeout: time.Minute, MinHealthy: 3 * time.Millisecond}
@@ -92,7 +95,7 @@ func TestWaitHealthyFlaps(t *testing.T) {
 		t.Errorf("%v after %d answers", err, asked.Load())
 	}
 	asked.Store(0)
-	// Another process at each read: none of them is stable.
+	// A unit that has another process at each poll is not healthy.
 	want.Timeout = 100 * time.Millisecond
 	_, err := waitFor(t, want, func(n int) map[string]any { return runningUnit(8 + n) })
 	if err == nil {
@@ -156,8 +159,8 @@ func TestWaitUnhealthy(t *testing.T) {
 	}
 }
 
-// TestWaitInterrupted verifies that ^C ends the wait at once, and that the error
-// differs from the error for a kubelet that does not start.
+// TestWaitInterrupted verifies that a canceled context ends the wait immediately, and that the
+// error differs from the error for a kubelet that does not start.
 func TestWaitInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	f := &faulty{look: func(n int) map[string]any {
@@ -172,8 +175,8 @@ func TestWaitInterrupted(t *testing.T) {
 	}
 }
 
-// TestWaitUnanswered verifies that a service manager that does not reply for a while is
-// queried again.
+// TestWaitUnanswered verifies that WaitHealthy continues to poll if the service manager does not
+// reply for a while.
 func TestWaitUnanswered(t *testing.T) {
 	f := &faulty{}
 	f.look = func(n int) map[string]any {

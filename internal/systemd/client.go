@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package systemd calls systemd over its private socket, which needs no bus and which
-// only root may use, or over the system bus.
+// Package systemd calls systemd over its private socket or over the system bus. The private
+// socket does not need a bus, but only root can use it.
 //
 //	c := systemd.Client{Bus: systemd.SystemBus}
 //	defer c.Close()
 //	unit, err := c.Unit(ctx, "kubelet.service")
 //
-// Errors that systemd returns are a dbus.Error. Callers explain them to the user.
+// Errors that systemd returns have the type dbus.Error. Callers must explain them to the user.
 package systemd
 
 import (
@@ -26,20 +26,20 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// SystemBus is the path of the system bus's socket.
+// SystemBus is the path of the system bus socket.
 const SystemBus = "/run/dbus/system_bus_socket"
 
 // Property is a property of a transient unit.
 type Property = dbusapi.Property
 
-// Client calls systemd over one connection, which the first call opens. The zero value
-// uses this machine's private socket. It is not safe for concurrent use.
+// Client calls systemd. The first call opens a connection, which later calls reuse. The zero
+// value uses this machine's private socket. A Client is not safe for concurrent use.
 type Client struct {
-	Socket string // private socket; "" means "/run/systemd/private"
-	Bus    string // used if the private socket is unavailable; "" means none
+	Socket string // path of the private socket; "" means "/run/systemd/private"
+	Bus    string // path of the bus socket to use if the private socket is unavailable; "" means none
 
 	// Reconnect repeats a call if the connection is lost, because systemd closes all
-	// connections when it re-executes itself. Each try is then limited to 25 s.
+	// connections when it re-executes itself. Each attempt then has a timeout of 25 s.
 	Reconnect bool
 
 	conn    *dbusapi.Conn
@@ -49,22 +49,22 @@ type Client struct {
 
 const (
 	responseTimeout = 25 * time.Second
-	reexecTimeout   = time.Minute     // while systemd re-executes itself
-	absentTimeout   = 3 * time.Second // before the first response, without a socket
+	reexecTimeout   = time.Minute     // how long to reconnect while systemd re-executes itself
+	absentTimeout   = 3 * time.Second // how long to reconnect if the socket does not exist and no call has succeeded
 	retryInterval   = 50 * time.Millisecond
 )
 
-// ErrNoResponse is returned if a call times out. systemd does not respond while it
-// reloads many units.
+// ErrNoResponse means that a call timed out. systemd does not respond while it reloads many
+// units.
 var ErrNoResponse = fmt.Errorf("no response for %v", responseTimeout)
 
 // Path returns the path of the private socket.
 func (c *Client) Path() string { return cmp.Or(c.Socket, privateSocket) }
 
-// Reached reports whether any call has succeeded.
+// Reached reports whether at least one call has succeeded.
 func (c *Client) Reached() bool { return c.reached }
 
-// Close closes the connection. The next call opens a new one.
+// Close closes the connection. The next call opens a new connection.
 func (c *Client) Close() {
 	if c.conn != nil {
 		c.conn.Close()
@@ -73,13 +73,13 @@ func (c *Client) Close() {
 	}
 }
 
-// Reload reloads all unit files, like "systemctl daemon-reload".
+// Reload makes systemd reload all unit files, like "systemctl daemon-reload".
 func (c *Client) Reload(ctx context.Context) error {
 	return c.callWithRetry(ctx, func(ctx context.Context) error { return c.conn.ReloadContext(ctx) })
 }
 
-// Restart starts a job that restarts a unit, and returns the job's number. The job's
-// result is sent to result, unless the connection is lost.
+// Restart restarts a unit without waiting. It returns the number of the restart job. systemd's
+// result of the job is sent to result, unless the connection is lost.
 func (c *Client) Restart(ctx context.Context, unit string, result chan<- string) (job int, err error) {
 	err = c.callWithRetry(ctx, func(ctx context.Context) error {
 		job, err = c.conn.RestartUnitContext(ctx, unit, "replace", result)
@@ -88,9 +88,8 @@ func (c *Client) Restart(ctx context.Context, unit string, result chan<- string)
 	return job, err
 }
 
-// StartTransient starts a transient unit. The unit may have been started even if
-// StartTransient returns an error. In that case the next call returns an error for
-// which [IsUnitExistsError] is true.
+// StartTransient starts a transient unit. It may have started the unit even if it returns an
+// error. Another call then returns an error for which [IsUnitExistsError] is true.
 func (c *Client) StartTransient(ctx context.Context, unit string, properties []Property) error {
 	return c.callWithRetry(ctx, func(ctx context.Context) error {
 		_, err := c.conn.StartTransientUnitContext(ctx, unit, "fail", properties, nil)
@@ -98,7 +97,7 @@ func (c *Client) StartTransient(ctx context.Context, unit string, properties []P
 	})
 }
 
-// Stop starts a job that stops a unit, if the unit exists.
+// Stop stops a unit without waiting. It does nothing if the unit does not exist.
 func (c *Client) Stop(ctx context.Context, unit string) error {
 	return ignoreErrorNamed("NoSuchUnit", c.callWithRetry(ctx, func(ctx context.Context) error {
 		_, err := c.conn.StopUnitContext(ctx, unit, "replace", nil)
@@ -106,18 +105,20 @@ func (c *Client) Stop(ctx context.Context, unit string) error {
 	}))
 }
 
-// ResetFailed resets a unit's failed state and start limit, if the unit exists.
+// ResetFailed resets the failed state and the start limit of a unit. It does nothing if the
+// unit does not exist.
 func (c *Client) ResetFailed(ctx context.Context, unit string) error {
 	return ignoreErrorNamed("NoSuchUnit", c.callWithRetry(ctx, func(ctx context.Context) error { return c.conn.ResetFailedUnitContext(ctx, unit) }))
 }
 
-// IsUnitExistsError reports whether systemd refused to create a unit because it already
+// IsUnitExistsError reports whether systemd did not create a unit because the unit already
 // exists.
 func IsUnitExistsError(err error) bool {
 	return err != nil && ignoreErrorNamed("UnitExists", err) == nil
 }
 
-// ignoreErrorNamed returns nil if err has the given name.
+// ignoreErrorNamed returns nil if err is the systemd error with the given name. It returns
+// other errors unchanged.
 func ignoreErrorNamed(name string, err error) error {
 	if e, ok := errors.AsType[dbus.Error](err); ok && e.Name == serviceName+"."+name {
 		return nil
@@ -125,7 +126,8 @@ func ignoreErrorNamed(name string, err error) error {
 	return err
 }
 
-// callWithRetry runs f with a connection, and runs it again if the connection is lost.
+// callWithRetry calls f after connecting. If the connection is lost and Reconnect is set, it
+// calls f again.
 func (c *Client) callWithRetry(ctx context.Context, f func(context.Context) error) error {
 	var lostAt time.Time
 	for {
@@ -148,7 +150,7 @@ func (c *Client) callWithRetry(ctx context.Context, f func(context.Context) erro
 	}
 }
 
-// try runs f once with a connection.
+// try connects if necessary and calls f once.
 func (c *Client) try(ctx context.Context, f func(context.Context) error) error {
 	within := ctx
 	if c.Reconnect {
@@ -168,7 +170,7 @@ func (c *Client) try(ctx context.Context, f func(context.Context) error) error {
 	return nil
 }
 
-// reconnectTimeout returns how long to retry after the connection is lost.
+// reconnectTimeout returns how long to retry after the connection was lost.
 func (c *Client) reconnectTimeout() time.Duration {
 	if info, err := os.Stat(c.Path()); !c.reached && (err != nil || info.Mode().Type() != fs.ModeSocket) {
 		return absentTimeout
@@ -177,7 +179,7 @@ func (c *Client) reconnectTimeout() time.Duration {
 }
 
 // IsConnectionLost reports whether an error means that the connection was lost or could not be
-// opened, so that a retry may succeed.
+// opened. A retry may succeed.
 func IsConnectionLost(err error) bool {
 	if e, ok := errors.AsType[dbus.Error](err); ok {
 		return strings.HasSuffix(e.Name, ".NoReply") || strings.HasSuffix(e.Name, ".Disconnected")
@@ -185,10 +187,10 @@ func IsConnectionLost(err error) bool {
 	return err != nil && !errors.Is(err, fs.ErrPermission)
 }
 
-// Unit is a snapshot of a unit's state, in systemd's terms. Values that systemd does
+// Unit is the state of a unit. The comments name systemd's properties. Values that systemd does
 // not report are zero: InvocationID was added in systemd 232, NRestarts in 235.
 type Unit struct {
-	Load, LoadError  string // LoadState, and why it is not "loaded"
+	Load, LoadError  string // LoadState and LoadError; LoadError is "" if the unit is loaded
 	Active, Sub      string // ActiveState, SubState
 	Enabled          string // UnitFileState
 	Description      string
@@ -196,17 +198,17 @@ type Unit struct {
 	Transient        bool
 	MainPID          int
 	Invocation       string
-	Started          time.Time // when the last main process started
-	Restarts         int       // automatic ones, NRestarts
+	Started          time.Time // ExecMainStartTimestamp: when the last main process started
+	Restarts         int       // NRestarts: number of automatic restarts
 	Result           string
-	ExitKind         int  // si_code (waitid(2)) of the last main process; 0 if it has not exited
-	ExitStatus       int  // exit code or signal of the last main process
-	ConditionsFailed bool // at the last start
-	Job              int  // number of the queued or running job; 0 if none
+	ExitKind         int  // ExecMainCode: si_code (waitid(2)) of the last main process; 0 if it has not exited
+	ExitStatus       int  // ExecMainStatus: exit code or signal of the last main process
+	ConditionsFailed bool // a condition failed at the last start
+	Job              int  // number of the unit's queued or running job; 0 if none
 }
 
-// Unit returns the state of a unit, which does not have to exist. All properties are
-// read at once, so that they are consistent.
+// Unit returns the state of a unit. The unit does not have to exist. All properties are read
+// with one call, so that they are consistent.
 func (c *Client) Unit(ctx context.Context, name string) (u Unit, err error) {
 	err = c.callWithRetry(ctx, func(ctx context.Context) error {
 		p, err := c.conn.GetAllPropertiesContext(ctx, name)
@@ -244,7 +246,8 @@ func decodeUnit(p map[string]any) Unit {
 	return u
 }
 
-// property returns a property, or the zero value if it is missing or has another type.
+// property returns the value of a property. It returns the zero value if the property is
+// missing or has another type.
 func property[T any](p map[string]any, name string) T {
 	value, _ := p[name].(T)
 	return value

@@ -23,8 +23,8 @@ const (
 	objectPath    = dbus.ObjectPath("/org/freedesktop/systemd1")
 )
 
-// connect connects to the private socket or, if that fails, to the bus. It gives up when
-// within is done. The connection lasts until ctx is done.
+// connect opens a connection to the private socket or, if that fails, to the bus. It fails when
+// within ends. The connection is open until ctx ends.
 func (c *Client) connect(ctx, within context.Context) error {
 	life, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(within, cancel)
@@ -45,7 +45,7 @@ func (c *Client) connect(ctx, within context.Context) error {
 	return nil
 }
 
-// dial connects to a socket and authenticates.
+// dial connects to a socket, authenticates and calls greet.
 func dial(ctx context.Context, path string, greet func(context.Context, *dbus.Conn) error) (*dbus.Conn, error) {
 	conn, err := dbus.Dial("unix:path="+dbus.EscapeBusAddressValue(path), dbus.WithContext(ctx))
 	if err != nil {
@@ -53,7 +53,7 @@ func dial(ctx context.Context, path string, greet func(context.Context, *dbus.Co
 	}
 	err = conn.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Geteuid()))})
 	if err := cmp.Or(err, ctx.Err()); err != nil {
-		_ = conn.Close() // only the first error matters
+		_ = conn.Close() // only the first error is returned
 		return nil, err
 	}
 	if err := greet(ctx, conn); err != nil {
@@ -63,12 +63,12 @@ func dial(ctx context.Context, path string, greet func(context.Context, *dbus.Co
 	return conn, nil
 }
 
-// pingUntilReply sends pings until one gets a response, even an error. systemd 252 does not read
-// a message that arrived together with the end of the authentication until another
-// message arrives.
+// pingUntilReply sends pings until systemd replies, even with an error. It works around systemd
+// 252: if a message arrives together with the end of the authentication, systemd reads it only
+// when another message arrives.
 func pingUntilReply(ctx context.Context, conn *dbus.Conn) error {
 	const interval, limit = 100 * time.Millisecond, 100
-	replies := make(chan *dbus.Call, limit) // large enough for all replies
+	replies := make(chan *dbus.Call, limit) // has room for all replies
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for sent := 0; ; {
@@ -89,7 +89,7 @@ func pingUntilReply(ctx context.Context, conn *dbus.Conn) error {
 	}
 }
 
-// kernelError returns the kernel's error without the name of the failed call.
+// kernelError returns the error of a failed system call without the call's name.
 func kernelError(err error) error {
 	if e, ok := errors.AsType[*os.SyscallError](err); ok {
 		return e.Err

@@ -5,10 +5,11 @@ package systemd
 
 import "testing"
 
-// internal/service tests the client with a server that fails, and upstream/cluster with
-// a real systemd.
+// internal/service tests the client with a fake server that fails, and upstream/cluster tests
+// it with systemd.
 
-// TestDecode checks that missing properties and properties of another type are zero.
+// TestDecode verifies that missing properties and properties of the wrong type are decoded as
+// zero.
 func TestDecode(t *testing.T) {
 	if got := decodeUnit(nil); got != (Unit{}) {
 		t.Errorf("no properties: %+v", got)

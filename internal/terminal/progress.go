@@ -15,10 +15,10 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// Progress is drawn on standard error if it is a terminal. Close removes the progress
-// display. All methods are safe for concurrent use.
+// Progress displays are drawn on standard error if it is a terminal. Their Close methods remove
+// them. All methods are safe for concurrent use.
 
-// progress returns the container for progress bars, or nil.
+// progress returns the container for progress bars, or nil if nothing must be drawn.
 func (t *Terminal) progress() *mpb.Progress {
 	if asTerminal(t.Stderr) == nil || t.isDumb() || t.Quiet {
 		return nil
@@ -26,7 +26,7 @@ func (t *Terminal) progress() *mpb.Progress {
 	return mpb.New(mpb.WithOutput(t.Stderr), mpb.WithWidth(60))
 }
 
-// oneBar is a drawing with one bar that counts. Without out, it draws nothing.
+// oneBar is a progress display with one bar. If out is nil, it draws nothing.
 type oneBar struct {
 	out *mpb.Progress
 	bar *mpb.Bar
@@ -137,10 +137,11 @@ func (c *CheckProgress) Update(done, total int, name string) {
 	c.bar.SetCurrent(int64(done))
 }
 
-// CounterProgress draws one bar that counts items.
+// CounterProgress draws one bar with the number of finished items.
 type CounterProgress struct{ oneBar }
 
-// NewCounterProgress begins to draw how many items are done. format is such as "node %d of %d".
+// NewCounterProgress starts drawing how many items are finished. format is for example "node %d of
+// %d".
 func (t *Terminal) NewCounterProgress(format string) *CounterProgress {
 	c := &CounterProgress{oneBar{out: t.progress()}}
 	if c.out != nil {
@@ -161,13 +162,14 @@ func (c *CounterProgress) Increment(total int) {
 // ImageProgress shows which images are being pulled when neither bytes nor layers are known.
 type ImageProgress struct{ oneBar }
 
-// NewImageProgress begins to draw n pulls. When ctx ends, it hides a ^C that the terminal echoed.
+// NewImageProgress starts drawing n pulls. When ctx ends, it hides a ^C that the terminal echoed.
 func (t *Terminal) NewImageProgress(ctx context.Context, n int) *ImageProgress {
 	p := &ImageProgress{oneBar{out: t.progress()}}
 	if p.out == nil {
 		return p
 	}
-	// The terminal echoes ^C at the cursor, and bars are cleared from its column.
+	// The terminal echoes ^C at the cursor. The bars are cleared from the cursor's column on, so
+	// move the cursor to the first column.
 	context.AfterFunc(ctx, func() { io.WriteString(t.Stderr, "\r") })
 	p.addTotalBar(n)
 	return p
@@ -175,7 +177,7 @@ func (t *Terminal) NewImageProgress(ctx context.Context, n int) *ImageProgress {
 
 func (p *ImageProgress) addTotalBar(n int) {
 	p.bar = p.out.AddBar(int64(n),
-		mpb.BarPriority(math.MaxInt), // below the others
+		mpb.BarPriority(math.MaxInt), // below the bars of the images
 		mpb.BarRemoveOnComplete(),
 		mpb.AppendDecorators(decor.CountersNoUnit("%d of %d images")))
 }

@@ -29,7 +29,7 @@ const defaultWidth = 80
 // terminal.
 type Terminal struct {
 	Stdout, Stderr io.Writer
-	Width          int                      // in columns; 0 means the terminal's width, or unlimited
+	Width          int                      // in columns; 0 means the width of the terminal, or no limit if Stdout is not a terminal
 	NoColor        bool                     // disable colors; NO_COLOR in the environment does the same
 	Quiet          bool                     // print only errors to Stderr
 	Getenv         func(name string) string // reads the environment
@@ -196,7 +196,7 @@ func IsPrintable(s string) bool { return escapeLine(s) == s }
 // endings.
 func IsPrintableLines(s string) bool { return escapeLines(s) == s }
 
-// escapeLines and inline escape everything that is printed.
+// escapeLines and escapeLine escape all printed text.
 func escapeLines(s string) string { return shown.EscapeLines(s) }
 func escapeLine(s string) string  { return shown.EscapeLine(s) }
 

@@ -134,8 +134,8 @@ func (t *Text) Quote(prefix, s string) {
 	}
 }
 
-// wrap appends s and wraps it to the width. The first line starts at column at, and
-// continuation lines start at column indent. wrap does not break words, because users may copy them, and keeps
+// wrap appends s and wraps it to the width. The first line starts at column at, and continuation
+// lines start at column indent. wrap does not break words, because users may copy them. It keeps
 // repeated spaces, because a path may contain them.
 func (t *Text) wrap(at, indent int, s string) {
 	column, gap := at, 0
@@ -247,8 +247,8 @@ func (t *Text) truncatedRow(widths []int, cells []string, column int, mark Mark)
 	return cut
 }
 
-// tableBlocks adds each row as a block: the first cell in front, and one line for each other
-// cell.
+// tableBlocks adds each row as a block with one line per cell. The first cell is only in the
+// block's first line.
 func (t *Text) tableBlocks(header []string, rows [][]string) {
 	for _, row := range rows {
 		first := escapeLine(row[0])

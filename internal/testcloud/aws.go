@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// Access keys issued by [AWS]. The key in a signature identifies the endpoint that
-// issued it.
+// Access keys that [AWS] issues. The key in a signature shows which endpoint issued the
+// credentials.
 const (
 	AWSKeyInstance  = "ASIAINSTANCE00000000"
 	AWSKeyContainer = "ASIACONTAINER0000000"
@@ -34,45 +34,45 @@ const AWSRequestID = "7a3c1e52-request"
 type AWSState struct {
 	Password string // registry password of the user "AWS"
 
-	// Expires is the expiry of the registry password; a zero time omits it. If Expires
-	// is nil, the password expires after Life.
+	// Expires is the expiry of the registry password. If it is nil, the password expires after
+	// Lifetime. If it is the zero time, the response has no expiry.
 	Expires  *time.Time
 	Lifetime time.Duration
 
-	// AuthorizationData, if set, replaces the JSON value of "authorizationData".
+	// AuthorizationData replaces the JSON value of "authorizationData" if it is not "".
 	AuthorizationData string
 
 	SecretKey    string        // secret key of all issued credentials
 	SessionToken string        // session token of all issued credentials; "" omits it
-	KeyLifetime  time.Duration // likewise
+	KeyLifetime  time.Duration // lifetime of all issued credentials
 
-	Region         string // the instance's region; "" means unknown (404)
+	Region         string // region of the instance; "" means unknown (404)
 	TokensOptional bool   // allow metadata requests without a session token (IMDSv1)
-	ContainerToken string // required Authorization of the container endpoint; "" means none
+	ContainerToken string // the Authorization header that the container endpoint requires; "" means none
 
-	// WebIdentityToken and RoleARN are the values that STS requires; "" accepts any
-	// value.
+	// STS requires these values. "" accepts any value.
 	WebIdentityToken string
 	RoleARN          string
 
-	// Roles maps role ARNs to trust policies; nil accepts every role and issues
+	// Roles maps role ARNs to trust policies. If it is nil, STS accepts every role and issues
 	// [AWSKeyRole].
 	Roles map[string]AWSTrust
 
-	// SigningRegion is the region that signatures for ECR must have; "" accepts any.
+	// SigningRegion is the region that signatures of requests to ECR must have. "" accepts any
+	// region.
 	SigningRegion string
 }
 
-// AWSTrust is the trust policy of a role. Access keys represent principals.
+// AWSTrust is the trust policy of a role. Principals are identified by their access keys.
 type AWSTrust struct {
-	Principal  string // the access key that may assume the role; "" means a web identity
+	Principal  string // access key that may assume the role; "" means a web identity
 	ExternalID string // required external ID; "" accepts any
 	RoleKey    string // access key issued for the role
 }
 
-// AWS simulates Amazon's endpoints for registry credentials at one address: the
-// instance metadata service (both versions), the container credentials endpoint, STS,
-// ECR and ECR Public. They reject invalid requests with the real error codes.
+// AWS simulates Amazon's endpoints for registry credentials at one address. These are the instance
+// metadata service (IMDSv1 and IMDSv2), the container credentials endpoint, STS, ECR and ECR
+// Public. Invalid requests are rejected with the real error codes.
 type AWS struct {
 	*Server
 	dir string
@@ -101,20 +101,19 @@ func (a *AWS) Close() {
 	os.RemoveAll(a.dir)
 }
 
-// Environ returns the variables that make an AWS SDK use only this server. They set no
-// region and no credentials except the instance's; append AWS_REGION and others as
-// needed.
+// Environ returns variables that make an AWS SDK use only this server. They set no region, and the
+// only credentials are the instance's. Append AWS_REGION and other variables as needed.
 func (a *AWS) Environ() []string {
 	none := filepath.Join(a.dir, "none")
 	environ := []string{
 		"HOME=" + a.dir, "USERPROFILE=" + a.dir,
 		"AWS_CONFIG_FILE=" + none, "AWS_SHARED_CREDENTIALS_FILE=" + none,
 		"AWS_ENDPOINT_URL=" + a.URL(), "AWS_EC2_METADATA_SERVICE_ENDPOINT=" + a.URL(),
-		// Use an unreachable proxy, so that all other requests fail.
+		// This proxy is unreachable, so that requests to other hosts fail.
 		"HTTP_PROXY=" + refusingProxy, "HTTPS_PROXY=" + refusingProxy, "http_proxy=" + refusingProxy, "https_proxy=" + refusingProxy,
 		"NO_PROXY=", "no_proxy=",
 	}
-	// The SDK's credential chain ignores AWS_ENDPOINT_URL for STS.
+	// For STS, the SDK's credential chain ignores AWS_ENDPOINT_URL.
 	for _, service := range strings.Fields("ECR ECR_PUBLIC STS SSO SSO_OIDC SIGNIN") {
 		environ = append(environ, "AWS_ENDPOINT_URL_"+service+"="+a.URL())
 	}

@@ -76,8 +76,8 @@ func (s AWSState) serveContainer(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// serveSTS implements the Security Token Service. AssumeRoleWithWebIdentity is
-// unsigned; AssumeRole is signed.
+// serveSTS implements the Security Token Service. AssumeRole requests must be signed, and
+// AssumeRoleWithWebIdentity requests must not.
 func (s AWSState) serveSTS(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -150,8 +150,8 @@ func ParseAWSSignature(header http.Header) (sig AWSSignature, ok bool) {
 	return AWSSignature{KeyID: part[0], Region: part[2], Service: part[3]}, true
 }
 
-// checkSignature returns what is wrong with a request's signature, or "". An empty
-// region accepts any.
+// checkSignature returns what is wrong with a request's signature, or "". If region is "", any
+// region is valid.
 func (s AWSState) checkSignature(r *http.Request, service, region string) string {
 	sig, ok := ParseAWSSignature(r.Header)
 	handedOut := sig.KeyID == AWSKeyInstance || sig.KeyID == AWSKeyContainer || sig.KeyID == AWSKeyRole

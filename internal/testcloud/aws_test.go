@@ -14,8 +14,8 @@ import (
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
-// TestAWSRefuses verifies that requests that an SDK would not send are rejected. The tests of provider/ecr show that an
-// SDK's requests succeed.
+// TestAWSRefuses verifies that invalid requests are rejected. The tests of provider/ecr verify that
+// an SDK's requests succeed.
 func TestAWSRefuses(t *testing.T) {
 	cloud := must.Get(testcloud.NewAWS())(t)
 	defer cloud.Close()
@@ -36,7 +36,7 @@ func TestAWSRefuses(t *testing.T) {
 	good := "Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn=r&RoleSessionName=ab&WebIdentityToken=t"
 	for name, tt := range map[string]struct {
 		method, path, body string
-		header             []string // keys and values
+		header             []string // alternating names and values
 		status             int
 		want               string
 	}{
@@ -93,7 +93,8 @@ func TestAWSRefuses(t *testing.T) {
 	}
 }
 
-// TestAWSEnviron verifies that every variable is empty or selects this server.
+// TestAWSEnviron verifies that the endpoint variables select this server, and that the
+// configuration files do not exist.
 func TestAWSEnviron(t *testing.T) {
 	cloud := must.Get(testcloud.NewAWS())(t)
 	defer cloud.Close()

@@ -16,37 +16,37 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// ACRUser is the user name for a registry's refresh tokens.
+// ACRUser is the user name for refresh tokens of a registry.
 const ACRUser = "00000000-0000-0000-0000-000000000000"
 
 // AzureRequestID is the request ID of every response of [Azure].
 const AzureRequestID = "4f5e1b1c-request"
 
-// The paths of managed identities in App Service and Azure Arc.
+// Paths of the managed identity endpoints.
 const (
 	azureIMDSPath       = "/metadata/identity/oauth2/token"
 	azureAppServicePath = "/appservice/token"
 	azureArcPath        = "/arc/token"
 )
 
-// azureResource is the resource that a token request must contain.
+// azureResource is the resource or scope that a token request must contain.
 const azureResource = "https://containerregistry.azure.net"
 
-// AzureState determines the responses of [Azure] and the values that it requires. ""
+// AzureState determines the responses of [Azure] and the values that requests must contain. ""
 // accepts any value.
 type AzureState struct {
 	AccessToken string // issued by managed identities and Microsoft Entra ID
-	// RefreshToken is the token that a registry issues for AccessToken. "" means a JSON
-	// Web Token that is valid for Life.
+	// RefreshToken is the token that a registry issues for AccessToken. "" means a JSON Web Token
+	// that is valid for Lifetime.
 	RefreshToken string
 	Lifetime     time.Duration
 
 	ClientID  string // client ID of managed identities and applications
 	Resource  string // the resource ID of a managed identity
-	Header    string // App Service's secret
+	Header    string // secret header value of App Service
 	KeyFile   string // path of the Azure Arc agent's key
 	Key       string // content of KeyFile
-	OldAgent  bool   // the Azure Arc agent has one identity and ignores identity names
+	OldAgent  bool   // the Azure Arc agent has only one identity and ignores the requested one
 	Tenant    string // tenant in the URL of the token endpoint and in the exchange
 	Assertion string // the client assertion
 	Secret    string // the client secret; without Assertion and Secret, a client certificate is accepted
@@ -54,20 +54,20 @@ type AzureState struct {
 	// Metadata is the resource manager's cloud metadata as JSON.
 	Metadata string
 
-	// Challenge is a login server's challenge, with "%s" for the server's host. ""
-	// means the challenge of the real servers.
+	// Challenge is the challenge of a login server. "%s" is replaced with the server's host. ""
+	// means the challenge of real servers.
 	Challenge string
 
-	// Registry, if set, handles all requests to a login server except the exchange. It
-	// must send a Bearer challenge with a realm on the requested host, and accept
-	// RefreshToken as the password of ACRUser.
+	// Registry, if not nil, handles all requests to a login server except the exchange. Its Bearer
+	// challenge must have a realm on the requested host. It must accept RefreshToken as the
+	// password of ACRUser.
 	Registry http.Handler
 }
 
-// Azure simulates Microsoft's endpoints for registry credentials at one address:
-// managed identities of virtual machines, App Service and Azure Arc, Microsoft Entra
-// ID, the resource manager's metadata, identity bindings, and ACR login servers.
-// [Azure.AddHosts] adds their real host names to a [FakeNetwork].
+// Azure simulates Microsoft's endpoints for registry credentials at one address. These are the
+// managed identity endpoints of virtual machines, App Service and Azure Arc, and Microsoft Entra
+// ID, the resource manager's metadata, identity bindings and ACR login servers. [Azure.AddHosts]
+// adds their real host names to a [FakeNetwork].
 type Azure struct {
 	*Server
 	settings[AzureState]
@@ -95,15 +95,15 @@ func (a *Azure) AddHosts(n *FakeNetwork) {
 	}
 }
 
-// azureUnsetVars clears the variables that select an identity.
+// azureUnsetVars unsets the variables that select an identity.
 var azureUnsetVars = []string{
 	"IDENTITY_ENDPOINT=", "IDENTITY_HEADER=", "IDENTITY_SERVER_THUMBPRINT=", "IMDS_ENDPOINT=",
 	"MSI_ENDPOINT=", "MSI_SECRET=", "DEFAULT_IDENTITY_CLIENT_ID=",
 	"AZURE_ENVIRONMENT_FILEPATH=", "AZURE_REGIONAL_AUTHORITY_NAME=",
 }
 
-// Environ returns the environment variables of a virtual machine. There are no
-// variables for login servers and Microsoft Entra ID; use a [FakeNetwork] for them.
+// Environ returns the environment variables of a virtual machine. Login servers and Microsoft Entra
+// ID have no variables; use a [FakeNetwork] for them.
 func (a *Azure) Environ() []string {
 	return append(append([]string{}, azureUnsetVars...), "AZURE_POD_IDENTITY_AUTHORITY_HOST="+a.URL())
 }
@@ -118,8 +118,8 @@ func (a *Azure) ArcEnviron() []string {
 	return append(a.Environ(), "IDENTITY_ENDPOINT="+a.URL()+azureArcPath, "IMDS_ENDPOINT="+a.URL())
 }
 
-// SortedLines returns [Server.RequestLines] in a deterministic order. A plugin requests a login
-// server's challenge and the token concurrently; here the challenge comes last.
+// SortedLines returns [Server.RequestLines] in a fixed order. A plugin requests the challenge and
+// the token concurrently. Here, the challenge comes after the token.
 func (a *Azure) SortedLines() []string {
 	var steps, challenges []string
 	for _, line := range a.RequestLines() {
@@ -214,8 +214,7 @@ func writeRegistryError(w http.ResponseWriter, status int, code string) {
 	writeJSON(w, status, map[string]any{"errors": []map[string]string{{"code": code, "message": canary.TokenSecret}}})
 }
 
-// serveIdentity issues a managed identity's token if the request follows the rules for
-// the path and host.
+// serveIdentity returns a managed identity's token if the request is valid for the endpoint.
 func (s AzureState) serveIdentity(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		writeOAuthError(w, http.StatusMethodNotAllowed, "invalid_request", "")
@@ -250,8 +249,8 @@ func (s AzureState) serveIdentity(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// identityRequirements describes how the identity endpoints differ: API version, names of an
-// identity, and proof that the caller has permission.
+// identityRequirements returns what differs between the identity endpoints: the required API
+// version, the requested identity, and whether the request is authorized.
 func (s AzureState) identityRequirements(r *http.Request) (version, clientID, resourceID string, secret bool) {
 	clientID = r.Form.Get("client_id")
 	switch r.URL.Path {
@@ -292,7 +291,7 @@ func (s AzureState) serveToken(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveDiscovery returns the endpoints of a tenant.
+// serveDiscovery returns the OpenID Connect metadata of a tenant.
 func serveDiscovery(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/common/discovery/instance" {
 		writeJSON(w, http.StatusOK, map[string]any{
@@ -319,8 +318,8 @@ func (s AzureState) serveMetadata(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, s.Metadata)
 }
 
-// writeOAuthError writes an error as in RFC 6749, section 5.2. The trace contains a secret,
-// because real traces contain data that must not be logged.
+// writeOAuthError writes an error as in RFC 6749, section 5.2. The trace ID is a canary, because
+// real traces contain data that must not be logged.
 func writeOAuthError(w http.ResponseWriter, status int, code, description string) {
 	writeJSON(w, status, map[string]string{"error": code, "error_description": description, "trace_id": canary.TokenSecret})
 }

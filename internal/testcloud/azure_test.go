@@ -18,8 +18,7 @@ import (
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
-// azureAsk sends a request to one of the cloud's host names and returns the
-// status and the body.
+// azureAsk sends a request and returns the status and the body.
 func azureAsk(t *testing.T, client *http.Client, address string, form url.Values, header ...string) (int, map[string]any) {
 	t.Helper()
 	method, body := http.MethodGet, io.Reader(nil)
@@ -40,7 +39,8 @@ func azureAsk(t *testing.T, client *http.Client, address string, form url.Values
 	return resp.StatusCode, answer
 }
 
-// TestAzure verifies that each endpoint accepts a valid request, and rejects it without any one of its parts.
+// TestAzure verifies that each endpoint accepts a valid request, and rejects a request in which a
+// part is missing.
 func TestAzure(t *testing.T) {
 	az := testcloud.NewAzure()
 	defer az.Close()
@@ -55,10 +55,10 @@ func TestAzure(t *testing.T) {
 	access := canary.TokenSecret + "-access"
 	for _, test := range []struct {
 		name, address string
-		form          url.Values // nil for GET, whose fields are in the query
+		form          url.Values // nil means a GET request
 		query         url.Values
 		header        []string
-		member        string // of the response
+		member        string // member of the response to check
 	}{
 		{"IMDS", az.URL() + "/metadata/identity/oauth2/token", nil,
 			url.Values{"api-version": {"2018-02-01"}, "resource": {resource}, "client_id": {"client-1"}}, []string{"Metadata", "true"}, "access_token"},
@@ -77,7 +77,7 @@ func TestAzure(t *testing.T) {
 			ask := func(form, query url.Values, header []string) (int, map[string]any) {
 				client := client
 				if strings.HasPrefix(test.address, az.URL()) {
-					client = http.DefaultClient // the test network does not serve loopback
+					client = http.DefaultClient // the fake network has no handler for loopback
 				}
 				return azureAsk(t, client, test.address+"?"+query.Encode(), form, header...)
 			}

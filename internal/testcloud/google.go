@@ -14,14 +14,14 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// The paths of [Google].
+// Paths that [Google] serves.
 const (
 	GoogleTokenPath        = googleInstancePath + "service-accounts/default/token"
 	GoogleEmailPath        = googleInstancePath + "service-accounts/default/email"
 	GoogleDockercfgPath    = googleInstancePath + "attributes/google-dockercfg"
 	GoogleDockercfgURLPath = googleInstancePath + "attributes/google-dockercfg-url"
 	GoogleSTSPath          = "/v1/token"
-	GoogleFilePath         = "/files/dockercfg" // for DockercfgURL
+	GoogleFilePath         = "/files/dockercfg" // a URL for DockercfgURL
 
 	googleInstancePath = "/computeMetadata/v1/instance/"
 	googleAccountsPath = "/v1/projects/-/serviceAccounts/"
@@ -30,24 +30,24 @@ const (
 // GoogleState determines the responses of [Google]. The zero value is not valid.
 type GoogleState struct {
 	Token         string        // the node's token from the metadata server
-	Federated     string        // from STS
-	Account       string        // token for an impersonated service account
-	Lifetime      time.Duration // of each token
-	OmitExpiresIn bool          // omit expires_in
+	Federated     string        // the token from STS
+	Account       string        // the token of an impersonated service account
+	Lifetime      time.Duration // lifetime of each token
+	OmitExpiresIn bool          // omits expires_in from token responses
 
 	Email        string // email of the node's service account; "" means it has none (404)
 	Dockercfg    string // the attribute google-dockercfg; "" means unset (404)
 	DockercfgURL string // the attribute google-dockercfg-url; "" means unset (404)
 	File         string // content of [GoogleFilePath]
 
-	// SubjectToken and Audience are the values that STS requires; "" accepts any value.
+	// STS requires these values. "" accepts any value.
 	SubjectToken string
 	Audience     string
 }
 
-// Google simulates Google's endpoints for registry credentials. The metadata server has
-// its own address; the Security Token Service and the IAM credentials service use their
-// host names in a [FakeNetwork]. They reject invalid requests with the real error codes.
+// Google simulates Google's endpoints for registry credentials. The metadata server has its own
+// address. The Security Token Service and the IAM credentials service have their real host names in
+// a [FakeNetwork]. Invalid requests are rejected with the real error codes.
 type Google struct {
 	*Server
 	net     *FakeNetwork
@@ -55,8 +55,8 @@ type Google struct {
 	settings[GoogleState]
 }
 
-// NewGoogle starts the servers in a net under the default universe domain. The caller
-// must close them before closing the net.
+// NewGoogle starts the servers and adds them to a network. The caller must close them before the
+// network.
 func NewGoogle(net *FakeNetwork) (*Google, error) {
 	home, err := os.MkdirTemp("", "testcloud-")
 	if err != nil {
@@ -72,20 +72,20 @@ func NewGoogle(net *FakeNetwork) (*Google, error) {
 	return g, nil
 }
 
-// AddHosts adds the services' host names under a universe domain to the net.
+// AddHosts adds the services' host names in a universe domain to the network.
 func (g *Google) AddHosts(universe string) {
 	g.net.Handle("sts."+universe, g)
 	g.net.Handle("iamcredentials."+universe, g)
 }
 
-// Close stops the server.
+// Close stops the servers.
 func (g *Google) Close() {
 	g.Server.Close()
 	os.RemoveAll(g.homeDir)
 }
 
-// Environ returns the net's variables and the variables that make a Google SDK use only
-// these servers.
+// Environ returns the network's variables, and variables that make a Google SDK use only these
+// servers.
 func (g *Google) Environ() []string {
 	environ := append(g.net.Environ(), "GCE_METADATA_HOST="+g.Addr(), "GCE_METADATA_IP=", "GCE_METADATA_ROOT=",
 		"HOME="+g.homeDir, "USERPROFILE="+g.homeDir, "APPDATA="+g.homeDir, "CLOUDSDK_CONFIG="+g.homeDir)
@@ -115,8 +115,8 @@ func (g *Google) dispatch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveMetadata implements the metadata server. It requires a header that a web page cannot
-// set, and rejects proxied requests.
+// serveMetadata implements the metadata server. It requires the header Metadata-Flavor, which a web
+// page cannot set, and rejects proxied requests.
 func (g *Google) serveMetadata(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Metadata-Flavor", "Google")
 	w.Header().Set("Server", "Metadata Server for VM")
@@ -168,7 +168,7 @@ func writePlainText(w http.ResponseWriter, text string) {
 	w.Write([]byte(text))
 }
 
-// serveTokenExchange implements the token exchange of STS (RFC 8693).
+// serveTokenExchange implements the STS endpoint for token exchange (RFC 8693).
 func (g *Google) serveTokenExchange(w http.ResponseWriter, r *http.Request) {
 	state := g.currentState()
 	field, ok := requestFields(r)
@@ -183,7 +183,7 @@ func (g *Google) serveTokenExchange(w http.ResponseWriter, r *http.Request) {
 	case field("audience") == "", state.Audience != "" && field("audience") != state.Audience:
 		writeOAuthError(w, http.StatusBadRequest, "invalid_target", "the audience does not name a provider")
 	case field("subject_token") == "", state.SubjectToken != "" && field("subject_token") != state.SubjectToken:
-		// The real STS quotes parts of the request; this server quotes the token.
+		// The real STS may quote parts of the request. This error quotes the token.
 		writeOAuthError(w, http.StatusBadRequest, "invalid_grant", "the subject token is not valid: "+field("subject_token"))
 	default:
 		writeJSON(w, http.StatusOK, state.tokenResponse(state.Federated, map[string]any{
@@ -192,7 +192,7 @@ func (g *Google) serveTokenExchange(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// requestFields returns the fields of a form or of a JSON object.
+// requestFields returns a function that gets fields of a form or JSON body.
 func requestFields(r *http.Request) (field func(string) string, ok bool) {
 	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
 		var members map[string]string
@@ -203,7 +203,7 @@ func requestFields(r *http.Request) (field func(string) string, ok bool) {
 	return r.PostForm.Get, err == nil
 }
 
-// serveImpersonation implements generateAccessToken of the IAM credentials service.
+// serveImpersonation implements the method generateAccessToken of the IAM credentials service.
 func (g *Google) serveImpersonation(w http.ResponseWriter, r *http.Request) {
 	state := g.currentState()
 	email, verb, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, googleAccountsPath), ":")
@@ -222,8 +222,8 @@ func (g *Google) serveImpersonation(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// writeGoogleError writes an error like Google's services. Its message contains a secret, so
-// that tests detect plugins that quote it.
+// writeGoogleError writes an error in the format of Google's services. The message contains a
+// canary, so that tests detect plugins that quote the message.
 func writeGoogleError(w http.ResponseWriter, status int, code string) {
 	writeJSON(w, status, map[string]any{"error": map[string]any{"code": status, "status": code, "message": canary.PasswordSecret}})
 }

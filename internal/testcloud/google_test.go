@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
-// TestGoogle verifies that only requests that the real services accept succeed.
+// TestGoogle verifies that the simulated services accept the same requests as the real ones.
 func TestGoogle(t *testing.T) {
 	net := must.Get(testcloud.NewFakeNetwork())(t)
 	defer net.Close()
@@ -32,7 +32,7 @@ func TestGoogle(t *testing.T) {
 	metadata := func(path string) string { return google.URL() + path }
 	for name, tt := range map[string]struct {
 		address, header, body string
-		want                  string // status and part of the body
+		want                  string // status, and part of the body
 	}{
 		"token":               {metadata(testcloud.GoogleTokenPath), "Metadata-Flavor: Google", "", `200 "access_token":"open-sesame","expires_in":3600`},
 		"email":               {metadata(testcloud.GoogleEmailPath), "Metadata-Flavor: Google", "", "200 node@project.iam.gserviceaccount.com"},
@@ -80,7 +80,8 @@ func TestGoogle(t *testing.T) {
 	}
 }
 
-// TestGoogleEnviron verifies that no variable of Google's SDKs selects another endpoint.
+// TestGoogleEnviron verifies that Environ sets the metadata host and the CA, and unsets the
+// credentials.
 func TestGoogleEnviron(t *testing.T) {
 	net := must.Get(testcloud.NewFakeNetwork())(t)
 	defer net.Close()

@@ -27,13 +27,13 @@ import (
 	"time"
 )
 
-// FakeNetwork is an HTTP and HTTPS proxy on loopback that maps host names to handlers. It
-// responds to other hosts with status 502 and records them.
+// FakeNetwork is an HTTP and HTTPS proxy on loopback that maps host names to handlers. It sends
+// status 502 for other hosts and records them.
 type FakeNetwork struct {
 	dir      string
 	proxy    *http.Server
 	inner    *http.Server   // serves the decrypted TLS connections
-	direct   []*http.Server // see [Net.ServeTLS]
+	direct   []*http.Server // see [FakeNetwork.ServeTLS]
 	addr     string
 	key      *ecdsa.PrivateKey
 	root     *x509.Certificate
@@ -45,7 +45,7 @@ type FakeNetwork struct {
 	unknownHosts []string
 }
 
-// NewFakeNetwork starts a net without hosts. The caller must close it.
+// NewFakeNetwork starts a network without hosts. The caller must close it.
 func NewFakeNetwork() (*FakeNetwork, error) {
 	n := &FakeNetwork{hosts: map[string]http.Handler{}, certificates: map[string]*tls.Certificate{}}
 	if err := n.createCA(); err != nil {
@@ -57,7 +57,7 @@ func NewFakeNetwork() (*FakeNetwork, error) {
 		return nil, err
 	}
 	n.addr = listener.Addr().String()
-	// Do not log clients that disconnect.
+	// Errors of clients that disconnect are not logged.
 	discard := log.New(io.Discard, "", 0)
 	n.inner = &http.Server{Handler: http.HandlerFunc(n.dispatch), ReadHeaderTimeout: 10 * time.Second, ErrorLog: discard}
 	n.proxy = &http.Server{Handler: http.HandlerFunc(n.serveProxy), ReadHeaderTimeout: 10 * time.Second, ErrorLog: discard}
@@ -73,8 +73,8 @@ func (n *FakeNetwork) Handle(host string, handler http.Handler) {
 	n.hosts[host] = handler
 }
 
-// ServeTLS also serves the hosts on a listener, for clients that do not use a proxy. It
-// supports HTTP/2, as real clouds do. The net closes the listener.
+// ServeTLS also serves the hosts on a listener, for clients that use no proxy. It supports HTTP/2,
+// as real clouds do. Close closes the listener.
 func (n *FakeNetwork) ServeTLS(listener net.Listener) {
 	server := &http.Server{
 		Handler: http.HandlerFunc(n.dispatch), ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0),
@@ -99,9 +99,8 @@ func (n *FakeNetwork) UnknownHosts() []string {
 	return slices.Clone(n.unknownHosts)
 }
 
-// Environ returns the variables that make a Go program use the proxy for every host
-// except metadata servers and loopback. (Go reads the CA from SSL_CERT_FILE only on
-// Linux and the BSDs.)
+// Environ returns variables that make a Go program use the proxy for all hosts except metadata
+// servers and loopback. Go reads the CA from SSL_CERT_FILE only on Linux and the BSDs.
 func (n *FakeNetwork) Environ() []string {
 	proxy := "http://" + n.addr
 	return []string{
@@ -122,13 +121,13 @@ func (n *FakeNetwork) Transport() *http.Transport {
 	}
 }
 
-// CAFile returns the path of the net's CA certificate in PEM.
+// CAFile returns the path of the network's CA certificate in PEM.
 func (n *FakeNetwork) CAFile() string { return filepath.Join(n.dir, "ca.pem") }
 
-// CAPool returns a pool with the net's CA.
+// CAPool returns a pool with the network's CA.
 func (n *FakeNetwork) CAPool() *x509.CertPool { return n.rootPool }
 
-// Close stops the net.
+// Close stops the network.
 func (n *FakeNetwork) Close() {
 	n.proxy.Close()
 	n.inner.Close()
@@ -209,7 +208,7 @@ func (n *FakeNetwork) recordUnknownHost(host string) {
 	n.unknownHosts = append(n.unknownHosts, host)
 }
 
-// createCA creates the CA and the directory with its certificate.
+// createCA creates the CA and writes its certificate to a new directory.
 func (n *FakeNetwork) createCA() (err error) {
 	if n.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		return err
@@ -254,7 +253,7 @@ func (n *FakeNetwork) certificateFor(host string) (*tls.Certificate, error) {
 	return leaf, nil
 }
 
-// bufferedConn is a connection of which some bytes were already read.
+// bufferedConn is a connection whose first bytes were already read into a buffer.
 type bufferedConn struct {
 	net.Conn
 	r *bufio.Reader
@@ -262,7 +261,7 @@ type bufferedConn struct {
 
 func (c *bufferedConn) Read(p []byte) (int, error) { return c.r.Read(p) }
 
-// singleListener is a listener that returns one connection.
+// singleListener is a listener that accepts one existing connection.
 type singleListener struct{ conn net.Conn }
 
 func (l *singleListener) Accept() (conn net.Conn, err error) {

@@ -42,7 +42,7 @@ func TestFakeNetwork(t *testing.T) {
 	}
 }
 
-// TestServeTLS verifies that without the proxy, the TLS server name selects the handler.
+// TestServeTLS verifies that the TLS server name selects the handler for clients that use no proxy.
 func TestServeTLS(t *testing.T) {
 	server := testcloud.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto+" here "+r.Host) }))
 	defer server.Close()

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package testcloud simulates the clouds on loopback: the endpoints that this
-// repository's plugins use, as HTTP servers with a request log and fault injection,
-// and a proxy that maps their real host names to these servers.
+// Package testcloud simulates the cloud endpoints that this repository's plugins use. They are HTTP
+// servers on loopback that record requests and can inject faults.
 //
-// If an SDK reads the endpoints' addresses from the environment, the server's Environ
-// has all variables needed to keep requests on this machine. If the host names are
-// fixed, requests go through a [FakeNetwork]: a proxy that terminates TLS with its own CA.
+// If an SDK reads the addresses of endpoints from the environment, use the variables that the
+// server's Environ method returns. They keep all requests on this machine. If the host names are
+// fixed, use a [FakeNetwork], which is a proxy that terminates TLS with its own CA.
 //
 //	net, err := testcloud.NewFakeNetwork()
 //	defer net.Close()
 //	net.Handle("sts.googleapis.com", server)
-//	cmd.Environ = net.Environ()
+//	cmd.Env = net.Environ()
 //
 // The servers are only for the process that started them.
 package testcloud
@@ -44,7 +43,7 @@ type Request struct {
 	Body   []byte
 }
 
-// Form returns the fields of a form in the body.
+// Form returns the fields of a form body.
 func (r Request) Form() url.Values {
 	values, _ := url.ParseQuery(string(r.Body))
 	return values
@@ -57,26 +56,26 @@ func (r Request) JSONBody() map[string]any {
 	return members
 }
 
-// String returns "GET host/path", for comparisons in tests.
+// String returns the method, host and path, as in "GET host/path".
 func (r Request) String() string { return r.Method + " " + r.Host + r.Path }
 
-// Fault makes matching requests fail. It replaces the response.
+// Fault replaces the responses to matching requests.
 type Fault struct {
-	Path  string             // match only requests whose host and path contain this
-	Match func(Request) bool // if set, match only requests for which it returns true
+	Path  string             // only requests whose host and path contain this string match
+	Match func(Request) bool // only requests for which this returns true match; nil means all
 	Times int                // number of matching requests that fail; 0 means one, negative means all
 
 	Hang     bool          // never responds; ends when the client disconnects
 	Drop     bool          // closes the connection without a response
 	Truncate bool          // sends fewer bytes than the Content-Length
-	Delay    time.Duration // before the other effects; at most a minute
-	Status   int           // if 0, without Hang and Drop, the request succeeds after Delay
+	Delay    time.Duration // before the fault's response; at most a minute
+	Status   int           // 0 means that the handler responds after Delay, unless Hang or Drop is set
 	Header   http.Header
 	Body     string
 }
 
-// Server calls its handler, records every request, and injects faults. It is an
-// http.Handler for use in a [FakeNetwork], and it also listens on loopback.
+// Server calls its handler, records every request, and injects faults. It listens on loopback. It
+// is also an http.Handler, for use in a [FakeNetwork].
 type Server struct {
 	handler http.Handler
 	http    *httptest.Server
@@ -99,20 +98,20 @@ func (s *Server) URL() string { return s.http.URL }
 // Addr returns the host and port.
 func (s *Server) Addr() string { return s.http.Listener.Addr().(*net.TCPAddr).String() }
 
-// Close stops the server and ends hanging requests.
+// Close stops the server and interrupts hanging requests.
 func (s *Server) Close() {
 	s.http.CloseClientConnections()
 	s.http.Close()
 }
 
-// Requests returns the requests so far.
+// Requests returns all requests since the start or the last Reset.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// RequestLines returns the requests so far in the format of [Request.String].
+// RequestLines returns all requests in the format of [Request.String].
 func (s *Server) RequestLines() []string {
 	var lines []string
 	for _, r := range s.Requests() {
@@ -121,7 +120,7 @@ func (s *Server) RequestLines() []string {
 	return lines
 }
 
-// Reset clears requests and faults.
+// Reset forgets all requests and faults.
 func (s *Server) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +150,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// record returns the fault that applies to the request, if any.
+// record records a request and returns the fault to inject, or nil.
 func (s *Server) record(r Request) *Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,14 +160,14 @@ func (s *Server) record(r Request) *Fault {
 	})
 }
 
-// serveFault sends a fault's response. It returns false if the handler must respond instead.
+// serveFault sends the fault's response. It returns false if the handler must respond.
 func (f *Fault) serveFault(w http.ResponseWriter, r *http.Request) bool {
 	if f.Hang {
 		<-r.Context().Done()
 	}
 	if !testfault.Sleep(r.Context(), f.Delay) || f.Drop || f.Hang {
-		// Panic to close the connection without a log line; returning would send status
-		// 200.
+		// This closes the connection without a log message. After a return, net/http would send
+		// status 200.
 		panic(http.ErrAbortHandler)
 	}
 	if f.Status == 0 {
@@ -189,13 +188,13 @@ func (f *Fault) serveFault(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// settings guards the state of a simulated cloud.
+// settings holds the state of a simulated cloud.
 type settings[S any] struct {
 	mu    sync.Mutex
 	state S
 }
 
-// Update changes all later responses.
+// Update changes the state for all later responses.
 func (s *settings[S]) Update(change func(*S)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/regcred/regcred/internal/testenv"
 )
 
-// TestFreeAddrIsReserved verifies that the kernel assigns a reserved port to no
-// listener and no client.
+// TestFreeAddrIsReserved verifies that the kernel does not assign a reserved port to another
+// listener or client.
 func TestFreeAddrIsReserved(t *testing.T) {
 	reserved := map[string]bool{}
 	for range 400 {
@@ -30,8 +30,8 @@ func TestFreeAddrIsReserved(t *testing.T) {
 			conn.Close()
 		}
 	}()
-	// 3,000 of about 28,000 ports: without the reservation, about 40 of them would be
-	// reserved ports.
+	// This uses 3,000 of about 28,000 ports. Without the reservation, about 40 of them would
+	// be reserved ports.
 	for range 3000 {
 		l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 		l.Close()
@@ -47,8 +47,8 @@ func TestFreeAddrIsReserved(t *testing.T) {
 	}
 }
 
-// TestFreeAddr verifies that connections are refused until the test listens, also
-// repeatedly.
+// TestFreeAddr verifies that connections are refused until the test listens. It listens
+// twice.
 func TestFreeAddr(t *testing.T) {
 	host := testenv.FreeAddr(t)
 	for range 2 {

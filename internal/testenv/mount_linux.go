@@ -16,9 +16,9 @@ import (
 // mountNamespaceEnv is set in a process that has its own mount namespace.
 const mountNamespaceEnv = "REGCRED_TEST_OWN_MOUNTS"
 
-// InMountNamespace reports whether this process has its own mount namespace. If
-// not, it runs the test in a process that does, for at most a minute, and reports
-// its failure. It skips the test without FUSE or without permission to mount.
+// InMountNamespace reports whether this process has its own mount namespace. If not, it runs
+// the test for at most a minute in a new process that has one, and reports its failure. It
+// skips the test if there is no FUSE or no permission to mount.
 //
 //	if !testenv.InMountNamespace(t) {
 //		return

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestNext verifies that only the first of several faults applies and counts.
+// TestNext verifies that if several faults match, only the first one applies and counts the
+// request.
 func TestNext(t *testing.T) {
 	var s FaultSet[string]
 	first := s.Inject("a", 1, 0)

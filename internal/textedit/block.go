@@ -11,20 +11,20 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// blockList is a list whose items begin with a dash on a separate line.
+// blockList is a YAML block sequence: each item begins with a dash on its own line.
 type blockList struct {
 	text   []byte
-	indent string // before a dash
+	indent string // indentation of the dashes
 	eol    string
-	keyEnd int   // end of the key's line
+	keyEnd int   // offset of the end of the key's line
 	dashes []int // offsets of the lines that start with a dash
 	end    int   // offset of the text after the list
 }
 
 func (l *blockList) Len() int { return len(l.dashes) }
 
-// ItemSpan includes more deeply indented comments after the item, because they may be lines
-// of a block scalar.
+// ItemSpan implements List. The span includes comments after the item that are indented more
+// than its dash, because they may be lines of a block scalar.
 func (l *blockList) ItemSpan(i int) Span {
 	at := Span{l.dashes[i], l.contentEnd(i)}
 	for next := nextLine(l.text, at.To); next < l.itemEnd(i); next = nextLine(l.text, next) {
@@ -35,15 +35,15 @@ func (l *blockList) ItemSpan(i int) Span {
 	return at
 }
 
-// RemovalSpan starts at the end of the line before the item. It does not include empty lines
-// and comments between the item and the next one.
+// RemovalSpan implements List. The span starts at the end of the line before the item. It does
+// not include empty lines and comments after the item.
 func (l *blockList) RemovalSpan(i int) Span {
 	return Span{lineEnd(l.text, l.dashes[i]-1), l.contentEnd(i)}
 }
 
-// AppendEdits inserts after the last line of the last item that is neither empty nor a
-// comment. Its alternative inserts after trailing comments, because they may be lines
-// of a block scalar.
+// AppendEdits implements List. The first edit inserts the items after the last line that is
+// neither empty nor a comment. The second edit inserts them after trailing comments, because
+// these comments may be lines of a block scalar.
 func (l *blockList) AppendEdits(items []NewItem) []Edit {
 	var b strings.Builder
 	for _, item := range items {
@@ -61,8 +61,7 @@ func (l *blockList) AppendEdits(items []NewItem) []Edit {
 	return []Edit{InsertEdit(near, b.String()), InsertEdit(far, b.String())}
 }
 
-// contentEnd returns the end of an item's last line that is neither empty nor a
-// comment.
+// contentEnd returns the end of the last line of an item that is neither empty nor a comment.
 func (l *blockList) contentEnd(i int) int {
 	end := lineEnd(l.text, l.dashes[i])
 	for at := l.dashes[i]; at < l.itemEnd(i); at = nextLine(l.text, at) {
@@ -74,7 +73,8 @@ func (l *blockList) contentEnd(i int) int {
 	return end
 }
 
-// itemEnd returns the offset of the next item, or of the text after the list.
+// itemEnd returns the offset of the line after an item: the next item or the text after the
+// list.
 func (l *blockList) itemEnd(i int) int {
 	if i+1 < len(l.dashes) {
 		return l.dashes[i+1]
@@ -82,8 +82,8 @@ func (l *blockList) itemEnd(i int) int {
 	return l.end
 }
 
-// parse finds the dashes of a list whose key is on the line at an offset. It
-// returns nil if an item does not begin on a separate line.
+// parse sets the positions of the items. key is the offset of the key's line. parse returns nil
+// if an item does not begin on its own line, or if the dashes have different indentations.
 func (l blockList) parse(key int, list *yaml.Node, lines *LineIndex) List {
 	if key < 0 || l.end < key {
 		return nil
@@ -95,7 +95,7 @@ func (l blockList) parse(key int, list *yaml.Node, lines *LineIndex) List {
 	floor := nextLine(l.text, key)
 	for i, item := range list.Content {
 		at := lines.lineStart(item.Line)
-		// The dash may be on a line before the item's first field.
+		// The dash may be on a line before the item's first field, so search backwards.
 		for at < floor || !isItemStart(l.text[at:]) {
 			if at <= floor {
 				return nil

@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// Diff returns a unified diff between two versions of a file, or "" if they are equal.
-// It contains no context lines, because they could contain secrets. patch(1) can apply
-// it.
+// Diff returns a unified diff between two versions of a file, or "" if they are equal. It
+// contains no context lines, because they could contain secrets. patch(1) can apply the diff.
 func Diff(name string, before, after []byte) string {
 	old, new := splitLines(before), splitLines(after)
 	places := lineNumbersByText(new)
@@ -40,7 +39,7 @@ func Diff(name string, before, after []byte) string {
 	return b.String()
 }
 
-// lineNumbersByText returns the line numbers, in ascending order, for each distinct line.
+// lineNumbersByText returns the indexes of each distinct line, in ascending order.
 func lineNumbersByText(lines []string) map[string][]int {
 	places := make(map[string][]int, len(lines))
 	for i, line := range lines {
@@ -49,9 +48,9 @@ func lineNumbersByText(lines []string) map[string][]int {
 	return places
 }
 
-// hunkSize returns the number of old lines to delete and new lines to add before the
-// nearest common line. The new text has n lines, in places, and continues at line k. A
-// more distant common line would include all lines before it in the change.
+// hunkSize returns how many old lines must be deleted and how many new lines added before the
+// nearest common line. n is the number of lines in the new text, and places contains their
+// indexes. The new text continues at line k.
 func hunkSize(old []string, n int, places map[string][]int, k int) (dels, adds int) {
 	nearest := len(old) + n - k
 	dels, adds = len(old), n-k
@@ -66,16 +65,16 @@ func hunkSize(old []string, n int, places map[string][]int, k int) (dels, adds i
 	return dels, adds
 }
 
-// hunkRange formats a line range for a hunk header.
+// hunkRange formats the range of lines in a hunk header.
 func hunkRange(from, count int) string {
 	if count == 0 {
-		return fmt.Sprintf("%d,0", from) // the line before the range
+		return fmt.Sprintf("%d,0", from) // an empty range has the number of the line before it
 	}
 	return fmt.Sprintf("%d,%d", from+1, count)
 }
 
-// splitLines splits a text into lines with their line endings. Diffs mark a last line that
-// has none.
+// splitLines splits a text into lines, including their line endings. It adds the mark that
+// diffs use for a last line without a line ending.
 func splitLines(text []byte) []string {
 	list := strings.SplitAfter(string(text), "\n")
 	switch last := len(list) - 1; {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// nearestNaive does the same as changed, by comparing all pairs of lines.
+// nearestNaive returns the same result as hunkSize by comparing all pairs of lines.
 func nearestNaive(old, new []string) (dels, adds int) {
 	for distance := range len(old) + len(new) {
 		for dels = max(0, distance-len(new)+1); dels <= distance && dels < len(old); dels++ {
@@ -40,7 +40,7 @@ func TestChangedIsTheNearest(t *testing.T) {
 	}
 }
 
-// BenchmarkDiff compares two texts without a common line.
+// BenchmarkDiff measures Diff for texts that have no common line.
 func BenchmarkDiff(b *testing.B) {
 	for _, n := range []int{10_000, 20_000} {
 		old, new := []byte(strings.Repeat("a\n", n)), []byte(strings.Repeat("b\n", n))

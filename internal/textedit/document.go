@@ -11,7 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// ToUTF8 converts a file with a UTF-16 byte order mark, which YAML allows, to UTF-8.
+// ToUTF8 converts UTF-16 text with a byte order mark to UTF-8. YAML allows UTF-16. Other text
+// is returned unchanged.
 func ToUTF8(data []byte) []byte {
 	var order binary.ByteOrder
 	switch {
@@ -29,8 +30,8 @@ func ToUTF8(data []byte) []byte {
 	return []byte(string(utf16.Decode(units)))
 }
 
-// CutLine returns the first line of a text without its line end, and the rest. YAML 1.1
-// has more line ends than editors show.
+// CutLine returns the first line of a text without its line ending, and the rest. It accepts
+// all line endings of YAML 1.1, including some that editors do not show.
 func CutLine(text []byte) (line, rest []byte) {
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
@@ -50,7 +51,7 @@ func CutLine(text []byte) (line, rest []byte) {
 	return text, nil
 }
 
-// LineStarts returns the offsets of the lines of a text.
+// LineStarts returns the offset of each line of a text.
 func LineStarts(text []byte) []int {
 	starts := []int{0}
 	for rest := text; ; {
@@ -63,9 +64,10 @@ func LineStarts(text []byte) []int {
 	}
 }
 
-// KubeletDocument returns the part of a configuration file that the kubelet decodes, as UTF-8:
-// the first YAML document, or the whole JSON file. next is the line of the marker of the
-// next document, which is ignored; 0 if none exists.
+// KubeletDocument returns the part of a configuration file that the kubelet decodes, in UTF-8:
+// the whole file if it is JSON, and otherwise the first YAML document. next is the line of the
+// marker before the second document, which the kubelet ignores. It is 0 if there is no second
+// document.
 func KubeletDocument(file []byte) (text []byte, next int) {
 	if IsJSON(file) {
 		return file, 0
@@ -73,19 +75,19 @@ func KubeletDocument(file []byte) (text []byte, next int) {
 	return FirstDocument(ToUTF8(file))
 }
 
-// IsJSON reports whether a file is parsed only as JSON, not as YAML.
+// IsJSON reports whether the kubelet parses a file as JSON and not as YAML.
 //
 // kubelet: it never parses a file that begins with a brace as YAML.
 func IsJSON(file []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeftFunc(file, unicode.IsSpace), []byte("{"))
 }
 
-// FirstDocument returns the first YAML document of a text in UTF-8. next is as in
-// [KubeletDocument].
+// FirstDocument returns the first YAML document of a UTF-8 text. See [KubeletDocument] for
+// next.
 //
-// A line that begins with --- or ... followed by a blank or the line end is always a
-// document marker, because no value can contain one. So no parser is needed; parsers
-// differ here.
+// FirstDocument does not need a YAML parser, and parsers find different documents. A line that
+// begins with --- or ... followed by a blank or the line end is always a document marker,
+// because values cannot contain such a line.
 func FirstDocument(text []byte) (document []byte, next int) {
 	begun, line := false, 0
 	end := len(text)
@@ -98,7 +100,7 @@ func FirstDocument(text []byte) (document []byte, next int) {
 			if begun && line == 0 {
 				end, line = start, number
 			}
-			// The marker begins a document, which may be empty.
+			// The marker "---" begins a document, which may be empty.
 			begun = begun || content[0] == '-'
 			content = content[3:]
 		}

@@ -15,7 +15,7 @@ func TestSecondDocument(t *testing.T) {
 		"a: 1\n---\nb: 1\n":                            2,
 		"---\n---\nb: 1\n":                             2,
 		"a: 1\n...\n# c\n%YAML 1.1\n":                  0,
-		"a: 1\n...\n---\n{ [ :\n":                      2, // broken, but never read
+		"a: 1\n...\n---\n{ [ :\n":                      2, // the second document is invalid, but it is never parsed
 		"a: 1\r---\r\"":                                2,
 		"a: 1\u2028--- \u2028b: 1":                     2,
 		"\ufeff# c\n--- a\n---\tb\n":                   3,
@@ -23,7 +23,7 @@ func TestSecondDocument(t *testing.T) {
 		"\xff\xfea\x00\n\x00-\x00-\x00-\x00 \x00b\x00": 2,
 		"a: 1\n--- {b: 1}\n":                           2,
 		"a: |\n  ---\n  b\n":                           0,
-		"{\"a\": \"---\"}\n---\nb: 1\n":                0, // JSON: the loader refuses it
+		"{\"a\": \"---\"}\n---\nb: 1\n":                0, // invalid JSON, which config.Load rejects
 	} {
 		if _, got := KubeletDocument([]byte(text)); got != want {
 			t.Errorf("%q: line %d, want %d", text, got, want)

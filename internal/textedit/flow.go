@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// flowList is a list in brackets: a JSON array, or a YAML flow sequence.
+// flowList is a list in brackets: a JSON array or a YAML flow sequence.
 type flowList struct {
 	text     []byte
 	start    int    // offset after the opening bracket
-	items    []Span // spans of the items, without the text between them
-	itemEnds []int  // offset after the comma that follows each item, or the end of the item
+	items    []Span // spans of the items, without white space and commas
+	itemEnds []int  // end of each item, including the comma after it
 }
 
 func (l *flowList) Len() int { return len(l.items) }
 
 func (l *flowList) ItemSpan(i int) Span { return l.items[i] }
 
-// RemovalSpan includes the comma before the item unless a comment is next to it, else
-// the comma after it.
+// RemovalSpan implements List. The span includes the comma before the item or, if a comment is
+// next to that comma, the comma after the item.
 func (l *flowList) RemovalSpan(i int) Span {
 	at := l.items[i]
 	switch {
@@ -33,13 +33,14 @@ func (l *flowList) RemovalSpan(i int) Span {
 	return Span{at.From, l.itemEnds[i]}
 }
 
-// followsComma reports whether only a comma and white space separate an item from the
-// previous one.
+// followsComma reports whether only a comma and white space separate an item from the previous
+// item.
 func (l *flowList) followsComma(i int) bool {
 	return string(bytes.Trim(l.text[l.items[i-1].To:l.items[i].From], blanks)) == ","
 }
 
-// AppendEdits inserts after the last item or, in an empty list, after the bracket.
+// AppendEdits implements List. It inserts the items after the last item or, in an empty list,
+// after the opening bracket.
 func (l *flowList) AppendEdits(items []NewItem) []Edit {
 	s := l.style()
 	var b strings.Builder
@@ -56,10 +57,10 @@ func (l *flowList) AppendEdits(items []NewItem) []Edit {
 	return []Edit{InsertEdit(at, b.String())}
 }
 
-// flowStyle describes the white space in a flow list.
+// flowStyle describes how the items of a flow list are formatted.
 type flowStyle struct {
 	gap            string // white space between a comma and the next item
-	prefix, indent string // of a line and of a level; an empty indent means one line
+	prefix, indent string // indentation of each line, and of each level; if indent is "", an item is on one line
 	crlf           bool
 }
 
@@ -71,7 +72,8 @@ func (s flowStyle) encode(value any) string {
 	return text
 }
 
-// style returns the style of the last item, or one line for an empty list.
+// style returns the formatting of the last item. For an empty list, it returns a style with
+// everything on one line.
 func (l *flowList) style() (s flowStyle) {
 	if len(l.items) == 0 {
 		return flowStyle{gap: " "}
@@ -95,8 +97,8 @@ func (l *flowList) style() (s flowStyle) {
 	return s
 }
 
-// newFlowList reads the list whose bracket is at an offset. It returns nil
-// if the text there is not a list.
+// newFlowList parses the list whose opening bracket is at the offset bracket. It returns nil if
+// there is no valid list.
 func newFlowList(text []byte, bracket int) List {
 	if bracket < 0 || bracket >= len(text) || text[bracket] != '[' {
 		return nil
@@ -128,16 +130,16 @@ func newFlowList(text []byte, bracket int) List {
 	}
 }
 
-// scanner splits a JSON or YAML flow collection into tokens: brackets, commas, quoted
-// scalars, and all other text byte by byte. It does not validate the text.
+// scanner splits a JSON or YAML flow collection into tokens: brackets, commas, and quoted
+// scalars. Each byte of other text is a token. The scanner does not validate the text.
 type scanner struct {
 	text  []byte
 	pos   int
-	depth int  // number of open brackets; -1 after the closing bracket of the list
-	plain bool // in a plain scalar, where quotes have no meaning
+	depth int  // number of open brackets; -1 after the list's closing bracket
+	plain bool // the scanner is in a plain scalar, where quotes have no meaning
 }
 
-// next returns the next token, or an empty span at the end.
+// next returns the next token, or an empty span at the end of the text.
 func (s *scanner) next() Span {
 	s.skipSpace()
 	if s.pos >= len(s.text) {
@@ -155,13 +157,13 @@ func (s *scanner) next() Span {
 	case c == ',':
 		s.plain = false
 	case c == ':':
-		// A colon inside a plain scalar does not end it, but a colon after a key does.
+		// A colon after a key ends a plain scalar. A colon inside a plain scalar does not.
 		s.plain = s.plain && !s.atSeparator()
 	case s.plain:
 	case c == '"' || c == '\'':
 		s.skipQuoted(c)
 	case c == '&' || c == '!':
-		// The value follows after an anchor or tag.
+		// Skip the anchor or tag. The value follows it.
 		for s.pos < len(s.text) && !s.atSeparator() {
 			s.pos++
 		}
@@ -171,12 +173,12 @@ func (s *scanner) next() Span {
 	return Span{from, s.pos}
 }
 
-// atSeparator reports whether the next byte ends a plain scalar, or the text ends.
+// atSeparator reports whether the next byte ends a plain scalar, or the text has ended.
 func (s *scanner) atSeparator() bool {
 	return s.pos >= len(s.text) || strings.IndexByte(blanks+",[]{}", s.text[s.pos]) >= 0
 }
 
-// skipSpace skips white space and any comments after it.
+// skipSpace skips white space and comments.
 func (s *scanner) skipSpace() {
 	for s.pos < len(s.text) {
 		switch c := s.text[s.pos]; {
@@ -194,8 +196,9 @@ func (s *scanner) skipSpace() {
 	}
 }
 
-// skipQuoted skips the rest of a quoted scalar. A doubled single quote, which is an escaped
-// quote, is read as two scalars. The effect is the same.
+// skipQuoted skips the rest of a quoted scalar. It treats a doubled single quote, which is an
+// escaped quote, as the end of one scalar and the start of another. The resulting spans are the
+// same.
 func (s *scanner) skipQuoted(quote byte) {
 	for s.pos < len(s.text) {
 		c := s.text[s.pos]

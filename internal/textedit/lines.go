@@ -13,20 +13,20 @@ const (
 	byteOrderMark = "\ufeff"
 )
 
-// LineIndex finds the offsets of lines and columns in a text. It is not safe for
-// concurrent use.
+// LineIndex finds the offsets of lines and columns in a text. It is not safe for concurrent
+// use.
 type LineIndex struct {
 	text   []byte
 	starts []int
 	last   position
 }
 
-// position is the last position found on a line. Later columns of the line are counted
-// from there, because the whole file may be one line.
+// position is the last position that was looked up. A search for a later column of the same
+// line starts there, because the whole file may be one line.
 type position struct{ line, column, offset int }
 
-// NewLineIndex returns the lines of a text. Only "\n" ends a line. A byte order mark is not
-// part of the first line.
+// NewLineIndex returns an index of the lines in a text. Only "\n" ends a line. A byte order
+// mark is not part of the first line.
 func NewLineIndex(text []byte) *LineIndex {
 	l := &LineIndex{text: text, starts: []int{len(text) - len(bytes.TrimPrefix(text, []byte(byteOrderMark)))}}
 	for i, c := range text {
@@ -37,8 +37,8 @@ func NewLineIndex(text []byte) *LineIndex {
 	return l
 }
 
-// Line returns the span of a line, counted from 1, without its "\n". It returns false
-// if the line does not exist.
+// Line returns the span of a line without its "\n". The first line is 1. Line returns false if
+// the line does not exist.
 func (l *LineIndex) Line(number int) (Span, bool) {
 	switch {
 	case number < 1 || number > len(l.starts):
@@ -57,9 +57,9 @@ func (l *LineIndex) lineStart(number int) int {
 	return -1
 }
 
-// Offset returns the offset of a column, or of the line's end if the line is shorter.
-// Columns count characters from 1, as in yaml.Node. Offset returns -1 if the line does
-// not exist.
+// Offset returns the offset of a column. Columns count characters from 1, as in yaml.Node. If
+// the line is shorter, Offset returns the end of the line. If the line does not exist, it
+// returns -1.
 func (l *LineIndex) Offset(line, column int) int {
 	span, ok := l.Line(line)
 	if !ok {
@@ -82,8 +82,8 @@ func Indentation(text []byte) string {
 	return string(text[:len(text)-len(bytes.TrimLeft(text, " \t"))])
 }
 
-// lineEnd returns the offset of the end of the line that contains at, excluding its
-// "\n" or "\r\n".
+// lineEnd returns the offset at which the line that contains at ends, before its "\n" or
+// "\r\n".
 func lineEnd(text []byte, at int) int {
 	i := bytes.IndexByte(text[at:], '\n')
 	if i < 0 {
@@ -95,7 +95,7 @@ func lineEnd(text []byte, at int) int {
 	return at + i - 1
 }
 
-// nextLine returns the offset of the line after the one that contains at.
+// nextLine returns the offset at which the line after the one that contains at begins.
 func nextLine(text []byte, at int) int {
 	if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
 		return at + i + 1

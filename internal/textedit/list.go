@@ -11,28 +11,28 @@ import (
 	"github.com/regcred/regcred/internal/jsonplace"
 )
 
-// List is a list in the text of a file.
+// List is a list in the text of a JSON or YAML file.
 type List interface {
-	// Len returns the number of items.
+	// Len returns the number of items in the list.
 	Len() int
-	// ItemSpan returns the span of an item. It contains no part of another item.
+	// ItemSpan returns the span of an item. The span contains no part of another item.
 	ItemSpan(i int) Span
-	// RemovalSpan returns the span to delete to remove an item. It contains no part of another
-	// item.
+	// RemovalSpan returns the span that must be deleted to remove an item. The span contains no
+	// part of another item.
 	RemovalSpan(i int) Span
-	// AppendEdits returns alternative edits that add items at the end, best first. Deleting
-	// the Cut span of each added item restores the text.
+	// AppendEdits returns edits that append items to the list. Each edit is an alternative; the
+	// best is first. Deleting the RemovalSpan of each added item restores the text.
 	AppendEdits(items []NewItem) []Edit
 }
 
-// NewItem is an item to add, in both list formats.
+// NewItem is an item to append, in the formats for both kinds of lists.
 type NewItem struct {
-	Lines []string // lines for a block sequence, the first with its dash, without indentation
-	Value any      // for [EncodeJSON]
+	Lines []string // lines for a block sequence without indentation; the first begins with a dash
+	Value any      // value for a flow list; see [EncodeJSON]
 }
 
-// FindJSON finds the list in a field of a JSON object. It returns nil
-// without such a list.
+// FindJSON returns the list in the given field of a JSON object. It returns nil if there is no
+// such list.
 func FindJSON(text []byte, field string) List {
 	top, err := jsonplace.Parse(text)
 	if err != nil {
@@ -46,9 +46,9 @@ func FindJSON(text []byte, field string) List {
 	return nil
 }
 
-// FindYAML finds the list in a field of the mapping at the top of a document,
-// with which text begins. It returns nil without such a list, or if it is
-// not written in place, for example as an alias.
+// FindYAML returns the list in the given field of the top mapping of a YAML document. text must
+// begin with the document. FindYAML returns nil if there is no such list, or if the list is
+// elsewhere, as with an alias.
 func FindYAML(text, document []byte, field string) List {
 	top, err := ParseYAML(document)
 	i := mappingKeyIndex(top, field)
@@ -72,7 +72,8 @@ func FindYAML(text, document []byte, field string) List {
 	return nil
 }
 
-// skipProperties returns the offset of a node's value after any anchor and tag, or -1.
+// skipProperties returns the offset of a node's value after its anchor and tag. It returns -1
+// if there is no value.
 func skipProperties(text []byte, at int) int {
 	if at < 0 {
 		return -1

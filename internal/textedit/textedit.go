@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package textedit changes YAML and JSON files without touching any other byte:
-// it finds lists, fields and lines in a text and applies edits to it.
+// Package textedit changes lists in YAML and JSON files and keeps every other byte, including
+// comments and formatting. It finds lists, fields and lines in a text, and applies edits to the
+// text.
 //
 //	list := textedit.FindYAML(data, data, "providers")
 //	for _, edit := range list.AppendEdits(items) {
@@ -10,9 +11,9 @@
 //		…
 //	}
 //
-// It does not decide what a file means. The YAML parser used here may disagree
-// with the one that reads the file, and a text may be written in unusual ways,
-// so callers must parse the result again and compare it with what they wanted.
+// Callers must parse the result and check that it has the intended content. The YAML parser in
+// this package may differ from the parser of the program that reads the file, and files may use
+// unusual syntax.
 package textedit
 
 import (
@@ -23,7 +24,7 @@ import (
 	"strings"
 )
 
-// Span is a part of a text, from one offset to another.
+// Span is the part of a text between two offsets.
 type Span struct{ From, To int }
 
 // Edit replaces a span with new text. An empty span inserts the text.
@@ -32,11 +33,11 @@ type Edit struct {
 	New string
 }
 
-// InsertEdit returns the edit that inserts a text at an offset.
+// InsertEdit returns an edit that inserts text at an offset.
 func InsertEdit(at int, text string) Edit { return Edit{Span{at, at}, text} }
 
-// Apply applies edits to text. Edits must not overlap. Identical edits are applied
-// once, because YAML aliases refer to the same place.
+// Apply applies edits to a text. The edits must not overlap. Identical edits are applied once,
+// because several YAML aliases may refer to the same value.
 func Apply(text []byte, edits ...Edit) []byte {
 	edits = slices.Clone(edits)
 	slices.SortStableFunc(edits, func(a, b Edit) int { return cmp.Compare(a.From, b.From) })
@@ -49,9 +50,9 @@ func Apply(text []byte, edits ...Edit) []byte {
 	return append(out, text[from:]...)
 }
 
-// EncodeJSON writes a value as JSON that leaves <, > and & as they are: on one
-// line if indent is "", else on several, all but the first with the prefix. The
-// value must consist of types that always encode.
+// EncodeJSON encodes a value as JSON, and does not escape <, > and &. If indent is "", the
+// result is one line. Otherwise each line except the first begins with prefix. The value must
+// have a type that can always be encoded.
 func EncodeJSON(value any, prefix, indent string) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

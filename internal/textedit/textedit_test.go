@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestOffsetInAnyOrder verifies offsets in any order, because a lookup may start at the
-// previous one.
+// TestOffsetInAnyOrder verifies that Offset does not depend on the order of lookups, although a
+// lookup may start at the previous position.
 func TestOffsetInAnyOrder(t *testing.T) {
 	lines := NewLineIndex([]byte("\ufeffkind: x\r\n\n# räksmörgås\n\nproviders: []"))
 	for _, tt := range []struct{ line, column, want int }{
@@ -43,7 +43,8 @@ func TestParseYAML(t *testing.T) {
 	}
 }
 
-// FuzzList finds lists in any text, appends items to them, and removes the items again.
+// FuzzList verifies the spans of lists in any text, and that removing an appended item restores
+// the text.
 func FuzzList(f *testing.F) {
 	for _, list := range []string{"", " []", " [{n: 1}, # c\n {n: 2},]", "\n- n: 1\n  # c\n- n: 2", "\n  -\n    n: 1\n\n# c", " &a !!seq [']', \"\\\"]\"]", "\n- |+\n  a\n\n", " null", " *a"} {
 		f.Add("list:" + list + "\nother: 1\n")
@@ -74,7 +75,7 @@ func FuzzList(f *testing.F) {
 				changed := Apply([]byte(text), edit)
 				after := find(changed)
 				if after == nil || after.Len() != list.Len()+1 {
-					continue // the caller notices when it parses the result
+					continue // callers detect this when they parse the result
 				}
 				if got := Apply(changed, Edit{Span: after.RemovalSpan(list.Len())}); name == "JSON" && string(got) != text {
 					t.Errorf("%s: %q became %q", name, text, fmt.Sprintf("%s, then %s", changed, got))

@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ParseYAML returns the top node of a document, or nil if the document is empty. If the
-// parser panics, ParseYAML returns an error.
+// ParseYAML returns the top node of a YAML document, or nil if the document is empty. It
+// returns an error if the parser panics.
 func ParseYAML(document []byte) (top *yaml.Node, err error) {
 	defer func() {
 		if recover() != nil {
@@ -24,7 +24,7 @@ func ParseYAML(document []byte) (top *yaml.Node, err error) {
 	return doc.Content[0], nil
 }
 
-// ResolveAlias returns the target of an alias. It returns other nodes unchanged.
+// ResolveAlias returns the target of an alias node. It returns other nodes unchanged.
 func ResolveAlias(n *yaml.Node) *yaml.Node {
 	if n != nil && n.Kind == yaml.AliasNode {
 		return n.Alias
@@ -32,7 +32,7 @@ func ResolveAlias(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// MappingValue returns the value of a field of a mapping, or nil.
+// MappingValue returns the value of a field in a mapping, or nil.
 func MappingValue(n *yaml.Node, name string) *yaml.Node {
 	n = ResolveAlias(n)
 	if i := mappingKeyIndex(n, name); i >= 0 {
@@ -41,7 +41,7 @@ func MappingValue(n *yaml.Node, name string) *yaml.Node {
 	return nil
 }
 
-// mappingKeyIndex returns the index of a field's key in n.Content, or -1.
+// mappingKeyIndex returns the index in n.Content of a field's key, or -1.
 func mappingKeyIndex(n *yaml.Node, name string) int {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return -1
@@ -54,7 +54,7 @@ func mappingKeyIndex(n *yaml.Node, name string) int {
 	return -1
 }
 
-// SequenceItem returns an item of a sequence, or nil.
+// SequenceItem returns the item with index i of a sequence, or nil.
 func SequenceItem(n *yaml.Node, i int) *yaml.Node {
 	if n = ResolveAlias(n); n == nil || n.Kind != yaml.SequenceNode || i >= len(n.Content) {
 		return nil
@@ -62,12 +62,12 @@ func SequenceItem(n *yaml.Node, i int) *yaml.Node {
 	return n.Content[i]
 }
 
-// maxExpansionDepth exceeds the depth limit of the JSON decoder.
+// maxExpansionDepth is the maximum depth of a document: the limit of encoding/json.
 const maxExpansionDepth = 10000
 
-// ExpandedSize returns the size of a document after its aliases are expanded, up to
-// most+1. It counts overhead bytes for each value in addition to its text. The target
-// of an alias that contains itself counts as empty, because decoders reject it.
+// ExpandedSize returns the size of a document after its aliases are expanded. For each value,
+// it adds overhead bytes to the size of the text. The result is at most most+1. An alias that
+// refers to itself has size 0, because decoders reject it.
 func ExpandedSize(top *yaml.Node, overhead, most int) int {
 	anchored := map[*yaml.Node]int{}
 	var size func(n *yaml.Node, depth int) int

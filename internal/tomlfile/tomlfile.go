@@ -64,8 +64,8 @@ func Read(ctx context.Context, root inroot.FS, path string) (*File, error) {
 	return Parse(path, data)
 }
 
-// ReadContainerd1 is [Read] for containerd 1, whose parser accepts a byte order mark, old Mac
-// line ends and invalid characters.
+// ReadContainerd1 reads a file as containerd 1 does. Unlike [Read], its parser accepts a byte order
+// mark, old Mac line ends and invalid characters.
 func ReadContainerd1(ctx context.Context, root inroot.FS, path string) (*File, error) {
 	f, err := Read(ctx, root, path)
 	if _, notTOML := errors.AsType[*Error](err); !notTOML {
@@ -74,7 +74,7 @@ func ReadContainerd1(ctx context.Context, root inroot.FS, path string) (*File, e
 	return Parse(path, replaceInvalidChars(f.data))
 }
 
-// byteOrderMark is added by some editors.
+// byteOrderMark is the character that some editors add at the start of a file.
 const byteOrderMark = "\ufeff"
 
 // replaceInvalidChars replaces invalid characters with spaces, so that positions do not change.
@@ -163,7 +163,7 @@ func (f *File) indexValue(e *unstable.Node, table []string, newlines []int) {
 	}
 }
 
-// maxDepth bounds the depth of recorded keys.
+// maxDepth limits the depth of the recorded keys.
 const maxDepth = 32
 
 // keyPath returns the key of an expression and its line. It returns no key if the key has
@@ -182,7 +182,8 @@ func keyPath(e *unstable.Node, newlines []int) (keys []string, line int) {
 	return keys, line
 }
 
-// resolveArrayTables inserts the index of the current table if keys lead into an array of tables.
+// resolveArrayTables returns keys with indexes. After the key of an array of tables, it inserts the
+// index of the array's current table.
 func (f *File) resolveArrayTables(keys []string, array bool) (path []string) {
 	for i, key := range keys {
 		path = append(path, key)

@@ -37,7 +37,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestError verifies that an error contains a position and no content.
+// TestError verifies that an error contains a position, but no text from the file.
 func TestError(t *testing.T) {
 	f, err := tomlfile.Parse("x", []byte("a = 1\nb = "+canary.PasswordSecret+"\n"))
 	bad, ok := errors.AsType[*tomlfile.Error](err)
@@ -52,8 +52,7 @@ func TestError(t *testing.T) {
 	}
 }
 
-// FuzzParse verifies that no input leads to a panic, and that every reported line
-// exists in the file.
+// FuzzParse verifies that no input causes a panic, and that every reported line exists in the file.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("a = 1\n[t.'x.y']\nb = {c = 1}\n[[l]]\n[[l.m]]\n"))
 	f.Add([]byte(strings.Repeat("a.", 5000) + "b = 1\n"))
@@ -73,7 +72,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestReadOld verifies the lines of values that only version 1 of the parser accepts.
+// TestReadOld verifies the lines of values in files that only ReadContainerd1 accepts.
 func TestReadOld(t *testing.T) {
 	for text, line := range map[string]int{"\ufeffa = 1\n": 1, "# \xff\x00\x01\n\r\na = 1\r\n": 3, "b = 1\ra = 1\r": 2, "\ufeffb = 1\n[": 0} {
 		path := filepath.Join(t.TempDir(), "f.toml")

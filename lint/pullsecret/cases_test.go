@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/lint/internal/rules"
 )
 
-// cases names the cases of rules that have several, for the tables of the tests. Each
-// has a part of its message or fix.
+// cases gives names to the different results of a rule, for use in tests. text is a part of the
+// result's message or fix.
 var cases = []struct{ name, rule, text string }{
 	{"docker-auth", "docker-config-invalid", "the value is base64-encoded twice" + refusalEffect},
 	{"docker-auth", "docker-config-invalid", "it is not base64" + refusalEffect},
@@ -58,8 +58,8 @@ var cases = []struct{ name, rule, text string }{
 	{"secret-base64", "secret-invalid", ", so the API server rejects the Secret"},
 }
 
-// caseName returns the name of a finding's case or, if its rule has no cases, of its
-// rule.
+// caseName returns the name in cases that matches a finding. If cases does not contain the
+// finding's rule, it returns the name of the rule.
 func caseName(f finding.Finding) string {
 	unknown := f.Rule
 	for _, c := range cases {
@@ -98,7 +98,8 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
-// collect adds rules to all. The cases of a rule have the same severity.
+// collect adds the severities of rules to all. It fails the test if rules with the same name have
+// different severities.
 func collect[T any](t *testing.T, all map[string]finding.Severity, list []rules.Rule[T]) {
 	t.Helper()
 	for _, r := range list {

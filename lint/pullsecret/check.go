@@ -19,7 +19,7 @@ import (
 // Kind is the format of a file with credentials.
 type Kind string
 
-// The formats.
+// The supported formats.
 const (
 	DockerConfig Kind = "docker config.json"
 	Dockercfg    Kind = ".dockercfg" // a map of registries without an auths field
@@ -35,9 +35,8 @@ type Result struct {
 	Findings    []finding.Finding
 }
 
-// Check detects the format of a file and checks it. It returns nil for unknown formats.
-// The File of the findings is name. now is used to determine which passwords have
-// expired.
+// Check detects the format of a file and checks it. It returns nil for unknown formats. The File
+// field of the findings is name. A password has expired if its expiry is before now.
 func Check(name string, data []byte, now time.Time) *Result {
 	kind := detectKind(name, data)
 	if kind == "" {
@@ -73,7 +72,7 @@ func (c *dockerConfig) check(found *rules.Collector) {
 	c.parse()
 	rules.Apply(found, configRules(), c, nil)
 	if len(checkFormat(c)) > 0 {
-		return // the entries are not credentials
+		return // in the wrong format, members are not credentials
 	}
 	list := entryRules()
 	for i := range c.entries {
@@ -113,7 +112,7 @@ var (
 	secretPattern        = rules.LazyRegexp(`(?m)^([^#\n]*[{,\s])?["']?kind["']?[ \t]*:[ \t]*["']?Secret(List)?["']?[ \t]*(#.*)?([,}\r]|$)`)
 	otherManifestPattern = rules.LazyRegexp(`(?m)^[ \t{]*["']?(providers|apiVersion|kind)["']?[ \t]*:`)
 	authsPattern         = rules.LazyRegexp(`["']?(?i:auths|credHelpers|credsStore)["']?\s*:`)
-	authsStartPattern    = rules.LazyRegexp(`(?m)^["']?(?i:auths|credHelpers|credsStore)["']?\s*:`) // without a preceding bracket
+	authsStartPattern    = rules.LazyRegexp(`(?m)^["']?(?i:auths|credHelpers|credsStore)["']?\s*:`) // only at the start of a line
 )
 
 // detectKind returns the format of a file based on its name and contents, or "".
@@ -124,7 +123,7 @@ func detectKind(name string, data []byte) Kind {
 	if otherManifestPattern().Match(data) {
 		return ""
 	}
-	switch strings.ToLower(filepath.Base(name)) { // the file name decides how the kubelet reads it
+	switch strings.ToLower(filepath.Base(name)) { // the kubelet chooses the format by the file name
 	case ".dockercfg", "dockercfg":
 		return Dockercfg
 	case "config.json", ".dockerconfigjson", "dockerconfig.json", "auth.json":
@@ -151,13 +150,14 @@ func guessKind(data []byte) Kind {
 	case looksLikeAuthsMap(root):
 		return Dockercfg
 	case slices.ContainsFunc(root.Members, func(m jsonplace.Member) bool { return looksLikeAuthsMap(m.Value) }):
-		return DockerConfig // auths is misspelled
+		return DockerConfig // auths is probably misspelled
 	}
 	return ""
 }
 
-// looksLikeAuths reports whether text that is not JSON resembles a docker config. In
-// other YAML files, auths can be a nested field.
+// looksLikeAuths reports whether text that is not valid JSON resembles a docker config. If the text
+// does not begin like JSON, the field must be at the start of a line, because other YAML files can
+// have a nested auths field.
 func looksLikeAuths(text []byte) bool {
 	if start := bytes.TrimLeft(text, "\ufeff\xfe\xff \t\r\n"); len(start) > 0 && (start[0] == '{' || start[0] == '"' || start[0] == '\'') {
 		return authsPattern().Match(text)
@@ -165,5 +165,5 @@ func looksLikeAuths(text []byte) bool {
 	return authsStartPattern().Match(text)
 }
 
-// removeNULs removes NULs so that patterns also match UTF-16.
+// removeNULs removes NUL bytes, so that the patterns also match UTF-16 text.
 func removeNULs(data []byte) []byte { return bytes.ReplaceAll(data, []byte{0}, nil) }

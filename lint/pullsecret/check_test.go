@@ -41,7 +41,7 @@ func terseFindings(t *testing.T, c *Result) (lines []string) {
 	return lines
 }
 
-// TestDockerLogin verifies one credential per case, without other findings.
+// TestDockerLogin verifies that each entry of auths has exactly the expected finding.
 func TestDockerLogin(t *testing.T) {
 	const secret = canary.PasswordSecret
 	auth := func(s string) string { return `{"auth":"` + b64(s) + `"}` }
@@ -246,14 +246,14 @@ func TestPullSecretObject(t *testing.T) {
 	if len(c.Findings) != 1 || c.Findings[0].String() != want {
 		t.Errorf("got %v, want %s", c.Findings, want)
 	}
-	// Secrets of another type are not pull secrets.
+	// A Secret of another type cannot be used as a pull secret.
 	for _, kind := range []string{"", "Opaque", "kubernetes.io/basic-auth"} {
 		c := CheckSecret(Secret{Name: "x", Type: kind, Data: map[string][]byte{"username": []byte(canary.PasswordSecret)}}, testNow)
 		if got := terseFindings(t, c); len(got) != 1 || !strings.HasPrefix(got[0], "error secret-type") {
 			t.Errorf("type %q: got %q", kind, got)
 		}
 	}
-	// An expiring credential may be renewed automatically.
+	// A credential that expires soon is not reported, because a controller may renew it.
 	ends := []byte(`{"auths":{"r.example":{"auth":"` + b64("AWS:"+ecr(testNow.Add(time.Hour))) + `"}}}`)
 	if c := CheckSecret(Secret{Name: "x", Type: dockerjson.SecretTypeConfigJSON, Data: map[string][]byte{dockerjson.SecretKeyConfigJSON: ends}}, testNow); len(c.Findings) != 0 {
 		t.Errorf("got %v", c.Findings)
@@ -289,7 +289,7 @@ func TestDetectKind(t *testing.T) {
 	}
 }
 
-// TestManyCredentials verifies that the work grows linearly with the file.
+// TestManyCredentials verifies that allocations grow linearly with the size of the file.
 func TestManyCredentials(t *testing.T) {
 	work := func(n int) float64 {
 		var b strings.Builder
@@ -310,8 +310,8 @@ func TestManyCredentials(t *testing.T) {
 	}
 }
 
-// FuzzCredentials verifies that the check and the parser reject the same files, that
-// they count the same credentials, and that no value is shown.
+// FuzzCredentials verifies that CheckAs and [dockerconfig.Parse] reject the same files and count
+// the same credentials, and that findings contain no secret.
 func FuzzCredentials(f *testing.F) {
 	for _, seed := range []string{
 		`{"auths":{"r.example":{"auth":"` + b64("u:"+canary.PasswordSecret) + `"}}}`, `{"r.example":{"username":"u","password":"` + canary.PasswordSecret + `"},"r.example":null}`,

@@ -31,12 +31,12 @@ func configRules() []rules.Rule[*dockerConfig] {
 
 const refusalEffect = "; the kubelet ignores the whole file, and pulls that use it as a pull secret fail"
 
-// checkProblems reports why the kubelet rejects the file.
+// checkProblems reports the problems for which the kubelet rejects the file.
 func checkProblems(d *dockerConfig) (rs []rules.Result) {
 	wrongFormat := len(checkFormat(d)) > 0
 	for _, p := range d.problems {
 		if p.Kind == dockerjson.KindType && wrongFormat {
-			continue // a consequence of the wrong format
+			continue // the wrong format causes this problem
 		}
 		rs = append(rs, d.resultAtLine(p.Line, p.Column, p.Path, p.Fix, "%s%s", p.Msg, refusalEffect)...)
 	}
@@ -123,8 +123,8 @@ func checkCase(d *dockerConfig) []rules.Result {
 	return nil
 }
 
-// checkHelper reports credentials that only docker finds, because only docker runs
-// helpers.
+// checkHelper reports registries without a credential in the file, because docker gets it from a
+// credential helper. The kubelet does not run credential helpers.
 func checkHelper(d *dockerConfig) (rs []rules.Result) {
 	const fix = "configure a credential provider for these registries, or run docker login without credsStore and credHelpers"
 	found := map[string]bool{}
@@ -153,7 +153,7 @@ func checkHelper(d *dockerConfig) (rs []rules.Result) {
 	return rs
 }
 
-// missingCredentials lists up to five registries that have no credential.
+// missingCredentials returns a message with up to five registries that have no credential.
 func missingCredentials(keys []string) string {
 	const most = 5
 	switch {
@@ -186,7 +186,7 @@ func checkDuplicate(d *dockerConfig) (rs []rules.Result) {
 	return rs
 }
 
-// checkSameKey reports keys that the kubelet treats as equal.
+// checkSameKey reports entries whose keys are equal for the kubelet but whose credentials differ.
 func checkSameKey(d *dockerConfig) (rs []rules.Result) {
 	first := map[string]*entry{}
 	for i := range d.entries {

@@ -12,7 +12,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// TestCheck verifies that a file's type is detected from its content and name.
+// TestCheck verifies that the format of a file is detected from its content and name.
 func TestCheck(t *testing.T) {
 	config := `{"auths":{"r.example":{"auth":"` + b64("u:"+canary.PasswordSecret) + `"}}}`
 	manifest := "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ntype: kubernetes.io/dockerconfigjson\ndata: {.dockerconfigjson: " + b64(config) + "}\n"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package pullsecret finds mistakes in docker configs and image pull secrets:
-// files that the kubelet cannot parse, entries that no image matches, expired
-// passwords.
+// Package pullsecret finds mistakes in docker configs and image pull secrets, for
+// example files that the kubelet cannot parse, keys that no image matches, and
+// expired passwords.
 //
 //	r := pullsecret.Check("config.json", data, time.Now())
 //	if r == nil {
@@ -13,7 +13,7 @@
 //		fmt.Println(f.Severity, f)
 //	}
 //
-// It uses no network and reads no files. Results contain no user names, passwords
-// or tokens. docs/lint/README.md explains the rules. All functions are safe for
-// concurrent use.
+// The package uses no network and reads no files. Results contain no user names,
+// passwords or tokens. docs/lint/README.md explains the rules. All functions are
+// safe for concurrent use.
 package pullsecret

@@ -16,7 +16,8 @@ import (
 	"github.com/regcred/regcred/lint/internal/rules"
 )
 
-// dockerConfig is a docker config, both as written and as the kubelet reads it.
+// dockerConfig is a docker config with the positions of its entries and the problems for which the
+// kubelet rejects it.
 type dockerConfig struct {
 	data          []byte
 	legacy        bool // a .dockercfg
@@ -30,7 +31,7 @@ type dockerConfig struct {
 	entries    []entry               // in file order
 	store      *jsonplace.Member     // the credsStore field if it is not empty
 	nullAuths  []jsonplace.Member    // null auths members, which discard the preceding entries
-	helpers    []jsonplace.Member    // of credHelpers
+	helpers    []jsonplace.Member    // members of credHelpers
 	withHelper map[string]bool       // registries in credHelpers, keyed by scope
 }
 
@@ -42,10 +43,10 @@ type entry struct {
 	user       string
 	password   string
 	source     *jsonplace.Value // source of the user name and password: auth if set
-	broken     bool             // makes the whole file invalid
+	broken     bool             // the kubelet cannot decode the entry and rejects the file
 	replaced   bool             // a later entry has the same key
-	discarded  bool             // a null auths follows
-	misplaced  bool             // reported by a rule for the file
+	discarded  bool             // a later null auths discards the entry
+	misplaced  bool             // at the wrong level, which the rules for the whole file report
 	key        location.Key     // key as compared by the kubelet
 	isValidKey bool             // if false, the kubelet ignores the entry
 }
@@ -75,7 +76,7 @@ func (d *dockerConfig) parse() {
 	for _, m := range root.Members {
 		switch {
 		case strings.EqualFold(m.Key, "auths"):
-			// kubelet: it merges repeated auths; null discards the preceding entries.
+			// The kubelet merges repeated auths, but a null auths discards the preceding entries.
 			if m.Kind == jsonplace.KindNull && len(d.entries) > 0 {
 				d.nullAuths = append(d.nullAuths, m)
 				for i := range d.entries {
@@ -136,7 +137,8 @@ func (d *dockerConfig) readEntry(m jsonplace.Member) entry {
 	return e
 }
 
-// fieldName returns a field's name in lower case, folded as in encoding/json.
+// fieldName returns a field's name in lower case. It ignores the case of known names in the same
+// way as encoding/json.
 func fieldName(key string) string {
 	for _, name := range []string{"auth", "username", "password", "email", "identitytoken", "registrytoken"} {
 		if strings.EqualFold(key, name) {
@@ -153,7 +155,8 @@ func (e *entry) stringField(field string) string {
 	return ""
 }
 
-// fieldPosition returns the position of a field's value, which may be inside auth.
+// fieldPosition returns the position of a field's value. If the user name and password come from
+// auth, their position is the position of auth.
 func (e *entry) fieldPosition(field string) (offset int, path string) {
 	switch v := e.fields[field]; {
 	case e.source == e.fields["auth"] && e.source != nil && (field == "username" || field == "password"):
@@ -184,7 +187,7 @@ func (e *entry) usesHelper() bool {
 	return e.config.store != nil || len(e.config.withHelper) > 0 && e.config.withHelper[dockerconfig.Scope(e.Key)]
 }
 
-// isUsed reports whether e is not overridden by a later part of the file.
+// isUsed reports whether no later part of the file overrides e.
 func (e *entry) isUsed() bool { return !e.replaced && !e.discarded }
 
 // countCredentials returns the number of entries for which the kubelet passes a user name to
@@ -199,8 +202,8 @@ func (d *dockerConfig) countCredentials() int {
 	return n
 }
 
-// positionMapper converts positions in a docker config to positions in the file that contains
-// it. If they are not exact, messages end with note.
+// positionMapper converts a position in a docker config to a position in the file that contains it.
+// If the result is not exact, note describes the position. Messages end with note.
 type positionMapper func(line, column int, path string) (at config.Position, note string)
 
 func fileLocator(name string) positionMapper {
@@ -209,7 +212,7 @@ func fileLocator(name string) positionMapper {
 	}
 }
 
-// resultAtOffset returns one result at an offset in the file.
+// resultAtOffset returns one result at an offset in the docker config.
 func (d *dockerConfig) resultAtOffset(offset int, path, fix, format string, args ...any) []rules.Result {
 	line, column := d.lines.LineColumn(offset)
 	return d.resultAtLine(line, column, path, fix, format, args...)

@@ -146,7 +146,8 @@ func checkEncodedPassword(e *entry) []rules.Result {
 	return e.fieldResult("password", "set only the password, or move this value to auth", "the password for %s is a base64-encoded user:password pair, so the registry rejects it", e.displayKey())
 }
 
-// checkJSONKey checks keys of Google service accounts.
+// checkJSONKey reports passwords that are not a Google service account key in the format that the
+// user name requires.
 func checkJSONKey(e *entry) []rules.Result {
 	if e.password == "" || len(checkPlaceholder(e)) > 0 {
 		return nil
@@ -170,7 +171,7 @@ func isJSONKeyBase64(s string) bool {
 	return err == nil && json.Valid(decoded)
 }
 
-// minLifetime is the shortest remaining lifetime that is not reported.
+// minLifetime is the remaining lifetime below which checkExpires reports a password.
 const minLifetime = 7 * 24 * time.Hour
 
 const renewAdvice = "create a new token, or use a credential provider"
@@ -182,7 +183,8 @@ type lifetime struct {
 	span      string // typical lifetime, for tokens without an expiry
 }
 
-// tokenLifetime recognizes tokens that expire.
+// tokenLifetime returns the lifetime of a password that is an expiring token. ok is false for other
+// passwords.
 func tokenLifetime(user, password string) (l lifetime, ok bool) {
 	password = strings.TrimSpace(password)
 	switch {

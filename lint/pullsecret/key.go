@@ -84,7 +84,7 @@ func unmatchableReason(key string, at location.Location) string {
 	return "an image name cannot contain this host"
 }
 
-// checkMisleadingKey reports keys that match other images than they seem to.
+// checkMisleadingKey reports keys that match different images than their text suggests.
 func checkMisleadingKey(e *entry) []rules.Result {
 	at := e.key.Location
 	if !e.isValidKey || e.key.String() == location.HubKey || !imagename.IsMatchable(at) {

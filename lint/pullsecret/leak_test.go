@@ -25,7 +25,7 @@ var leakScraps = []string{
 	"stringData:\n  .dockerconfigjson: |\n    {\"auths\":{\"r.example\":{\"auth\":\"@\"}}}\n", "stringData: {@: @, .dockercfg: '@'}\n", "metadata:\n  annotations:\n    kubectl.kubernetes.io/last-applied-configuration: |\n      {\"data\":{\".dockerconfigjson\":\"@\"}}\n", "kind: List\nitems:\n- ", "apiVersion: v1\n",
 }
 
-// secretForm returns the canary in a random encoding.
+// secretForm returns the canary secret in a random encoding.
 func secretForm(r *rand.Rand) string {
 	const s = canary.PasswordSecret
 	forms := []string{s, s, strings.ToUpper(s), b64(s), b64("u:" + s), b64(`{"auths":{"r.example":{"username":"u","password":"` + s + `"}}}`), b64(`{"auths":{"` + s + `":{"auth":"` + b64("u:"+s) + `x"}}}`),
@@ -33,7 +33,7 @@ func secretForm(r *rand.Rand) string {
 	return forms[r.IntN(len(forms))]
 }
 
-// leakConfig returns a docker config in JSON with secrets in unexpected places.
+// leakConfig returns a docker config with secrets in unexpected fields.
 func leakConfig(r *rand.Rand) string {
 	pick := func(list ...string) string { return list[r.IntN(len(list))] }
 	var entries []string
@@ -53,7 +53,7 @@ func leakConfig(r *rand.Rand) string {
 		`{"auths":`+list+`,"HttpHeaders":{`+string(secret)+`:`+string(secret)+`}}`, `{"Auths":`+list+`,"auths":null}`, `{`+string(secret)+`:`+list+`}`, `{"auths":`+list+`,`+entries[0]+`,`+string(secret)+`:1}`)
 }
 
-// TestNoPanicOrSecret verifies that no file leads to a panic or to a message with a secret.
+// TestNoPanicOrSecret verifies that no file causes a panic or a message that contains a secret.
 func TestNoPanicOrSecret(t *testing.T) {
 	said := map[string]int{}
 	for i := range uint64(12_000) {

@@ -20,7 +20,7 @@ import (
 	"github.com/regcred/regcred/lint/internal/rules"
 )
 
-// maxManifestSize limits the size in bytes of a document after aliases are expanded.
+// maxManifestSize is the maximum size in bytes of a document with all its aliases expanded.
 const maxManifestSize = 16 << 20
 
 func checkManifest(name string, data []byte, now time.Time) *Result {
@@ -66,7 +66,7 @@ func splitJSONObjects(document []byte) (list [][]byte) {
 		dec := json.NewDecoder(bytes.NewReader(document))
 		var raw json.RawMessage
 		if dec.Decode(&raw) != nil {
-			break // YAML, or invalid
+			break // YAML, or invalid JSON
 		}
 		end := dec.InputOffset()
 		if len(bytes.TrimSpace(document[end:])) == 0 {
@@ -82,10 +82,10 @@ type manifest struct {
 	name       string
 	now        time.Time
 	secrets    []*secret
-	unreadable []rules.Result // documents
+	unreadable []rules.Result // results for documents that cannot be read
 }
 
-// object contains the fields of a Kubernetes object that are used.
+// object contains the fields of a Kubernetes object that the checks use.
 type object struct {
 	Kind       string         `json:"kind"`
 	Type       string         `json:"type"`
@@ -94,7 +94,8 @@ type object struct {
 	Items      []object       `json:"items"`
 }
 
-// addDocument reads a document that starts after the given number of lines.
+// addDocument adds the Secrets of a document. before is the number of lines in the file before the
+// document.
 func (m *manifest) addDocument(document []byte, before int) {
 	if !secretPattern().Match(document) {
 		if wide := removeNULs(document); len(wide) < len(document) && secretPattern().Match(wide) {
@@ -103,13 +104,13 @@ func (m *manifest) addDocument(document []byte, before int) {
 		return
 	}
 	top, err := textedit.ParseYAML(document)
-	unparsed := err != nil || top == nil // so there are no positions, and the size of aliases is unknown
+	unparsed := err != nil || top == nil // without the YAML nodes, positions and the expanded size are unknown
 	if unparsed {
 		top = &yaml3.Node{}
 	}
 	var o object
 	if unparsed && bytes.ContainsRune(document, '&') || textedit.ExpandedSize(top, 1, maxManifestSize) > maxManifestSize ||
-		yaml.Unmarshal(document, &o) != nil { // do not use the error, because it would quote the document
+		yaml.Unmarshal(document, &o) != nil { // ignore the error, because it quotes the document
 		line, reason := explainUnreadable(document)
 		m.addUnreadable(before+line, reason)
 		return
@@ -123,9 +124,9 @@ func (m *manifest) addUnreadable(line int, reason string) {
 	m.unreadable = append(m.unreadable, rules.NewPositionResult(at, "", "cannot read this Secret: %s", reason)...)
 }
 
-// explainUnreadable returns the line of the first template action, such as Helm's, or of
-// a YAML syntax error, and the reason to report. The parser's line number can be one too
-// low.
+// explainUnreadable returns why a document cannot be read, and the line of the cause. The cause can
+// be a template action, such as Helm's, or a YAML syntax error. The YAML parser's line can be one
+// too low, so the next line is checked for tabs as well.
 func explainUnreadable(document []byte) (line int, reason string) {
 	before, _, isTemplate := bytes.Cut(document, []byte("{{"))
 	if isTemplate && !bytes.HasPrefix(bytes.TrimSpace(document), []byte("{{\"")) {
@@ -220,8 +221,8 @@ func decodeData(text string) (decoded []byte, problem string) {
 	return nil, "it is not base64"
 }
 
-// valueLocator returns a locator for a decoded value. It returns the value's position
-// and adds the position inside the value as a note.
+// valueLocator returns a positionMapper for a base64-encoded value. It maps each position to the
+// position of the whole value, and its note contains the position in the decoded text.
 func valueLocator(at config.Position, path string) positionMapper {
 	return func(line, column int, inner string) (config.Position, string) {
 		where := at
@@ -232,8 +233,8 @@ func valueLocator(at config.Position, path string) positionMapper {
 	}
 }
 
-// textLocator returns a locator for a stringData value. Positions in a literal block or
-// on a single line are exact.
+// textLocator returns a positionMapper for a stringData value. Its positions are exact in a literal
+// block and in a value on a single line.
 func (p *yamlDocument) textLocator(at config.Position, path string, data []byte, n *yaml3.Node) positionMapper {
 	lines := bytes.Split(data, []byte("\n"))
 	inexact := valueLocator(at, path)

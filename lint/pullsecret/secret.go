@@ -39,7 +39,7 @@ func CheckSecret(s Secret, now time.Time) *Result {
 type secret struct {
 	kind          string // the Secret's type; "" means Opaque
 	now           time.Time
-	fromAPIServer bool // from an API server
+	fromAPIServer bool // read from an API server, not from a file
 	referenced    bool // a pod uses it as a pull secret
 	values        map[string]*secretValue
 	position      config.Position
@@ -47,7 +47,7 @@ type secret struct {
 }
 
 type secretValue struct {
-	data          []byte // decoded
+	data          []byte // decoded value
 	locate        positionMapper
 	position      config.Position
 	problem       string // why the value cannot be decoded
@@ -74,7 +74,7 @@ func checkSecrets(list []*secret) *Result {
 				continue
 			}
 			if key != dockerjson.SecretKeyConfigJSON && key != dockerjson.SecretKeyDockercfg || len(v.data) == 0 {
-				continue // kubelet: it ignores an empty value
+				continue // the kubelet ignores an empty value
 			}
 			c := &dockerConfig{data: v.data, legacy: key == dockerjson.SecretKeyDockercfg, now: s.now, fromAPIServer: s.fromAPIServer, locate: v.locate}
 			c.check(&found)
@@ -88,11 +88,12 @@ func checkSecrets(list []*secret) *Result {
 	return r
 }
 
-// dockerConfigKey returns the key that the kubelet reads, or "".
+// dockerConfigKey returns the data key that the kubelet reads for the Secret's type. It returns ""
+// if the Secret is not a pull secret.
 func (s *secret) dockerConfigKey() string { return dockerConfigKeys[s.kind] }
 
-// misplacedKey returns a key that contains a docker config but is not read by the
-// kubelet, or "".
+// misplacedKey returns a data key with a docker config that the kubelet does not read, or "" if
+// there is none.
 func (s *secret) misplacedKey() string {
 	for _, key := range slices.Sorted(maps.Keys(s.values)) {
 		v, isDocker := s.values[key], key == dockerjson.SecretKeyConfigJSON || key == dockerjson.SecretKeyDockercfg

@@ -41,8 +41,8 @@ type Provider struct {
 	arc     arcAgent
 }
 
-// New returns a provider. It validates only the options, because the configuration file
-// is read for each request.
+// New validates the options and returns a provider. The configuration file is read for each
+// request.
 func New(opts Options) (*Provider, error) {
 	if opts.ConfigFile == "" && opts.pod == nil {
 		return nil, errors.New("the path of the cloud configuration (azure.json) is missing")
@@ -72,9 +72,8 @@ func New(opts Options) (*Provider, error) {
 	return &Provider{opts: opts, rules: rules, mirrors: mirrors, arc: newArcAgent(runtime.GOOS, opts.Getenv)}, nil
 }
 
-// GetCredentials returns a credential for images in ACR or at the source of a mirror.
-// The refresh token is valid for the whole registry, and so is the response, unless a
-// mirror covers only part of a host.
+// GetCredentials returns a credential for images in ACR or at the source of a mirror. The response
+// is valid for the whole registry, unless a mirror covers only part of the image's host.
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.Budget, fmt.Errorf("no response within %v", p.opts.Budget))
 	defer cancel()
@@ -94,7 +93,7 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	case mirrored:
 		err = foreignTargetError(rule)
 	case p.mirrors.CoversPartOf(host):
-		return registry.OtherHostsEmpty.Response(host, "", "") // outside the mirrored path
+		return registry.OtherHostsEmpty.Response(host, "", "") // the image is outside the mirrored path
 	default:
 		return registry.OtherHosts(p.opts.OtherHosts).Response(host, "not part of "+ownerName, "if the host is a proxy or alias of a registry, add the host with --allow-host")
 	}
@@ -116,8 +115,8 @@ func (p *Provider) newSession(req *plugin.Request) *session {
 	return s
 }
 
-// authenticate gets a token, exchanges it for the registry's refresh token, and
-// returns the response. rule is the image's mirror, or zero.
+// authenticate gets an Entra ID token, exchanges it for the registry's refresh token, and returns
+// the response. rule is the zero value if no mirror covers the image.
 func (p *Provider) authenticate(ctx context.Context, s *session, reg acrHost, rule registry.MirrorRule) (*plugin.Response, error) {
 	who, err := s.selectIdentity(rule.Source != "")
 	if err != nil {
@@ -126,7 +125,7 @@ func (p *Provider) authenticate(ctx context.Context, s *session, reg acrHost, ru
 	if who.static != nil {
 		return s.staticResponse(ctx, reg, *who.static)
 	}
-	// The challenge does not need the token, so request both in parallel.
+	// The challenge request needs no token, so send it while the token is requested.
 	wait, stop := s.startChallenge(ctx, reg)
 	defer stop()
 	token, err := who.token(ctx)
@@ -153,9 +152,8 @@ func (p *Provider) authenticate(ctx context.Context, s *session, reg acrHost, ru
 	}, nil
 }
 
-// staticResponse returns the secret from the configuration under the upstream plugin's
-// keys. If none of these keys matches the image's host, it also uses that host as a
-// key.
+// staticResponse returns the client secret from the configuration under the keys that the upstream
+// plugin uses. If none of these keys matches the image's host, the host is a key too.
 func (s *session) staticResponse(ctx context.Context, reg acrHost, secret plugin.AuthConfig) (*plugin.Response, error) {
 	env, err := s.loadEnvironment(ctx)
 	if err != nil {
@@ -177,10 +175,9 @@ func (s *session) staticResponse(ctx context.Context, reg acrHost, secret plugin
 // maxCacheDuration limits the cache duration, as in the upstream plugin.
 const maxCacheDuration = time.Hour
 
-// cacheDuration returns half of the refresh token's remaining lifetime, which is three hours
-// with real registries. It also respects the lifetime given by the token's own
-// timestamps, in case the node's clock is slow. A token without an expiry is not
-// cached.
+// cacheDuration returns half of the refresh token's remaining lifetime. In case the node's clock is
+// slow, it uses at most half of the lifetime between the token's own timestamps. A token without an
+// expiry is not cached. Tokens of real registries are valid for three hours.
 func (s *session) cacheDuration(refresh string) time.Duration {
 	claims, err := jwt.Parse(refresh)
 	if err != nil || claims.Expires.IsZero() {
@@ -194,8 +191,8 @@ func (s *session) cacheDuration(refresh string) time.Duration {
 	return max(min(left/2, maxCacheDuration), 0).Truncate(time.Second)
 }
 
-// anonymousKey is a key without a credential in every response of the upstream plugin.
-// It allows anonymous pulls if the registry rejects the identity.
+// anonymousKey has no credential, so that images can be pulled anonymously if the registry rejects
+// the identity. The upstream plugin returns it in every response.
 const anonymousKey = "*.azurecr.*"
 
 // refreshTokenUser is the user name for a refresh token.

@@ -20,7 +20,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// withAnonymous returns a response that also has anonymous, the part without a secret.
+// withAnonymous returns the expected keys of a response: the hosts with a refresh token, and the
+// anonymous key.
 func withAnonymous(hosts ...string) map[string]string {
 	m := map[string]string{"*.azurecr.*": ""}
 	for _, host := range hosts {
@@ -86,7 +87,7 @@ func TestStaticSecret(t *testing.T) {
 	four := []string{"*.azurecr.io", "*.azurecr.cn", "*.azurecr.de", "*.azurecr.us"}
 	for _, test := range []struct {
 		name, image string
-		own         string // suffix of the cloud
+		own         string // registry suffix of the cloud
 		more        []string
 	}{
 		{"registry", "foo.azurecr.io/app", "", nil},

@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/internal/secretfile"
 )
 
-// boundIdentity returns the identity that is bound to the service account. The token endpoint
-// determines the tenant.
+// boundIdentity returns the identity that an identity binding gives to the service account. The
+// token endpoint selects the tenant of the token; tenant is only for the exchange.
 func (s *session) boundIdentity(clientID, tenant string) (identity, error) {
 	if clientID == "" {
 		return identity{}, missingIdentityError{s.serviceAccountName(), clientIDAnnotation}
@@ -41,8 +41,8 @@ func (s *session) boundIdentity(clientID, tenant string) (identity, error) {
 	}}, nil
 }
 
-// bindingClient returns a client that trusts only the cluster's CA. It uses no proxy,
-// because a proxy could not resolve the name.
+// bindingClient returns a client that trusts only the cluster's CA. It uses no proxy, because a
+// proxy could not resolve the endpoint's TLS server name.
 func (s *session) bindingClient() (remote.Client, error) {
 	b := s.opts.Binding
 	path := cmp.Or(b.CAFile, DefaultBindingCA)

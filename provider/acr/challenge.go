@@ -11,7 +11,7 @@ type challenge struct {
 	params map[string]string // lower-case names; the first of duplicates is kept
 }
 
-// parseChallenges parses the WWW-Authenticate headers and skips invalid parts.
+// parseChallenges parses the values of WWW-Authenticate headers. It skips invalid parts.
 func parseChallenges(lines []string) []challenge {
 	var list []challenge
 	for _, line := range lines {
@@ -32,7 +32,7 @@ func parseChallengeLine(line string) []challenge {
 		case -1:
 			n = len(line)
 		case 0:
-			line = line[1:] // not a token
+			line = line[1:] // not part of a token
 			continue
 		}
 		name := strings.ToLower(line[:n])
@@ -52,8 +52,8 @@ func parseChallengeLine(line string) []challenge {
 	}
 }
 
-// splitParamValue cuts off a quoted string, or the text up to the next comma or space. It also
-// accepts an unquoted URL, although that is not a valid token.
+// splitParamValue splits s after a parameter value, which is a quoted string or ends at a comma or
+// space. It also accepts an unquoted URL, which RFC 9110 does not allow.
 func splitParamValue(s string) (value, rest string) {
 	if !strings.HasPrefix(s, `"`) {
 		n := strings.IndexAny(s, " \t,")
@@ -72,7 +72,7 @@ func splitParamValue(s string) (value, rest string) {
 		}
 		b.WriteByte(s[i])
 	}
-	return b.String(), "" // unterminated
+	return b.String(), "" // the closing quote is missing
 }
 
 // isTokenRune reports whether r is a tchar (RFC 9110, section 5.6.2).

@@ -62,7 +62,7 @@ func FuzzParseChallenges(f *testing.F) {
 				t.Errorf("scheme %q", c.scheme)
 			}
 		}
-		// Whatever the challenge contains, the token is sent only to the registry.
+		// No challenge makes the provider send the token to another registry.
 		address, _, err := rules.readChallenge(reg, []string{line})
 		if err == nil && address != "https://foo.azurecr.io/oauth2/exchange" && !strings.HasSuffix(address, ".geo.azurecr.io/oauth2/exchange") {
 			t.Errorf("the token would go to %q", address)

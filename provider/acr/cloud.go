@@ -24,8 +24,8 @@ type cloudEnvironment struct {
 // azureStackCloud is the only cloud whose environment file is read.
 const azureStackCloud = "AzureStackCloud"
 
-// authorities maps the built-in clouds, in lower case, to their authorities. Other
-// clouds use the public cloud's authority.
+// authorities maps the names of built-in clouds, in lower case, to the URLs of their authorities.
+// All other clouds use the public cloud's authority by default.
 var authorities = map[string]string{
 	"azurechinacloud":        "https://login.chinacloudapi.cn",
 	"azureusgovernment":      "https://login.microsoftonline.us",
@@ -34,9 +34,8 @@ var authorities = map[string]string{
 
 const publicAuthority = "https://login.microsoftonline.com"
 
-// loadEnvironment returns the settings of the configured cloud. It starts with the built-in
-// settings, which are overridden by the resource manager's settings and then by the
-// environment file.
+// loadEnvironment returns the settings of the configured cloud. The resource manager's settings
+// override the built-in settings, and the environment file overrides both.
 func (s *session) loadEnvironment(ctx context.Context) (cloudEnvironment, error) {
 	if s.env != nil {
 		return *s.env, nil
@@ -68,9 +67,8 @@ func (s *session) loadEnvironment(ctx context.Context) (cloudEnvironment, error)
 	return env, nil
 }
 
-// findRegistry returns the registry for a host. It reads the configuration only for hosts
-// outside the public clouds. Only in a custom cloud, it also queries the resource
-// manager, without a credential.
+// findRegistry returns the registry for a host. It reads the configuration only for hosts outside
+// the public clouds. In a custom cloud it also queries the resource manager, without a credential.
 func (s *session) findRegistry(ctx context.Context, host string) (acrHost, bool, error) {
 	if reg, ok := s.rules.findRegistry(host); ok || host == "" {
 		return reg, ok, nil
@@ -84,7 +82,8 @@ func (s *session) findRegistry(ctx context.Context, host string) (acrHost, bool,
 	return reg, ok, nil
 }
 
-// override overrides settings with non-empty ones.
+// override replaces settings with the arguments that are not empty. from names the source of
+// authority.
 func (e *cloudEnvironment) override(authority, suffix, from string) {
 	if authority != "" {
 		e.authority, e.authoritySetting = strings.TrimRight(authority, "/"), from
@@ -94,8 +93,8 @@ func (e *cloudEnvironment) override(authority, suffix, from string) {
 	}
 }
 
-// queryResourceManager gets the endpoints of a custom cloud. Secrets will be sent to
-// these endpoints, so it requires TLS.
+// queryResourceManager gets the endpoints of a custom cloud. It requires TLS, because secrets will
+// be sent to these endpoints.
 func (s *session) queryResourceManager(ctx context.Context, cfg *config, env *cloudEnvironment) error {
 	if !isHTTPS(cfg.ResourceManagerEndpoint) {
 		return fmt.Errorf("cloud configuration %q: resourceManagerEndpoint must be an https URL, because its response determines where secrets are sent", s.opts.ConfigFile)
@@ -121,8 +120,8 @@ func isHTTPS(address string) bool {
 	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil
 }
 
-// parseCloudMetadata returns the cloud with the given name, or the first cloud if the name
-// is empty. An unknown name changes nothing, as in the upstream plugin.
+// parseCloudMetadata returns the settings of the named cloud, or of the first cloud if the name is
+// empty. For an unknown name it returns no settings, as the upstream plugin does.
 func parseCloudMetadata(body []byte, cloud string) (cloudEnvironment, error) {
 	var list []struct {
 		Name           string `json:"name"`
@@ -144,8 +143,8 @@ func parseCloudMetadata(body []byte, cloud string) (cloudEnvironment, error) {
 	return cloudEnvironment{}, nil
 }
 
-// tokenURL returns the tenant's token endpoint. In the public cloud, a region can have
-// its own endpoint, as in Microsoft's libraries. The value TryAutoDetect is ignored,
+// tokenURL returns the tenant's token endpoint. In the public cloud, it returns the region's own
+// endpoint if a region is set, as Microsoft's libraries do. The value TryAutoDetect is ignored,
 // because it needs another request.
 func (e cloudEnvironment) tokenURL(tenant, region string) (string, error) {
 	if !consistsOf(tenant, ".-") || tenant[0] == '.' {

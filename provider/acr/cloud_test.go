@@ -20,8 +20,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// testCloud is a cloud on loopback with the host names of the real one, and a node. No address leads to the real
-// metadata server.
+// testCloud is a fake Azure cloud with the real host names, and the settings of a node in it. No
+// request reaches the real metadata server.
 type testCloud struct {
 	t    *testing.T
 	az   *testcloud.Azure
@@ -84,7 +84,7 @@ func (w *testCloud) file(name, text string) string {
 	return path
 }
 
-// fileWithMode is like file, with a mode other than 0600.
+// fileWithMode creates a file with the given mode.
 func (w *testCloud) fileWithMode(mode os.FileMode, text string) string {
 	w.t.Helper()
 	path := w.file("file", text)
@@ -104,8 +104,8 @@ func (w *testCloud) findRequest(path string) testcloud.Request {
 	return testcloud.Request{}
 }
 
-// checkNoTokenRequest checks that no token endpoint was called. The registry's
-// challenge may have been requested concurrently.
+// checkNoTokenRequest checks that no token endpoint was called. The registry's challenge may have
+// been requested.
 func (w *testCloud) checkNoTokenRequest() {
 	w.t.Helper()
 	for _, line := range w.az.SortedLines() {
@@ -115,7 +115,7 @@ func (w *testCloud) checkNoTokenRequest() {
 	}
 }
 
-// provider returns a provider for this node, independent of the machine that runs the test.
+// provider returns a provider for this node. It does not depend on the machine that runs the test.
 func (w *testCloud) provider() *Provider {
 	w.t.Helper()
 	p := must.Get(New(w.opts))(w.t)
@@ -123,8 +123,8 @@ func (w *testCloud) provider() *Provider {
 	return p
 }
 
-// getCredentials calls the provider once, and checks that logs and errors contain no secret and that no unknown
-// host was called.
+// getCredentials calls the provider once. It checks that logs and errors contain no secret, and
+// that no unknown host was called.
 func (w *testCloud) getCredentials(req *plugin.Request) (*plugin.Response, error) {
 	w.t.Helper()
 	resp, err := w.provider().GetCredentials(context.Background(), req)
@@ -154,13 +154,14 @@ func (w *testCloud) checkError(req *plugin.Request, want ...string) {
 	}
 }
 
-// checkKeys returns the response's keys. The registry's password is replaced with "*".
+// checkKeys calls the provider once and fails the test on an error.
 func (w *testCloud) checkKeys(req *plugin.Request) *plugin.Response {
 	w.t.Helper()
 	return must.Get(w.getCredentials(req))(w.t)
 }
 
-// keys returns the keys of a response with the user names, without passwords.
+// keys returns the user name of each key in a response, followed by ":secret" or ":token" if there
+// is a password.
 func keys(resp *plugin.Response) map[string]string {
 	got := map[string]string{}
 	for key, auth := range resp.Auth {
@@ -174,7 +175,7 @@ func keys(resp *plugin.Response) map[string]string {
 
 func image(name string) *plugin.Request { return &plugin.Request{APIVersion: plugin.V1, Image: name} }
 
-// pod returns a request for a pod with an identity.
+// pod returns a request for a pod that has a service account token and annotations.
 func pod(name string, annotations map[string]string) *plugin.Request {
 	return &plugin.Request{APIVersion: plugin.V1, Image: name, ServiceAccountToken: podToken, ServiceAccountAnnotations: annotations}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/internal/secretfile"
 )
 
-// config holds the fields of azure.json that are used. Keys are case-insensitive and
-// unknown keys are ignored, because the file is written for the cloud controller.
+// config holds the supported fields of azure.json. Keys are case-insensitive. Unknown keys are
+// ignored, because the file is written for the cloud controller.
 type config struct {
 	Cloud                   string `json:"cloud"`
 	TenantID                string `json:"tenantId"`
@@ -57,8 +57,7 @@ func readConfig(path string) (*config, error) {
 	return cfg, nil
 }
 
-// hasSecret reports whether the file contains a secret. AKS writes "msi" if there is
-// none.
+// hasSecret reports whether the file contains a secret. AKS writes "msi" instead of a secret.
 func (c *config) hasSecret() bool {
 	return c.ClientSecret != "" && c.ClientSecret != "msi" || c.ClientCertPassword != ""
 }
@@ -71,7 +70,7 @@ func parseConfig(data []byte) (*config, error) {
 	return cfg, nil
 }
 
-// environmentFile holds the fields of an Azure environment file that are used.
+// environmentFile holds the supported fields of an Azure environment file.
 type environmentFile struct {
 	ActiveDirectoryEndpoint string `json:"activeDirectoryEndpoint"`
 	RegistrySuffix          string `json:"containerRegistryDNSSuffix"`
@@ -79,7 +78,7 @@ type environmentFile struct {
 
 func readEnvironmentFile(path string) (environmentFile, error) {
 	var env environmentFile
-	data, err := secretfile.ReadTrusted(path) // it determines where secrets are sent
+	data, err := secretfile.ReadTrusted(path) // the file determines where secrets are sent
 	if err != nil {
 		return env, fmt.Errorf("AZURE_ENVIRONMENT_FILEPATH: environment file %w", err)
 	}
@@ -92,7 +91,7 @@ func readEnvironmentFile(path string) (environmentFile, error) {
 // unmarshalYAML parses YAML, including JSON, as the upstream plugin does.
 func unmarshalYAML(data []byte, into any) error {
 	if json.Unmarshal(data, into) == nil {
-		return nil // JSON is the common case and much faster to parse
+		return nil // JSON is more common, and much faster to parse
 	}
 	if err := yaml.Unmarshal(bytes.TrimSpace(data), into); err != nil {
 		return stripParserText(err.Error())
@@ -100,8 +99,8 @@ func unmarshalYAML(data []byte, into any) error {
 	return nil
 }
 
-// stripParserText reduces a parser's error to line and field, because the message may quote
-// the file. The patterns are compiled here because few runs need them.
+// stripParserText reduces a parser's error message to a line number or field, because the message
+// may quote the file. It compiles the patterns only when they are needed.
 func stripParserText(said string) error {
 	if m := regexp.MustCompile(`Go struct field [a-zA-Z]+\.([a-zA-Z]+) of type (bool|string)`).FindStringSubmatch(said); m != nil {
 		return fmt.Errorf("%s is not a %s", m[1], map[string]string{"bool": "boolean", "string": "string"}[m[2]])
@@ -112,8 +111,8 @@ func stripParserText(said string) error {
 	return errors.New("not a JSON or YAML object")
 }
 
-// podIdentity is the configuration in a pod, and the authority. azure.json identifies
-// the authority only by the cloud's name.
+// podIdentity is the configuration of a pod. It has its own field for the authority, because
+// azure.json contains only the name of the cloud.
 type podIdentity struct {
 	config    config
 	authority string

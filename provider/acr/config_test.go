@@ -135,8 +135,8 @@ func FuzzParseMetadata(f *testing.F) {
 	})
 }
 
-// FuzzParseAnswers parses responses of Microsoft Entra ID, of identity bindings and of
-// the exchange.
+// FuzzParseAnswers tests parsing of arbitrary responses of Microsoft Entra ID, identity bindings
+// and the exchange.
 func FuzzParseAnswers(f *testing.F) {
 	for _, text := range []string{`{"access_token":"a","expires_in":1}`, `{"refresh_token":"r"}`, `{"access_token":null}`, `[]`, `null`, ``, `{"access_token":{}}`} {
 		f.Add([]byte(text))

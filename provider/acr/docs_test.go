@@ -13,7 +13,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestDocsQuoteMessages verifies that the document quotes the code's failure messages, except for the values filled in.
+// TestDocsQuoteMessages verifies that the error messages in the documentation exist in the code.
+// Values that the code fills in are ignored.
 func TestDocsQuoteMessages(t *testing.T) {
 	sources := ""
 	for _, pattern := range []string{"*.go", "../../internal/remote/*.go", "../../internal/hostpattern/*.go", "../../internal/registry/*.go", "../../internal/secretfile/*.go", "../../internal/regularfile/*.go", "../../cmd/acr-credential-provider/main.go"} {
@@ -33,7 +34,7 @@ func TestDocsQuoteMessages(t *testing.T) {
 	if !found {
 		t.Fatal("the section on failure messages is missing")
 	}
-	// These values are hosts, counts and statuses.
+	// This matches values that the code fills in, such as hosts, counts and statuses.
 	filled := regexp.MustCompile(`"?…"?|"|, \d times|\b\d+(\.\d+)?s\b|status \d+ [A-Z][A-Za-z ]*|\b\d+ bytes|; |: |line N|no such file or directory|` +
 		`\([a-zA-Z_]+(, AADSTS\d+)?\)|service account|kubernetes\.azure\.com/[a-z-]+|(access|refresh)_token|[A-Za-z]+ is not a (boolean|string)$|` +
 		`not part of Azure Container Registry|Azure Container Registry|remove it from matchImages, |, or set|=(none|trusted|empty)|is a named pipe|permission denied`)

@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// tokenAudience is the audience of tokens, in every cloud.
+// tokenAudience is the audience of the tokens for ACR in every cloud.
 const tokenAudience = "https://containerregistry.azure.net"
 
 // assertionParams returns the form parameters for a client assertion (RFC 7523, section 2.2).
@@ -25,8 +25,8 @@ func assertionParams(token string) url.Values {
 	}
 }
 
-// entraToken gets a token from the tenant's token endpoint with a single request. The
-// SDK would discover the endpoint first.
+// entraToken gets a token from the tenant's token endpoint. It sends a single request, while
+// Microsoft's SDK would first discover the endpoint.
 func (s *session) entraToken(ctx context.Context, clientID, tenant string, proof url.Values) (string, error) {
 	env, err := s.loadEnvironment(ctx)
 	if err != nil {
@@ -41,8 +41,8 @@ func (s *session) entraToken(ctx context.Context, clientID, tenant string, proof
 	return clientCredentials(ctx, client, "get a token from Microsoft Entra ID", address, clientID, proof)
 }
 
-// clientCredentials gets a token with the client credentials grant (RFC 6749, section
-// 4.4). It adds parameters to proof.
+// clientCredentials gets a token with the client credentials grant (RFC 6749, section 4.4). It adds
+// its form parameters to proof.
 func clientCredentials(ctx context.Context, client remote.Client, step, address, clientID string, proof url.Values) (string, error) {
 	proof.Set("grant_type", "client_credentials")
 	proof.Set("client_id", clientID)
@@ -69,7 +69,7 @@ func parseJSONObject(body []byte) (jsonObject, error) {
 	return m, nil
 }
 
-// tokenMember returns a member that contains a token, or an error.
+// tokenMember returns the token in the named member.
 func (m jsonObject) tokenMember(name string) (string, error) {
 	token, _ := m[name].(string)
 	switch {
@@ -89,8 +89,8 @@ func parseToken(body []byte, name string) (string, error) {
 	return m.tokenMember(name)
 }
 
-// isPrintableToken reports whether s is printable ASCII, as tokens are (RFC 6749,
-// appendix A.12).
+// isPrintableToken reports whether s consists of printable ASCII characters, as tokens do (RFC
+// 6749, appendix A.12).
 func isPrintableToken(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }

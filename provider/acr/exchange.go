@@ -15,11 +15,11 @@ import (
 
 const challengeStep = "get the registry's authentication challenge"
 
-// startChallenge starts the challenge request, whose result wait returns. The caller must call
-// stop.
+// startChallenge requests the registry's challenge in the background. wait returns the response.
+// The caller must call stop.
 func (s *session) startChallenge(ctx context.Context, reg acrHost) (wait func() (*remote.Response, error), stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	client := s.client // the session is not safe for concurrent use
+	client := s.client // copied, because the session is not safe for concurrent use
 	done := make(chan struct{})
 	var answer *remote.Response
 	var err error
@@ -39,8 +39,8 @@ func (s *session) startChallenge(ctx context.Context, reg acrHost) (wait func() 
 	}
 }
 
-// waitForChallenge returns the URL and service name for the exchange, based on the registry's
-// challenge.
+// waitForChallenge waits for the registry's challenge, and returns the URL and service for the
+// exchange.
 func (s *session) waitForChallenge(ctx context.Context, reg acrHost, wait func() (*remote.Response, error)) (address, service string, err error) {
 	answer, err := wait()
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *session) waitForChallenge(ctx context.Context, reg acrHost, wait func()
 	return address, service, nil
 }
 
-// readChallenge returns the URL and service in the challenge.
+// readChallenge returns the exchange URL and the service of the Bearer challenge.
 func (r hostRules) readChallenge(reg acrHost, lines []string) (address, service string, err error) {
 	for _, c := range parseChallenges(lines) {
 		if c.scheme != "bearer" {
@@ -87,7 +87,7 @@ func (s *session) exchangeToken(ctx context.Context, reg acrHost, wait func() (*
 		"grant_type":    {"access_token_refresh_token"},
 		"service":       {service},
 		"access_token":  {token},
-		"refresh_token": {token}, // as in the upstream plugin
+		"refresh_token": {token}, // the upstream plugin sends it, too
 	}
 	if tenant != "" {
 		form.Set("tenant", tenant)

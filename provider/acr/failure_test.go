@@ -23,7 +23,8 @@ const (
 	exchangePath = "/oauth2/exchange"
 )
 
-// refusal is the body of an error response: a code, and a text that must not be repeated.
+// refusal is the body of an error response. It contains an error code, and a canary that must not
+// appear in errors.
 const refusal = `{"error":"invalid_client","error_description":"AADSTS7000215: ` + canary.TokenSecret + `","trace":"` + canary.TokenSecret + `"}`
 
 func TestFailures(t *testing.T) {
@@ -32,7 +33,7 @@ func TestFailures(t *testing.T) {
 		name  string
 		path  string
 		fault testcloud.Fault
-		want  string // end of the error, after step and endpoint
+		want  string // end of the error, after the step and the endpoint
 		times int    // number of requests
 	}{
 		{"IMDS 400", imdsPath, testcloud.Fault{Status: 400, Header: header, Body: refusal}, "status 400 Bad Request (invalid_client, AADSTS7000215) [request id 4f5e1b1c-request]; check that the node has a system-assigned identity", 1},
@@ -154,16 +155,16 @@ func TestTemporaryFailures(t *testing.T) {
 	}
 }
 
-// newHangingHandler never responds to requests for path, and closes the connection
-// after the client has disconnected. An earlier response could still arrive before the
-// cancellation.
+// newHangingHandler returns a handler that never responds to requests for path. It closes the
+// connection after the client has disconnected, because an earlier response could still arrive
+// before the cancellation.
 func newHangingHandler(path string, next http.Handler, began func()) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(r.URL.Path, path) {
 			next.ServeHTTP(w, r)
 			return
 		}
-		io.Copy(io.Discard, r.Body) // otherwise the server does not notice
+		io.Copy(io.Discard, r.Body) // otherwise the server does not notice the disconnect
 		if began != nil {
 			began()
 		}
@@ -178,7 +179,8 @@ func (w *testCloud) hang(path string) {
 	}
 }
 
-// TestSilentEndpoint verifies that an endpoint that never responds is named before the timeout.
+// TestSilentEndpoint verifies that an error names an endpoint that never responds, whichever
+// timeout is reached first.
 func TestSilentEndpoint(t *testing.T) {
 	for _, path := range []string{imdsPath, "/v2/", exchangePath, entraPath} {
 		for name, limit := range map[string]func(*Options){
@@ -217,7 +219,7 @@ func TestSilentEndpoint(t *testing.T) {
 // TestRefused verifies that a missing metadata server is reported quickly.
 func TestRefused(t *testing.T) {
 	w := newTestCloud(t, managed)
-	w.opts.Backoff = 0 // as in the program
+	w.opts.Backoff = 0 // the default, as in the plugin
 	w.opts.Transport = remote.NewTransport()
 	w.env["AZURE_POD_IDENTITY_AUTHORITY_HOST"] = "http://127.0.0.1:1"
 	begun := time.Now()

@@ -44,13 +44,13 @@ func toPEM(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// withCertificate returns the azure.json of a node that signs with a certificate.
+// withCertificate returns the path of an azure.json that uses the client certificate at path.
 func (w *testCloud) withCertificate(path string) string {
 	return w.file("azure.json", `{"cloud":"AzureUSGovernment","tenantId":"node-tenant","aadClientId":"node-client","aadClientCertPath":"`+path+`"}`)
 }
 
-// TestCertificate verifies that the signed assertion has the claims that Microsoft documents, and the signature of the
-// certificate's key.
+// TestCertificate verifies the claims of a signed assertion, as documented by Microsoft, and its
+// signature.
 func TestCertificate(t *testing.T) {
 	cert, key, private := selfSigned(t)
 	otherCert, _, _ := selfSigned(t)
@@ -79,7 +79,7 @@ func TestCertificate(t *testing.T) {
 		w.az.Inject(testcloud.Fault{Path: entraPath, Status: 401, Times: -1, Body: `{"error":"invalid_client","error_description":"AADSTS700027 ` + canary.TokenSecret + `"}`})
 		w.checkError(image("foo.azurecr.us/app"), "login.microsoftonline.us/node-tenant/oauth2/v2.0/token: status 401 Unauthorized (invalid_client, AADSTS700027)", "check tenantId")
 	})
-	t.Run("in a region", func(t *testing.T) { // its endpoint accepts an assertion for the global audience
+	t.Run("in a region", func(t *testing.T) { // the regional endpoint accepts an assertion with the global audience
 		w := newTestCloud(t, "")
 		w.net.Handle("*.login.microsoft.com", w.az)
 		w.env["AZURE_REGIONAL_AUTHORITY_NAME"] = "westeurope"
@@ -213,8 +213,9 @@ func TestFederatedTokenFile(t *testing.T) {
 	w.checkError(image("foo.azurecr.io/app"), `aadFederatedTokenFile "/nonexistent/token": no such file or directory`)
 }
 
-// TestFilePermissions verifies that a file with a secret must be readable only by owner and group, and that a file that
-// determines where secrets are sent must be writable only by them.
+// TestFilePermissions verifies that a file with a secret is rejected if other users can read or
+// change it. A file that determines where secrets are sent is rejected if other users can change
+// it.
 func TestFilePermissions(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has no mode that says what others may")
@@ -223,8 +224,8 @@ func TestFilePermissions(t *testing.T) {
 	const secret, writable = "other users can read or change it; run chmod 600", "other users can change it; run chmod o-w"
 	wrote := func(w *testCloud, config string) { w.opts.ConfigFile = w.file("azure.json", config) }
 	for name, tt := range map[string]struct {
-		place func(w *testCloud, mode os.FileMode) (path string) // creates such a file
-		wants [3]string                                          // with 0604, 0602 and 0640
+		place func(w *testCloud, mode os.FileMode) (path string) // creates a file with this mode
+		wants [3]string                                          // for modes 0604, 0602 and 0640
 		says  string
 	}{
 		"azure.json with a secret": {func(w *testCloud, mode os.FileMode) string {
@@ -279,7 +280,8 @@ func TestFilePermissions(t *testing.T) {
 	}
 }
 
-// TestPipes verifies that a named pipe is reported without waiting for a writer.
+// TestPipes verifies that a named pipe leads to an error, and that the provider does not wait for a
+// writer.
 func TestPipes(t *testing.T) {
 	for says, place := range map[string]func(w *testCloud, path string){
 		"cloud configuration ":   func(w *testCloud, path string) { w.opts.ConfigFile = path },

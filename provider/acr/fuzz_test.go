@@ -20,8 +20,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// FuzzManagedIdentity uses any response of the managed identity endpoints, and verifies that it leads to a token
-// or to a one-line error without a secret.
+// FuzzManagedIdentity tests arbitrary responses of the managed identity endpoints. Each must lead
+// to a token or to a one-line error without a secret.
 func FuzzManagedIdentity(f *testing.F) {
 	az := testcloud.NewAzure()
 	f.Cleanup(az.Close)
@@ -68,9 +68,9 @@ func FuzzManagedIdentity(f *testing.F) {
 	})
 }
 
-func legalStatus(n uint16) int { return 200 + (int(n)+200)%400 } // keeps statuses from 200 to 599
+func legalStatus(n uint16) int { return 200 + (int(n)+200)%400 } // keeps statuses from 200 to 599 unchanged
 
-// kindOfIdentity returns the environment of a virtual machine, App Service or Arc.
+// kindOfIdentity returns the environment variables of a virtual machine, App Service or Azure Arc.
 func kindOfIdentity(az *testcloud.Azure, kind uint8) map[string]string {
 	environ := map[string]string{"AZURE_POD_IDENTITY_AUTHORITY_HOST": az.URL()}
 	switch kind % 3 {
@@ -82,7 +82,8 @@ func kindOfIdentity(az *testcloud.Azure, kind uint8) map[string]string {
 	return environ
 }
 
-// FuzzCertificate verifies that any file leads to a matching pair of certificate and key, or to an error.
+// FuzzCertificate verifies that any file leads to an error, or to a certificate and its matching
+// key.
 func FuzzCertificate(f *testing.F) {
 	cert, key, _ := selfSigned(f)
 	f.Add(join(cert, key))
@@ -98,7 +99,7 @@ func FuzzCertificate(f *testing.F) {
 	})
 }
 
-// FuzzHosts compares the host rule with the equivalent regular expression.
+// FuzzHosts compares the hosts that are accepted with an equivalent regular expression.
 func FuzzHosts(f *testing.F) {
 	pattern := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)?(\.[a-z0-9]+\.geo)?\.azurecr\.(io|cn|de|us)(:[0-9]+)?$`)
 	for _, seed := range []string{
@@ -120,8 +121,8 @@ func FuzzHosts(f *testing.F) {
 	})
 }
 
-// FuzzRealm verifies that the token is sent only to the registry itself, whatever URL
-// its challenge contains.
+// FuzzRealm verifies that no realm in a challenge makes the provider send the token to another
+// registry.
 func FuzzRealm(f *testing.F) {
 	for _, seed := range []string{
 		"https://foo.azurecr.io/oauth2/token", "https://foo.azurecr.io:443/", "https://foo.eastus.geo.azurecr.io/", "https://u@foo.azurecr.io/",
@@ -139,7 +140,8 @@ func FuzzRealm(f *testing.F) {
 	})
 }
 
-// FuzzMirrors verifies that no list of mirrors leads to a panic, and that sources and targets are hosts.
+// FuzzMirrors verifies that an arbitrary list of mirrors leads to a one-line error, or to mirrors
+// whose sources and targets are valid hosts.
 func FuzzMirrors(f *testing.F) {
 	f.Add("mcr.microsoft.com:boot.azurecr.io,quay.io:5000=q.azurecr.io/x")
 	f.Add("a.example/b=c.azurecr.io")

@@ -13,9 +13,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestFixMatchesCause verifies that the fix matches the cause: if a server does not
-// respond, the identity is not the cause, and a server with an untrusted certificate is
-// reachable.
+// TestFixMatchesCause verifies that an error's fix matches its cause. If a server does not respond,
+// the fix is not about the identity. If a server's CA is unknown, the fix is not about the network.
 func TestFixMatchesCause(t *testing.T) {
 	for _, id := range []string{"", "id-1"} {
 		w := newTestCloud(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`)

@@ -14,11 +14,12 @@ import (
 	"github.com/regcred/regcred/internal/registry"
 )
 
-// publicCloudSuffixes returns the domains of the public clouds, which are accepted in every cloud.
+// publicCloudSuffixes returns the registry domains of the public clouds. Hosts in them are accepted
+// in every cloud.
 func publicCloudSuffixes() []string { return strings.Fields(registry.AzureDomains) }
 
-// parseRegistryName parses the part of a host before the suffix: the registry's name, which
-// may include the hash of a domain name label, and the region of a regional endpoint.
+// parseRegistryName parses a host name without its suffix. This is the registry's name, which may
+// include the hash of a domain name label, and the region of a regional endpoint.
 func parseRegistryName(s string) (name string, ok bool) {
 	name, regional, isRegional := strings.Cut(s, ".")
 	if isRegional {
@@ -47,7 +48,7 @@ func consistsOf(s, more string) bool {
 
 // acrHost is a host that may receive tokens.
 type acrHost struct {
-	key    string // as written in the image
+	key    string // the host in the image reference
 	server string // lower-case host and port
 	name   string // registry name without region; "" for an allowed host
 	suffix string // "" for an allowed host
@@ -73,8 +74,8 @@ func newHostRules(allowed []string) (hostRules, error) {
 	return rules, nil
 }
 
-// withSuffix adds the suffix of a custom cloud. It ignores a suffix that has only one
-// label, because it would match third-party hosts.
+// withSuffix returns the rules with the suffix of a custom cloud. It ignores a suffix with a single
+// label, because that would match third-party hosts.
 func (r hostRules) withSuffix(suffix string) hostRules {
 	suffix = trimSuffixWildcard(suffix)
 	if !strings.Contains(suffix, ".") || slices.Contains(r.suffixes, suffix) {
@@ -84,13 +85,14 @@ func (r hostRules) withSuffix(suffix string) hostRules {
 	return r
 }
 
-// trimSuffixWildcard removes the leading dot or * that some environments have.
+// trimSuffixWildcard returns the suffix without the leading dot or asterisk that some
+// configurations have.
 func trimSuffixWildcard(suffix string) string {
 	return strings.ToLower(strings.TrimLeft(strings.TrimSpace(suffix), "*."))
 }
 
-// findRegistry returns the registry of a host. It compares whole labels, so
-// "evilazurecr.io" and "azurecr.io.example" do not match.
+// findRegistry returns the registry for a host. It compares whole labels, so that "evilazurecr.io"
+// and "azurecr.io.example" do not match.
 func (r hostRules) findRegistry(host string) (acrHost, bool) {
 	found := acrHost{key: host, server: trimDefaultPort(strings.ToLower(host))}
 	name := hostname(found.server)
@@ -104,9 +106,9 @@ func (r hostRules) findRegistry(host string) (acrHost, bool) {
 	return found, hostpattern.MatchAny(r.allowed, found.server)
 }
 
-// exchangeURL returns the URL for the exchange. The realm in the registry's challenge
-// must be on the registry itself or on another of its endpoints, because a regional
-// endpoint may refer to the global one. An allowed host may refer to any registry.
+// exchangeURL returns the URL for the token exchange. The realm in the challenge must be on the
+// registry's host or on another endpoint of the registry, because a regional endpoint may refer to
+// the global one. An allowed host may refer to any registry.
 func (r hostRules) exchangeURL(reg acrHost, realm string) (string, error) {
 	u, err := url.Parse(realm)
 	if err != nil || u.Host == "" {
@@ -127,7 +129,7 @@ func (r hostRules) exchangeURL(reg acrHost, realm string) (string, error) {
 	return "https://" + other.server + "/oauth2/exchange", nil
 }
 
-// trimDefaultPort removes port 443.
+// trimDefaultPort removes the port if it is 443.
 func trimDefaultPort(server string) string {
 	if name, port, _ := strings.Cut(server, ":"); port == "443" {
 		return name

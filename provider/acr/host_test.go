@@ -19,7 +19,7 @@ func TestHosts(t *testing.T) {
 	rules = rules.withSuffix(".azsacr.region.stack.example")
 	for _, test := range []struct {
 		image  string
-		server string // "" if it is not a registry
+		server string // "" means that the host is not a registry
 	}{
 		{"foo.azurecr.io/x", "foo.azurecr.io"},
 		{"foo.azurecr.io", "foo.azurecr.io"},

@@ -20,8 +20,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestHostileChallenges verifies that any challenge leads to a response or a one-line error, and that the token is sent
-// only to the registry. Challenges without a space, or with an unquoted last parameter, crash the upstream plugin.
+// TestHostileChallenges verifies that any challenge leads to a response or a one-line error, and
+// that the token is sent only to the registry. The upstream plugin panics if a challenge has no
+// space or an unquoted last parameter.
 func TestHostileChallenges(t *testing.T) {
 	const realm, service = `realm="https://foo.azurecr.io/oauth2/token"`, `service="foo.azurecr.io"`
 	const evil = `realm="https://evil.example/oauth2/token"`
@@ -76,8 +77,7 @@ func TestHostileChallenges(t *testing.T) {
 	}
 }
 
-// asked is an endpoint with a way to make the provider call it. TestFailures covers the
-// responses of others.
+// asked is an endpoint and a request that makes the provider call it.
 type asked struct {
 	name, path string
 	newCloud   func(*testing.T) (*testCloud, *testcloud.Azure)
@@ -105,8 +105,8 @@ func others() []asked {
 	}
 }
 
-// TestHostileAnswers verifies that redirects to another host are not followed, and that endless and truncated bodies are
-// neither waited for nor shown.
+// TestHostileAnswers verifies that redirects to another host are not followed. It also verifies
+// that overlong and truncated responses lead to an error that does not quote them.
 func TestHostileAnswers(t *testing.T) {
 	elsewhere := http.Header{"Location": {"https://evil.example/?t=" + canary.TokenSecret}}
 	long := strings.Repeat(canary.TokenSecret+" ", remote.MaxBodySize/len(canary.TokenSecret)+1)
@@ -134,8 +134,7 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
-// TestBindingIgnoresTheSwitch verifies that a pod's identity binding does not depend on
-// azure.json, which is for the node.
+// TestBindingIgnoresTheSwitch verifies that azure.json does not affect a pod's identity binding.
 func TestBindingIgnoresTheSwitch(t *testing.T) {
 	for _, config := range []string{managed, principal, "", `{"tenantId":"node-tenant"}`} {
 		w := newTestCloud(t, config)
@@ -151,8 +150,8 @@ func TestBindingIgnoresTheSwitch(t *testing.T) {
 	}
 }
 
-// TestBackoffOfTheController verifies that the plugin ignores azure.json's backoff for the cloud controller, which may
-// take minutes.
+// TestBackoffOfTheController verifies that the plugin ignores the backoff settings in azure.json.
+// They are for the cloud controller and may be minutes long.
 func TestBackoffOfTheController(t *testing.T) {
 	w := newTestCloud(t, strings.Replace(managed, "{", `{"cloudProviderBackoff":true,"cloudProviderBackoffRetries":1,"cloudProviderBackoffDuration":3600,`+
 		`"cloudProviderBackoffMode":"v1","enableMinimumRetryAfter":true,`, 1))
@@ -160,7 +159,7 @@ func TestBackoffOfTheController(t *testing.T) {
 	w.checkKeys(image("foo.azurecr.io/app"))
 }
 
-// TestReadOnce verifies that azure.json is read once per response.
+// TestReadOnce verifies that azure.json is read once per request.
 func TestReadOnce(t *testing.T) {
 	w := newTestCloud(t, managed)
 	p := must.Get(New(w.opts))(t)
@@ -173,14 +172,14 @@ func TestReadOnce(t *testing.T) {
 	w.checkError(image("foo.azurecr.io/app"), "neither JSON nor YAML")
 }
 
-// TestDataPlane verifies that an unsupported identity is named.
+// TestDataPlane verifies that the error names an unsupported identity.
 func TestDataPlane(t *testing.T) {
 	w := newTestCloud(t, `{"aadClientId":"node-client","aadMSIDataPlaneIdentityPath":"/x"}`)
 	w.checkError(image("foo.azurecr.io/app"), "aadMSIDataPlaneIdentityPath is not supported")
 }
 
-// TestExpiredAccessToken verifies that a managed identity's expired token is sent, since the registry's clock decides,
-// and that it is not cached.
+// TestExpiredAccessToken verifies that an expired token of a managed identity is sent, because only
+// the registry's clock matters. It also verifies that the token is not cached.
 func TestExpiredAccessToken(t *testing.T) {
 	for _, expires := range []time.Duration{-24 * time.Hour, 0, 24 * time.Hour, 100 * 365 * 24 * time.Hour} {
 		w := newTestCloud(t, managed)

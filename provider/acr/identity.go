@@ -23,14 +23,14 @@ const (
 
 // identity is the identity used to authenticate to the registry.
 type identity struct {
-	tenant string // for the exchange
+	tenant string // sent in the exchange
 	token  func(context.Context) (string, error)
-	static *plugin.AuthConfig // returned unchanged
+	static *plugin.AuthConfig // if set, returned as the credential without an exchange
 }
 
-// selectIdentity selects the identity. For the source of a mirror, it is the node's.
-// Otherwise it is the service account's, if the request has a token. Otherwise it is
-// the node's, unless identity bindings are configured.
+// selectIdentity selects the identity. An image of a mirror is pulled with the node's identity.
+// Otherwise, the service account's identity is used if the request has a token. Without a token,
+// the node's identity is used unless identity bindings are configured.
 func (s *session) selectIdentity(mirrored bool) (identity, error) {
 	bound, hasToken := s.opts.Binding.SNIName != "", !s.req.ServiceAccountToken.IsZero()
 	switch {
@@ -45,8 +45,8 @@ func (s *session) selectIdentity(mirrored bool) (identity, error) {
 	return s.podIdentity(s.opts.DefaultClientID, s.opts.DefaultTenantID, s.federatedIdentity)
 }
 
-// podIdentity returns the identity from the service account's annotations, or the default
-// identity.
+// podIdentity returns the identity that the service account's annotations select. clientID and
+// tenant are the defaults for missing annotations.
 func (s *session) podIdentity(clientID, tenant string, by func(clientID, tenant string) (identity, error)) (identity, error) {
 	own, hasClient := s.req.ServiceAccountAnnotations[clientIDAnnotation]
 	if hasClient {
@@ -64,7 +64,7 @@ func (s *session) podIdentity(clientID, tenant string, by func(clientID, tenant 
 	return who, err
 }
 
-// missingIdentityError is returned for a service account without an identity.
+// missingIdentityError means that no identity is configured for a service account.
 type missingIdentityError struct{ subject, annotation string }
 
 func (e missingIdentityError) Error() string {
@@ -72,7 +72,7 @@ func (e missingIdentityError) Error() string {
 		"add the annotation and list its key in tokenAttributes in the provider's configuration, or set a default value with the plugin's flags", e.subject, e.annotation)
 }
 
-// serviceAccountName returns the request's service account.
+// serviceAccountName describes the request's service account for error messages.
 func (s *session) serviceAccountName() string {
 	claims, err := jwt.Parse(s.req.ServiceAccountToken.Reveal())
 	if err == nil {
@@ -139,8 +139,8 @@ func (s *session) federatedToken(ctx context.Context, cfg *config) (string, erro
 	name := s.opts.settingHint("aadFederatedTokenFile", envTokenFile)
 	read := secretfile.ReadSecret
 	if s.opts.pod != nil {
-		// In a pod, other users may read the file: the kubelet gives it mode 0644 unless
-		// the pod sets a user or group.
+		// The kubelet writes the file with mode 0644 unless the pod sets a user or group. Therefore
+		// other users in the pod may read it.
 		read = secretfile.ReadTrusted
 	}
 	data, err := read(cfg.FederatedTokenFile)

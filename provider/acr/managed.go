@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// Managed identities have an endpoint on the node or its link, without TLS. It is the
-// metadata server of a virtual machine (IMDS), the Azure Arc agent, or
+// A managed identity gets tokens from an endpoint on the node or on its local link, without TLS.
+// The endpoint is the metadata server of a virtual machine (IMDS), the Azure Arc agent, or
 // IDENTITY_ENDPOINT as used by App Service.
 
 const managedStep = "get a token for the node's managed identity"
@@ -28,18 +28,18 @@ const metadataServerURL = "http://169.254.169.254"
 
 const identityPath = "/metadata/identity/oauth2/token"
 
-// managedSource is an endpoint of managed identities.
+// managedSource describes an endpoint that returns tokens for managed identities.
 type managedSource struct {
 	address    string
 	version    string // API version
-	header     string // for authorization
-	value      string // of the header
+	header     string // name of the authorization header
+	value      string // value of the authorization header
 	resourceID string // name of the parameter for a resource ID
-	isArc      bool   // requires the content of a key file
+	isArc      bool   // the Azure Arc agent, which requires a key
 }
 
-// managedToken gets the token of a managed identity of the node: the configured
-// client ID or resource ID, or the system-assigned identity.
+// managedToken gets a token for a managed identity of the node. This is the configured identity, or
+// else the system-assigned identity.
 func (s *session) managedToken(ctx context.Context, cfg *config) (string, error) {
 	id := cfg.UserAssignedIdentityID
 	token, err := s.requestManagedToken(ctx, id)
@@ -87,9 +87,9 @@ func (s *session) requestManagedToken(ctx context.Context, id string) (string, e
 	return token, nil
 }
 
-// managedSource selects the endpoint based on the environment, in the same order as
-// Microsoft's libraries. It rejects variables of platforms that have no kubelet,
-// because ignoring them would use a different identity.
+// managedSource selects the endpoint based on environment variables, in the same order as
+// Microsoft's libraries. Variables of platforms without a kubelet are an error. If they were
+// ignored, a different identity would be used.
 func (s *session) managedSource() (managedSource, error) {
 	env := s.opts.Getenv
 	endpoint, header := env("IDENTITY_ENDPOINT"), env("IDENTITY_HEADER")
@@ -115,9 +115,9 @@ func (s *session) managedSource() (managedSource, error) {
 	return from, nil
 }
 
-// identityParameter returns the name of the parameter for the identity, or "" for the
-// system-assigned identity. It distinguishes client IDs and resource IDs as the
-// upstream plugin does.
+// identityParameter returns the name of the query parameter for an identity. It returns "" for the
+// system-assigned identity. Like the upstream plugin, it recognizes a resource ID by
+// "/subscriptions/".
 func (from managedSource) identityParameter(id string) string {
 	switch {
 	case id == "":
@@ -128,8 +128,8 @@ func (from managedSource) identityParameter(id string) string {
 	return "client_id"
 }
 
-// newCall requests a token. A metadata server responds with 404, 410 or 5xx during an
-// update.
+// newCall returns a request for a token. It is retried after 404, 410 and 5xx, because a metadata
+// server responds with these statuses during an update.
 func (from managedSource) newCall(parameter, id string) (remote.Call, error) {
 	u, err := url.Parse(from.address)
 	if err != nil {
@@ -152,7 +152,7 @@ func (from managedSource) newCall(parameter, id string) (remote.Call, error) {
 	}, nil
 }
 
-// localClient returns a client without a proxy for endpoints on the node or its link.
+// localClient returns a client for endpoints on the node or its local link. It uses no proxy.
 func (s *session) localClient() remote.Client {
 	client := s.client
 	client.UserAgent = s.tokenUserAgent()
@@ -164,14 +164,14 @@ func (s *session) localClient() remote.Client {
 	return client
 }
 
-// arcAgent describes the Azure Arc agent. The zero value means that no agent can be
-// installed.
+// arcAgent describes the Azure Arc agent. The zero value is for operating systems that Arc does not
+// support.
 type arcAgent struct {
 	program string // file that exists if the agent is installed
 	keys    string // directory of the key files
 }
 
-// newArcAgent returns the agent for an operating system. Arc supports two of them.
+// newArcAgent returns the agent for an operating system. Arc supports Linux and Windows.
 func newArcAgent(goos string, getenv func(string) string) arcAgent {
 	const windows = "AzureConnectedMachineAgent"
 	switch goos {
@@ -188,8 +188,8 @@ func (a arcAgent) isInstalled() bool {
 	return a.program != "" && err == nil
 }
 
-// arcHeader returns the authorization for the Azure Arc agent: the contents of the file
-// named in the agent's challenge, which only privileged users can read.
+// arcHeader returns a header that authorizes a request to the Azure Arc agent. It contains the key
+// in the file that the agent's challenge names. Only privileged users can read this file.
 func (s *session) arcHeader(ctx context.Context, client remote.Client, call remote.Call) (http.Header, error) {
 	call.Accept = []int{http.StatusUnauthorized}
 	answer, err := client.Do(ctx, call)
@@ -208,8 +208,8 @@ func (s *session) arcHeader(ctx context.Context, client remote.Client, call remo
 // maxArcKeySize limits the size of the agent's key in bytes, as in Microsoft's libraries.
 const maxArcKeySize = 4096
 
-// readKey reads the file named in a challenge. Its contents are sent to the process on the
-// agent's port, so only the agent's key files are allowed.
+// readKey reads the key file named in a challenge. Any process can listen on the agent's port, so
+// readKey reads only the agent's own key files.
 func (a arcAgent) readKey(ctx context.Context, lines []string) (string, error) {
 	path := ""
 	for _, c := range parseChallenges(lines) {
@@ -242,8 +242,7 @@ func (a arcAgent) readKey(ctx context.Context, lines []string) (string, error) {
 	return key, nil
 }
 
-// namesIdentity reports whether a response of the Azure Arc agent is for the requested
-// identity.
+// namesIdentity reports whether the response of the Azure Arc agent is for the requested identity.
 func namesIdentity(m jsonObject, parameter, id string) bool {
 	for _, name := range []string{parameter, "mi_res_id"} {
 		if said, _ := m[name].(string); said != "" {

@@ -35,8 +35,8 @@ func TestAppService(t *testing.T) {
 	}
 }
 
-// TestNonNodeIdentities verifies that identities of environments without a kubelet are reported, and that no other identity is
-// used.
+// TestNonNodeIdentities verifies that variables of platforms without a kubelet lead to an error,
+// and that no other identity is used.
 func TestNonNodeIdentities(t *testing.T) {
 	for name, env := range map[string][]string{
 		"IDENTITY_SERVER_THUMBPRINT is set, but Service Fabric": {"IDENTITY_ENDPOINT=https://fabric.test/token", "IDENTITY_HEADER=x", "IDENTITY_SERVER_THUMBPRINT=00"},
@@ -50,7 +50,8 @@ func TestNonNodeIdentities(t *testing.T) {
 	}
 }
 
-// newArcCloud returns a cloud with an Azure Arc agent whose key is in this file.
+// newArcCloud returns a cloud with an Azure Arc agent. The agent's key is in a file with the given
+// name.
 func newArcCloud(t *testing.T, config, name, key string) *testCloud {
 	t.Helper()
 	w := newTestCloud(t, config)
@@ -75,7 +76,8 @@ func TestArcManagedIdentity(t *testing.T) {
 			t.Errorf("%q: asked for %q", id, got)
 		}
 	}
-	// From the agent's program, at its own address.
+	// Without IDENTITY_ENDPOINT, the agent is found by its program and called at its default
+	// address.
 	w := newArcCloud(t, managed, "a.key", canary.TokenSecret)
 	w.setenv(w.az.Environ())
 	w.arc.program = w.file("himds", "")
@@ -89,7 +91,8 @@ func TestArcManagedIdentity(t *testing.T) {
 	w.checkKeys(image("foo.azurecr.io/app"))
 }
 
-// TestArcOldAgent verifies that an agent with one identity returns that identity for every request.
+// TestArcOldAgent verifies that a response is rejected if an old agent ignores the requested
+// identity.
 func TestArcOldAgent(t *testing.T) {
 	for _, id := range []string{"id-1", "/subscriptions/1/id"} {
 		w := newArcCloud(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`, "a.key", canary.TokenSecret)
@@ -98,9 +101,9 @@ func TestArcOldAgent(t *testing.T) {
 	}
 }
 
-// TestArcKey verifies that a listener on the agent's port receives only the content of the agent's key files.
+// TestArcKey verifies that the provider sends only the agent's own keys to the agent's port.
 func TestArcKey(t *testing.T) {
-	// place is a function that creates the named file and returns its name.
+	// place creates a file and returns its path.
 	type place = func(t *testing.T, keys string) string
 	write := func(name, text string) place {
 		return func(t *testing.T, keys string) string {
@@ -173,8 +176,8 @@ func link(target string) func(*testing.T, string) string {
 	}
 }
 
-// TestArcAgentPath verifies that the agent is found where Microsoft's installer
-// installs it.
+// TestArcAgentPath verifies the paths of the agent on each operating system, as Microsoft's
+// installer sets them.
 func TestArcAgentPath(t *testing.T) {
 	if got := newArcAgent("linux", nil); got.program != "/opt/azcmagent/bin/himds" || got.keys != "/var/opt/azcmagent/tokens" {
 		t.Errorf("linux: %+v", got)
@@ -193,7 +196,8 @@ func TestArcAgentPath(t *testing.T) {
 	}
 }
 
-// TestEndpointsThatAreNoURL verifies that errors do not repeat values of the environment.
+// TestEndpointsThatAreNoURL verifies that an error about an invalid endpoint does not quote its
+// environment variable.
 func TestEndpointsThatAreNoURL(t *testing.T) {
 	for name, value := range map[string]string{"IDENTITY_ENDPOINT": "http://\x00" + canary.TokenSecret, "AZURE_POD_IDENTITY_AUTHORITY_HOST": "imds.test/" + canary.TokenSecret} {
 		w := newTestCloud(t, managed)
@@ -203,7 +207,7 @@ func TestEndpointsThatAreNoURL(t *testing.T) {
 	}
 }
 
-// TestManagedIdentityCannotRedirect verifies that a managed identity's endpoint cannot redirect the plugin elsewhere.
+// TestManagedIdentityCannotRedirect verifies that a redirect to another host is not followed.
 func TestManagedIdentityCannotRedirect(t *testing.T) {
 	w := newTestCloud(t, managed)
 	reached := false

@@ -12,9 +12,9 @@ import (
 
 const ownerName = "Azure Container Registry"
 
-// parseMirrorOptions parses the values of both flags. A target of --registry-mirror may be in
-// a custom cloud, whose registries are unknown until azure.json is read. Therefore each
-// request checks the target again.
+// parseMirrorOptions parses the values of --mirror and --registry-mirror. A target of
+// --registry-mirror may be in a custom cloud, which is unknown until azure.json is read. Therefore
+// each request checks the target again.
 func parseMirrorOptions(opts Options, rules hostRules) (registry.Mirrors, error) {
 	entries, later := append([]string{}, opts.Mirrors...), map[string]bool{}
 	for _, list := range opts.RegistryMirrors {
@@ -46,7 +46,7 @@ func parseMirrorOptions(opts Options, rules hostRules) (registry.Mirrors, error)
 	})
 }
 
-// foreignTargetError returns the error for a mirror outside ACR.
+// foreignTargetError is returned for a mirror whose target is outside ACR.
 func foreignTargetError(rule registry.MirrorRule) error {
 	return fmt.Errorf("mirror of %s: the target %s is not part of %s; allow it with --allow-host", rule.Source, rule.Target, ownerName)
 }

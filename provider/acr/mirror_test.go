@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestMirrors verifies that both flags fill one map.
+// TestMirrors verifies that --mirror and --registry-mirror can be used together.
 func TestMirrors(t *testing.T) {
 	p := must.Get(New(Options{
 		ConfigFile: "azure.json", MirrorOrigin: "trusted",
@@ -44,8 +44,7 @@ func TestMirrors(t *testing.T) {
 	}
 }
 
-// TestMirrorsRefused verifies that invalid mirrors are reported with their entry before
-// any request.
+// TestMirrorsRefused verifies that New rejects invalid mirrors with an error that names the mirror.
 func TestMirrorsRefused(t *testing.T) {
 	upstreams := func(list string) Options { return Options{RegistryMirrors: []string{list}, MirrorOrigin: "trusted"} }
 	ours := func(entry string) Options { return Options{Mirrors: []string{entry}, MirrorOrigin: "trusted"} }
@@ -66,7 +65,7 @@ func TestMirrorsRefused(t *testing.T) {
 		{ours("foo.azurecr.io=foo.azurecr.io"), []string{"the target is also the source of"}},
 		{Options{Mirrors: []string{"docker.io=foo.azurecr.io"}}, []string{"if the runtime falls back to docker.io, it sends this credential there", "--mirror-origin=none"}},
 		{Options{RegistryMirrors: []string{"docker.io:foo.azurecr.io"}}, []string{"--mirror-origin=none"}},
-		// A foreign registry that is configured as a target is not accepted as a source.
+		// docker.io is a target here, but it still cannot be a source without --mirror-origin.
 		{Options{RegistryMirrors: []string{"docker.io/lib:foo.azurecr.io,mcr.microsoft.com:docker.io/other"}}, []string{"falls back to docker.io", "--mirror-origin=none"}},
 		{Options{RegistryMirrors: []string{"mcr.microsoft.com.evil.example:foo.azurecr.io"}}, []string{"--mirror-origin=none"}},
 	} {
@@ -78,9 +77,9 @@ func TestMirrorsRefused(t *testing.T) {
 			}
 		}
 	}
-	for _, opts := range []Options{ // the origin is Microsoft's or ACR
+	for _, opts := range []Options{ // these origins belong to Microsoft or ACR
 		{RegistryMirrors: []string{"mcr.microsoft.com:boot.azurecr.io"}},
-		{RegistryMirrors: []string{"mcr.microsoft.com:boot.azurecr.io", "MCR.microsoft.com/=Boot.azurecr.io/"}}, // said twice
+		{RegistryMirrors: []string{"mcr.microsoft.com:boot.azurecr.io", "MCR.microsoft.com/=Boot.azurecr.io/"}}, // a duplicate
 		{Mirrors: []string{"mcr.microsoft.com=boot.azurecr.io"}},
 		{Mirrors: []string{"old.azurecr.io=new.azurecr.io"}},
 		{Mirrors: []string{"old.example.com=new.azurecr.io"}, AllowHosts: []string{"old.example.com"}},
@@ -93,7 +92,8 @@ func TestMirrorsRefused(t *testing.T) {
 	}
 }
 
-// TestMirrorKeys verifies that the target's password is returned under the image's own name.
+// TestMirrorKeys verifies that the target's credential is returned under the image's host or
+// mirrored path.
 func TestMirrorKeys(t *testing.T) {
 	for name, want := range map[string]struct {
 		keys  []string
@@ -110,7 +110,7 @@ func TestMirrorKeys(t *testing.T) {
 			t.Errorf("%s: cached by %s, keys (-want +got)\n%s", name, resp.CacheKeyType, diff)
 		}
 	}
-	// A host may also have images outside the mirrored part.
+	// The host may also have images outside the mirrored path.
 	w := newTestCloud(t, managed)
 	w.opts.Mirrors, w.opts.MirrorOrigin = []string{"docker.io/library=foo.azurecr.io/hub"}, "none"
 	if resp := w.checkKeys(image("docker.io/team/x")); len(resp.Auth) != 0 || len(w.az.SortedLines()) != 0 || *resp.CacheDuration != 0 {
@@ -118,7 +118,8 @@ func TestMirrorKeys(t *testing.T) {
 	}
 }
 
-// TestMirrorTargetIsChecked verifies that a mirror's target is checked like any host, although its cloud is known later.
+// TestMirrorTargetIsChecked verifies that each request checks a mirror's target, because New
+// accepts targets in unknown clouds.
 func TestMirrorTargetIsChecked(t *testing.T) {
 	for _, config := range []string{managed, principal} {
 		w := newTestCloud(t, config)
@@ -139,7 +140,7 @@ func TestForeignHosts(t *testing.T) {
 		for kind, config := range map[string]string{"managed": managed, "principal": principal} {
 			t.Run(name+" "+kind, func(t *testing.T) {
 				w := newTestCloud(t, config)
-				// None of these is read.
+				// These settings are not used.
 				w.opts.Binding = Binding{SNIName: "ib.example", APIServer: "127.0.0.1:1"}
 				w.checkError(pod(name, nil), "not part of Azure Container Registry", "--allow-host", "--other-hosts=empty")
 				w.opts.OtherHosts = "empty"
@@ -153,7 +154,7 @@ func TestForeignHosts(t *testing.T) {
 			})
 		}
 	}
-	// The cloud of this registry would be in an unreadable file.
+	// The file that would define this registry's cloud is invalid.
 	w := newTestCloud(t, "{")
 	w.opts.OtherHosts = "empty"
 	w.checkError(image("foo.azurecr.stack.example/x"), "credentials for foo.azurecr.stack.example: cloud configuration ", "neither JSON nor YAML")

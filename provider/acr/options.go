@@ -18,28 +18,28 @@ import (
 
 // Options configures a [Provider]. ConfigFile is required, except for [InPod].
 type Options struct {
-	ConfigFile string // the node's cloud configuration, azure.json, as JSON or YAML
+	ConfigFile string // path of the node's cloud configuration azure.json, in JSON or YAML
 
 	// Mirrors lists images that the runtime pulls from an ACR registry, as
 	// SOURCE=TARGET[/PATH], such as docker.io=REGISTRY/hub.
 	Mirrors []string
 
-	// MirrorOrigin specifies whether the original host of mirrored images may receive
-	// the credential, because containerd falls back to it: "none" if the runtime never
-	// falls back, "trusted" if the host may receive it. With "", New rejects mirrors of
-	// hosts outside ACR.
+	// MirrorOrigin specifies whether the original host of mirrored images may receive the
+	// credential. containerd sends it there if it falls back to the original host. Set "none" if
+	// the runtime never falls back, or "trusted" if the host may receive the credential. If it is
+	// "", New rejects mirrors of hosts outside ACR.
 	MirrorOrigin string
 
-	// RegistryMirrors lists mirrors in the upstream plugin's syntax: SOURCE:TARGET,
-	// separated by commas, or SOURCE=TARGET if a host has a port.
+	// RegistryMirrors lists mirrors in the upstream plugin's syntax, SOURCE:TARGET, separated by
+	// commas. Use SOURCE=TARGET if a host has a port.
 	RegistryMirrors []string
 
 	// OtherHosts is the behavior for hosts that are not served: "fail" (default), or
 	// "empty" for a response without credentials.
 	OtherHosts string
 
-	// AllowHosts lists additional hosts of ACR registries as host[:port], where *
-	// matches within one label.
+	// AllowHosts lists additional hosts of ACR registries as host[:port]. A * matches within one
+	// label.
 	AllowHosts []string
 
 	// DefaultClientID and DefaultTenantID are used for service accounts that lack the
@@ -50,8 +50,8 @@ type Options struct {
 	// Binding configures AKS identity bindings; the zero value disables them.
 	Binding Binding
 
-	// FallbackToNode uses the node's identity for pods that have no service account or
-	// whose service account has no identity.
+	// FallbackToNode uses the node's identity for pods without a service account, and for service
+	// accounts without an identity.
 	FallbackToNode bool
 
 	// StaticSecret returns aadClientId and aadClientSecret as the credential instead of
@@ -115,8 +115,8 @@ func (b Binding) apiServerAddress() string {
 	return net.JoinHostPort(strings.Trim(b.APIServer, "[]"), "443")
 }
 
-// settingHint returns pod if the settings come from a pod's environment, and file
-// if they come from azure.json.
+// settingHint selects a part of an error message. It returns pod if the settings come from a pod's
+// environment, and file if they come from azure.json.
 func (o *Options) settingHint(file, pod string) string {
 	if o.pod != nil {
 		return pod

@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// waitFor returns a handler that waits for another request before it calls next, and
-// fails the test if none arrives.
+// waitFor returns a handler that calls next after other is closed. If that does not happen, it
+// fails the test.
 func waitFor(t *testing.T, other <-chan struct{}, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -28,8 +28,8 @@ func waitFor(t *testing.T, other <-chan struct{}, next http.Handler) http.Handle
 	})
 }
 
-// TestChallengeInParallel verifies that the registry's challenge is requested
-// concurrently with the token, without any secret.
+// TestChallengeInParallel verifies that the challenge is requested while the token is requested,
+// and that this request contains no secret.
 func TestChallengeInParallel(t *testing.T) {
 	for name, tt := range map[string]struct {
 		host string
@@ -68,7 +68,7 @@ func (c *counting) RoundTrip(req *http.Request) (*http.Response, error) {
 	return c.RoundTripper.RoundTrip(req)
 }
 
-// TestTokenFails verifies that a failed token request is reported at once, without waiting for the registry.
+// TestTokenFails verifies that a failed token request is reported without waiting for the registry.
 func TestTokenFails(t *testing.T) {
 	for name, challenge := range map[string]func(*testCloud){
 		"a registry that hangs":     func(w *testCloud) { w.net.Handle("foo.azurecr.io", newHangingHandler("/v2/", w.az, nil)) },
@@ -91,8 +91,8 @@ func TestTokenFails(t *testing.T) {
 	}
 }
 
-// TestBothFail verifies that the token's failure is reported if both requests fail, because the operator has to fix it
-// first.
+// TestBothFail verifies that the error of the token request is reported if the challenge request
+// fails too. The identity must be fixed first.
 func TestBothFail(t *testing.T) {
 	w := newTestCloud(t, managed)
 	refused := make(chan struct{})
@@ -108,7 +108,7 @@ func TestBothFail(t *testing.T) {
 	}
 }
 
-// TestCanceledInParallel verifies that a canceled call returns at once and leaves no goroutine.
+// TestCanceledInParallel verifies that a canceled call returns and leaves no request behind.
 func TestCanceledInParallel(t *testing.T) {
 	w := newTestCloud(t, managed)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -124,7 +124,8 @@ func TestCanceledInParallel(t *testing.T) {
 	}
 }
 
-// TestNoRequestWithoutIdentity verifies that the registry is not called without an identity or with the static secret.
+// TestNoRequestWithoutIdentity verifies that the registry is not called if there is no identity, or
+// if the static secret is returned.
 func TestNoRequestWithoutIdentity(t *testing.T) {
 	w := newTestCloud(t, `{}`)
 	w.checkError(image("foo.azurecr.io/x"), "has no identity")

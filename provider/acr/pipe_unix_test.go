@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// pipe creates a named pipe without a writer under the name of a key.
+// pipe creates a named pipe without a writer and returns its path.
 func pipe(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "arc.key")

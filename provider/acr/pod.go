@@ -11,14 +11,14 @@ import (
 	"github.com/regcred/regcred/internal/registry"
 )
 
-// Name is the name of the plugin, and of its provider entry in a configuration.
+// Name is the plugin's name, as an executable and in a CredentialProviderConfig.
 const Name = "acr-credential-provider"
 
-// InPod returns a provider for a program in a pod. It uses the identity that the Azure
-// Workload Identity webhook configures in the environment. If none exists, it uses
-// the node's managed identity: AZURE_CLIENT_ID, or the system-assigned identity. If the
-// configured identity fails, the request fails. An incomplete configuration is an error
-// here. Options.ConfigFile must be empty.
+// InPod returns a provider for a program in a pod. It uses the identity that the Azure Workload
+// Identity webhook configures in the environment. Without this configuration, it uses the node's
+// managed identity with the client ID in AZURE_CLIENT_ID, or the system-assigned identity. If the
+// configured identity fails, the request fails. InPod returns an error for an incomplete
+// configuration. Options.ConfigFile must be empty.
 func InPod(opts Options) (*Provider, error) {
 	if opts.ConfigFile != "" {
 		return nil, errors.New("InPod reads the identity from the environment; leave ConfigFile empty, or call New instead of InPod")

@@ -19,7 +19,7 @@ import (
 )
 
 func TestServiceAccount(t *testing.T) {
-	// Neither setting affects the identity of a pod.
+	// azure.json does not affect a pod's identity.
 	for _, config := range []string{managed, principal, "", `{"tenantId":"node-tenant"}`} {
 		w := newTestCloud(t, config)
 		w.az.Update(func(s *testcloud.AzureState) {
@@ -105,7 +105,7 @@ func TestServiceAccountIncomplete(t *testing.T) {
 	}
 }
 
-// TestMirrorIsTheNodes verifies that images of a mirror are pulled with the node's identity.
+// TestMirrorIsTheNodes verifies that a mirrored image is pulled with the node's identity.
 func TestMirrorIsTheNodes(t *testing.T) {
 	w := newTestCloud(t, managed)
 	w.opts.RegistryMirrors = []string{"mcr.microsoft.com:foo.azurecr.io"}
@@ -118,7 +118,8 @@ func TestMirrorIsTheNodes(t *testing.T) {
 
 func unchanged(h http.Handler) http.Handler { return h }
 
-// bind makes the cloud also serve identity bindings, as "example.com".
+// bind starts an endpoint for identity bindings at example.com and configures the provider to use
+// it.
 func (w *testCloud) bind(wrap func(http.Handler) http.Handler) *testcloud.Azure {
 	az := testcloud.NewAzure()
 	w.t.Cleanup(az.Close)
@@ -136,8 +137,8 @@ func TestIdentityBinding(t *testing.T) {
 		name        string
 		annotations map[string]string
 		opts        func(*Options)
-		tenant      string // of the exchange
-		want        string // of the error
+		tenant      string // sent in the exchange
+		want        string // part of the error
 	}{
 		{"by annotation", map[string]string{clientIDAnnotation: "client-1"}, nil, "node-tenant", ""},
 		{"by both annotations", annotations("client-1", "tenant-1"), nil, "tenant-1", ""},
@@ -198,7 +199,7 @@ func TestIdentityBindingWithoutToken(t *testing.T) {
 func TestBindingOptions(t *testing.T) {
 	for _, test := range []struct {
 		binding Binding
-		want    string // of the error
+		want    string // part of the error
 		address string
 	}{
 		{Binding{}, "", ""},

@@ -19,13 +19,13 @@ type session struct {
 	rules      hostRules // includes the custom cloud's registries
 	arc        arcAgent
 	client     remote.Client
-	transports []*remote.Transport // to be closed
+	transports []*remote.Transport // closed at the end
 
 	cfg *config
 	env *cloudEnvironment
 }
 
-// newTransport returns a transport that is closed together with the session.
+// newTransport returns a transport that is closed with the session.
 func (s *session) newTransport(base *http.Transport) *remote.Transport {
 	t := remote.WrapTransport(base)
 	s.transports = append(s.transports, t)
@@ -38,7 +38,7 @@ func (s *session) close() {
 	}
 }
 
-// userAgent is the upstream plugin's user agent, which registries log.
+// userAgent is the upstream plugin's user agent. Registries log it.
 const userAgent = "kubernetes-credentialprovider-acr"
 
 func (s *session) loadConfig() (*config, error) {
@@ -63,7 +63,8 @@ func (s *session) tokenUserAgent() string {
 	return userAgent
 }
 
-// addHint adds a fix to an error unless the error is nil or already has one.
+// addHint adds a fix to err. It returns nil and unknown CA errors unchanged, because the latter
+// already contain a fix.
 func addHint(err error, what string) error {
 	if _, ok := errors.AsType[*remote.UnknownCAError](err); ok || err == nil {
 		return err
@@ -71,11 +72,11 @@ func addHint(err error, what string) error {
 	return fmt.Errorf("%w; %s", err, what)
 }
 
-// unreachableFix is the fix if a cloud endpoint sends no response.
+// unreachableFix is the fix for a cloud endpoint that sends no response.
 const unreachableFix = "check that the node can reach the endpoint, directly or through HTTPS_PROXY"
 
-// addEntraHint adds a fix to an error from Microsoft Entra ID. If there was no response,
-// the identity is not the cause.
+// addEntraHint adds a fix to an error from Microsoft Entra ID. If there was no response, the fix is
+// about the network instead of the identity.
 func addEntraHint(err error, what string) error {
 	if isNoResponse(err) {
 		what = unreachableFix

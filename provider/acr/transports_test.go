@@ -21,8 +21,8 @@ import (
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
-// TestMain makes the process trust the CA of package httptest, because Go and package remote
-// read the CAs once.
+// TestMain makes this process trust the CA of package httptest. Go and package remote read the CAs
+// only once.
 func TestMain(m *testing.M) {
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	server.Close()
@@ -69,7 +69,8 @@ func (c *conns) serve(t *testing.T, h http.Handler, start func(*httptest.Server)
 	return server
 }
 
-// TestConnectionsOfTransportsAreClosed verifies that all connections of the caller's transports are closed after a response or an error.
+// TestConnectionsOfTransportsAreClosed verifies that the provider closes the connections of its own
+// transports after a response or an error.
 func TestConnectionsOfTransportsAreClosed(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("Go takes the authority from SSL_CERT_FILE on Linux and the BSDs")

@@ -22,7 +22,7 @@ func TestLeavesNoConnections(t *testing.T) {
 	}
 	after := 0
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if after = runtime.NumGoroutine(); after <= before+8 { // each connection has two goroutines on both sides
+		if after = runtime.NumGoroutine(); after <= before+8 { // a connection has two goroutines on each side
 			return
 		}
 	}

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package ecr gets credentials for Amazon Elastic Container Registry, private and
-// public, with the node's identity or, in service-account mode, with the pod's.
+// Package ecr gets credentials for Amazon Elastic Container Registry, private and public. It uses
+// the node's identity, or the pod's if the request contains a service account token.
 //
 //	provider, err := ecr.New(ecr.Options{DefaultRoleARN: os.Getenv("AWS_ECR_ROLE_ARN")})
 //
-// The AWS SDK selects the node's credentials and the endpoints, from the
-// environment of the process and its configuration files. For programs in a pod,
-// see [InPod]. The package does not cache responses.
+// The AWS SDK finds the node's credentials and the endpoints in the environment and in its
+// configuration files. For programs in a pod, see [InPod]. The package does not cache responses.
 package ecr
 
 import (
@@ -29,7 +28,7 @@ type Provider struct {
 	roles   map[string]roleChain // by account
 }
 
-// New returns a provider. Errors include the flag of the invalid option.
+// New returns a provider. An error names the command-line flag of the invalid option.
 func New(opts Options) (*Provider, error) {
 	p := &Provider{opts: opts.withDefaults()}
 	for _, s := range opts.AllowHosts {
@@ -65,7 +64,7 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	resp := &plugin.Response{CacheKeyType: p.mirrors.CacheKeyType(imageHost), CacheDuration: new(time.Duration(0))}
 	h, what, ok := p.findRegistry(req.Image, imageHost)
 	if !ok && p.mirrors.CoversPartOf(imageHost) {
-		return resp, nil // outside the mirrored path
+		return resp, nil // the image is outside the mirrored path
 	}
 	if !ok {
 		return registry.OtherHosts(p.opts.OtherHosts).Response(imageHost, "not part of Amazon ECR", "add it with --allow-host or --mirror")
@@ -82,8 +81,8 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	return resp, nil
 }
 
-// findRegistry returns the registry that has an image, and a description of the image's
-// host for errors. ok is false if the registry is not served.
+// findRegistry returns the registry that serves an image. what describes the image's host in error
+// messages. ok is false if there is no such registry.
 func (p *Provider) findRegistry(image, imageHost string) (h registryHost, what string, ok bool) {
 	what = fmt.Sprintf("image host %q", imageHost)
 	if rule, found := p.mirrors.Find(image); found {
@@ -96,7 +95,7 @@ func (p *Provider) findRegistry(image, imageHost string) (h registryHost, what s
 	return h, what, ok
 }
 
-// isMirrorTarget reports whether a host can be a mirror's target.
+// isMirrorTarget reports whether host can be the target of a mirror.
 func (p *Provider) isMirrorTarget(host string) bool {
 	_, ok := findHost(host, p.allowed)
 	return ok
@@ -130,8 +129,8 @@ func (p *Provider) authorize(ctx context.Context, h registryHost, req *plugin.Re
 	return s.authorize(ctx)
 }
 
-// roleForPod returns the role to assume for the pod, or "" for the node's identity. An
-// annotation overrides the default even if the annotation is empty.
+// roleForPod returns the role to assume for the pod. It returns "" if the node's identity is used.
+// An annotation overrides the default role even if it is empty.
 func (p *Provider) roleForPod(req *plugin.Request) string {
 	if req.ServiceAccountToken.IsZero() {
 		return ""

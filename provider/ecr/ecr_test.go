@@ -29,8 +29,8 @@ const (
 	role        = "arn:aws:iam::111122223333:role/pull"
 )
 
-// newCloud starts a cloud and makes the AWS SDK of this process use only this cloud.
-// The given variables are set last.
+// newCloud starts a fake AWS cloud and configures the AWS SDK of this process to use only this
+// cloud. The variables in environ override the defaults.
 func newCloud(t testing.TB, environ ...string) *testcloud.AWS {
 	t.Helper()
 	cloud := must.Get(testcloud.NewAWS())(t)
@@ -46,18 +46,18 @@ func setenv(t testing.TB, environ ...string) {
 	}
 }
 
-// keys sets static credentials in the environment.
+// keys returns environment variables with static credentials.
 func keys() []string {
 	return []string{"AWS_ACCESS_KEY_ID=AKIAENV", "AWS_SECRET_ACCESS_KEY=" + canary.EnvSecret, "AWS_SESSION_TOKEN=" + canary.TokenSecret}
 }
 
-// newProvider returns a provider with short delays.
+// newProvider returns a provider and fails the test on an error.
 func newProvider(t testing.TB, opts ecr.Options) *ecr.Provider {
 	t.Helper()
 	return must.Get(ecr.New(opts))(t)
 }
 
-// get returns an image's credentials. It searches the error for secrets.
+// get requests credentials from a new provider, and checks that logs and errors contain no secret.
 func get(t testing.TB, opts ecr.Options, req *plugin.Request) (*plugin.Response, error) {
 	t.Helper()
 	var logged bytes.Buffer
@@ -85,7 +85,7 @@ func mustGet(t testing.TB, opts ecr.Options, req *plugin.Request) *plugin.Respon
 	return must.Get(get(t, opts, req))(t)
 }
 
-// checkServed compares a response. Its duration may differ by a few seconds.
+// checkServed checks that the response contains only the expected credential, under key.
 func checkServed(t testing.TB, resp *plugin.Response, key string) {
 	t.Helper()
 	if resp.CacheKeyType != plugin.CacheRegistry {
@@ -97,8 +97,8 @@ func checkServed(t testing.TB, resp *plugin.Response, key string) {
 	}
 }
 
-// checkSigner checks that the last request, which returns the password, is signed with
-// this key.
+// checkSigner checks that the last request, which gets the password, is signed with the access key
+// ID key.
 func checkSigner(t *testing.T, cloud *testcloud.AWS, key string) {
 	t.Helper()
 	all := signatures(cloud)
@@ -108,7 +108,7 @@ func checkSigner(t *testing.T, cloud *testcloud.AWS, key string) {
 	}
 }
 
-// signatures returns the keys with which requests were signed.
+// signatures returns the signatures of all signed requests.
 func signatures(cloud *testcloud.AWS) []testcloud.AWSSignature {
 	var list []testcloud.AWSSignature
 	for _, r := range cloud.Requests() {
@@ -119,7 +119,7 @@ func signatures(cloud *testcloud.AWS) []testcloud.AWSSignature {
 	return list
 }
 
-// paths returns method and path of all requests.
+// paths returns the method and path of all requests.
 func paths(cloud *testcloud.AWS) []string {
 	var list []string
 	for _, r := range cloud.Requests() {
@@ -322,7 +322,7 @@ func TestCacheDuration(t *testing.T) {
 	}
 }
 
-// TestPassword verifies the authorization tokens that are accepted.
+// TestPassword verifies which authorization tokens are accepted.
 func TestPassword(t *testing.T) {
 	cloud := newCloud(t, keys()...)
 	token := base64.StdEncoding.EncodeToString([]byte("AWS:open:sesame"))

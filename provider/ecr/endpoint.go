@@ -15,13 +15,11 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// The endpoints of the API and STS follow from the form of the registry's host: FIPS,
-// dual-stack, both or neither. The SDK's configuration and custom endpoints take
-// precedence.
+// The form of the registry's host name selects the endpoints of ECR and STS: FIPS, dual-stack, both
+// or neither. Settings of the SDK and custom endpoints take precedence.
 //
-// If a dual-stack endpoint is unreachable, the IPv4 endpoint is used for the rest of
-// the run; a FIPS endpoint stays FIPS. There is no fallback if an endpoint has a wrong
-// certificate or no TLS.
+// If a dual-stack endpoint is unreachable, the session uses the IPv4 endpoint from then on. A FIPS
+// endpoint stays FIPS. There is no fallback if an endpoint has an invalid certificate or no TLS.
 
 func (s *session) ecrClient() *ecr.Client {
 	return ecr.NewFromConfig(s.cfg, func(o *ecr.Options) {
@@ -57,8 +55,8 @@ func (s *session) setEndpointOptions(custom *string, fips *aws.FIPSEndpointState
 	}
 }
 
-// callWithFallback calls an endpoint. If the endpoint is unreachable, reach calls the fallback
-// endpoint.
+// callWithFallback calls ask. If the dual-stack endpoint is unreachable, it calls ask again with
+// the IPv4 endpoint.
 func (s *session) callWithFallback(ask func() error) error {
 	err := ask()
 	var lost *noResponseError
@@ -71,7 +69,7 @@ func (s *session) callWithFallback(ask func() error) error {
 	return ask()
 }
 
-// preconnect starts connecting to the API while the identity is determined.
+// preconnect connects to the ECR API in the background, while the credentials are retrieved.
 func (s *session) preconnect(ctx context.Context) {
 	if address := s.apiAddress(ctx); address != "" {
 		s.wire.transport.Preconnect(ctx, address)

@@ -32,11 +32,12 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// testCloud resolves every name to one cloud with TLS, except names that fail.
+// testCloud is a fake AWS cloud with TLS. Connections to any host name reach it, unless fails
+// returns something else.
 type testCloud struct {
 	cloud *testcloud.AWS
 	tls   *httptest.Server
-	fails func(ctx context.Context, name string) (net.Conn, error) // nil, nil means that the connection succeeds
+	fails func(ctx context.Context, name string) (net.Conn, error) // "nil, nil" connects to the cloud
 
 	mu     sync.Mutex
 	dialed []string // each name, once per connection
@@ -72,7 +73,7 @@ func (w *testCloud) baseTransport() *http.Transport {
 		}
 		var dialer net.Dialer
 		if port != "443" {
-			return dialer.DialContext(ctx, network, addr) // of metadata
+			return dialer.DialContext(ctx, network, addr) // the metadata service
 		}
 		w.mu.Lock()
 		w.dialed = append(w.dialed, name)
@@ -111,7 +112,7 @@ func unreachable(context.Context, string) (net.Conn, error) {
 	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ENETUNREACH}
 }
 
-func blackHole(ctx context.Context, _ string) (net.Conn, error) { // the dialer times out before an attempt does
+func blackHole(ctx context.Context, _ string) (net.Conn, error) { // the dialer's timeout is shorter than an attempt's
 	select {
 	case <-ctx.Done():
 	case <-time.After(300 * time.Millisecond):
@@ -119,7 +120,7 @@ func blackHole(ctx context.Context, _ string) (net.Conn, error) { // the dialer 
 	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("i/o timeout")}
 }
 
-func resetInHandshake(context.Context, string) (net.Conn, error) { // like a firewall that reads server names in handshakes
+func resetInHandshake(context.Context, string) (net.Conn, error) { // like a firewall that filters by TLS server name
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -172,7 +173,7 @@ func TestFallback(t *testing.T) {
 				}
 				dials := map[string]int{}
 				for _, name := range w.dialedNames() {
-					if dials[name]++; isDual(name) && dials[name] > 2 { // once ahead of the request, and once for it
+					if dials[name]++; isDual(name) && dials[name] > 2 { // one by preconnect, and one by the request
 						t.Errorf("%d attempts at %s, and there is another", dials[name], name)
 					}
 				}
@@ -184,7 +185,7 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// get returns a host's credentials. The role of pods is always the same.
+// get requests credentials for host. Every pod has the same role.
 func (w *testCloud) get(t *testing.T, opts Options, host string, pod bool) (*plugin.Response, error) {
 	t.Helper()
 	opts.DefaultRoleARN, opts.base, opts.MaxPause = "arn:aws:iam::111122223333:role/pull", w.baseTransport, time.Millisecond
@@ -196,7 +197,7 @@ func (w *testCloud) get(t *testing.T, opts Options, host string, pod bool) (*plu
 	return p.GetCredentials(t.Context(), req)
 }
 
-// TestEndpointsOfForms verifies the endpoints that are called, in order.
+// TestEndpointsOfForms verifies which endpoints are called for each form of host name, in order.
 func TestEndpointsOfForms(t *testing.T) {
 	const fips, dual = "AWS_USE_FIPS_ENDPOINT=", "AWS_USE_DUALSTACK_ENDPOINT="
 	for name, tt := range map[string]struct {
@@ -235,8 +236,8 @@ func TestEndpointsOfForms(t *testing.T) {
 	}
 }
 
-// TestNoFallback verifies that configured and responding endpoints have no fallback,
-// and that an error names all endpoints that were tried.
+// TestNoFallback verifies that there is no fallback for a configured endpoint, or after a response.
+// It also verifies that an error names all endpoints that were tried.
 func TestNoFallback(t *testing.T) {
 	const dual = "111122223333.dkr-ecr.us-west-2.on.aws"
 	t.Run("configured", func(t *testing.T) {

@@ -21,25 +21,25 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// step is a step of a request, for error messages.
+// step describes what the session is doing, for error messages.
 type step struct {
 	description   string
-	showsMessages bool              // the endpoint's messages may be quoted
+	showsMessages bool              // errors may quote the endpoint's messages
 	mentionsFiles bool              // a missing file may be the cause, but the SDK does not name it
 	fixes         map[string]string // fixes by error code; "" is the default
 }
 
-// errorContext records the state that error messages describe.
+// errorContext collects the information for error messages.
 type errorContext struct {
 	wire          httpClient
 	step          step
 	fallbackError string // error from the endpoint tried before the fallback
 	environ       config.EnvConfig
 	profile       config.SharedConfig
-	secrets       []string // redacted
+	secrets       []string // removed from error messages
 }
 
-// beginStep starts a step.
+// beginStep starts a step and forgets the previous step's requests.
 func (t *errorContext) beginStep(step step) {
 	t.step, t.fallbackError = step, ""
 	t.wire.lastExchange.Store(nil)
@@ -73,7 +73,7 @@ func (t *errorContext) stepError(ctx context.Context, err error) error {
 	return errors.New(strings.Join(strings.Fields(t.redact(b.String())), " "))
 }
 
-// redact removes secrets.
+// redact removes secrets from text.
 func (t *errorContext) redact(text string) string {
 	for _, secret := range t.secrets {
 		if len(secret) >= 4 {
@@ -142,7 +142,7 @@ func (t *errorContext) describeMissingFiles() (text string) {
 	return text
 }
 
-// describeAPIError describes an API error.
+// describeAPIError returns the error code and, if the step allows it, the API's message.
 func (t *errorContext) describeAPIError(api smithy.APIError) string {
 	// Redact before truncating, because part of a secret would not be recognized.
 	if message := t.redact(api.ErrorMessage()); t.step.showsMessages && message != "" {
@@ -155,7 +155,8 @@ func (t *errorContext) describeAPIError(api smithy.APIError) string {
 // action and policy.
 const maxMessageSize = 600
 
-// processCause omits the SDK's message, because it contains the output of the process.
+// processCause describes the failure of a profile's credential_process. It omits the SDK's message,
+// because that contains the output of the process.
 func processCause(err error) string {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

@@ -32,8 +32,8 @@ func shortTimeouts() ecr.Options {
 	return ecr.Options{Timeout: 5 * time.Second, MaxPause: time.Millisecond}
 }
 
-// TestHostNotServed verifies that another host leads to an error with a fix in one line, or to an empty response on request,
-// and that no request is sent whatever the SDK's configuration.
+// TestHostNotServed verifies that a host outside ECR leads to a one-line error with a fix, or to an
+// empty response if OtherHosts is "empty". No request is sent.
 func TestHostNotServed(t *testing.T) {
 	cloud := newCloud(t, append(keys(), "AWS_REGION=eu-west-1", "AWS_PROFILE=missing")...)
 	for _, image := range []string{
@@ -66,8 +66,8 @@ func TestHostNotServed(t *testing.T) {
 	}
 }
 
-// TestAnyHost verifies that every host is served as by the upstream plugin, with its
-// port in the key, and that its region is found as for allowed hosts.
+// TestAnyHost verifies that AnyHost serves every host, as the upstream plugin does. The key
+// includes the port. The region is found as for allowed hosts.
 func TestAnyHost(t *testing.T) {
 	token := []string{"PUT /latest/api/token", "GET /latest/meta-data/placement/region"}
 	for name, tt := range map[string]struct {
@@ -112,8 +112,7 @@ func TestOneSessionWithMetadata(t *testing.T) {
 	}
 }
 
-// TestImageForms verifies spellings of an image that all mean the same registry, and
-// the key for each.
+// TestImageForms verifies that different spellings of an image lead to the same registry.
 func TestImageForms(t *testing.T) {
 	newCloud(t, keys()...)
 	for image, key := range map[string]string{
@@ -230,9 +229,9 @@ func TestECRFails(t *testing.T) {
 			if !strings.HasPrefix(err.Error(), prefix) {
 				t.Errorf("got %v, want it to begin with %q", err, prefix)
 			}
-			// The SDK closes the body of a request when it receives the response's
-			// header. If that is too early for net/http, it also closes the connection,
-			// which truncates a long response and leads to another attempt.
+			// The SDK closes the body of a request when it receives the response's header. If
+			// net/http is still sending that body, it closes the connection. This truncates a long
+			// response and leads to another attempt.
 			isLong := strings.HasPrefix(name, "huge")
 			if got := len(cloud.Requests()); got != tt.attempts && !(isLong && got <= 3) {
 				t.Errorf("got %d requests, want %d", got, tt.attempts)
@@ -354,8 +353,8 @@ func TestIdentityFails(t *testing.T) {
 	}
 }
 
-// TestProcessEnds verifies that the profile's process is killed at the end of the run.
-// It keeps the plugin's standard error open, and a kubelet waits until that is closed.
+// TestProcessEnds verifies that the profile's credential_process is killed when the budget is used
+// up. Otherwise it would keep the plugin's standard error open, and the kubelet would wait for it.
 func TestProcessEnds(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the profile's command is one of a Unix shell")
@@ -386,8 +385,8 @@ func TestProcessEnds(t *testing.T) {
 	}
 }
 
-// TestConfigOnPipe verifies that the run ends early with an error about the SDK's
-// configuration files if one is a pipe without a writer or on a hanging mount.
+// TestConfigOnPipe verifies that a configuration file that blocks reading, such as a pipe without a
+// writer, leads to an early error about the SDK's configuration files.
 func TestConfigOnPipe(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has no named pipes among its files")
@@ -396,7 +395,7 @@ func TestConfigOnPipe(t *testing.T) {
 	if out, err := exec.Command("mkfifo", pipe).CombinedOutput(); err != nil {
 		t.Fatalf("mkfifo: %v\n%s", err, out)
 	}
-	t.Cleanup(func() { os.WriteFile(pipe, nil, 0o600) }) // for readers that still wait
+	t.Cleanup(func() { os.WriteFile(pipe, nil, 0o600) }) // unblocks the remaining readers
 	for _, name := range []string{"AWS_CONFIG_FILE", "AWS_CA_BUNDLE"} {
 		newCloud(t, append(keys(), name+"="+pipe)...)
 		_, err := get(t, ecr.Options{Budget: 900 * time.Millisecond}, image(privateHost))
@@ -474,8 +473,8 @@ func TestEndpointOfOnesOwn(t *testing.T) {
 	}
 }
 
-// TestMaxAttemptsOfNode verifies that AWS_MAX_ATTEMPTS also applies to STS as the source of the node's identity, and to
-// a credentials endpoint.
+// TestMaxAttemptsOfNode verifies that AWS_MAX_ATTEMPTS also limits the requests to STS and to the
+// container credentials endpoint for the node's identity.
 func TestMaxAttemptsOfNode(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	must.Do(t, os.WriteFile(token, []byte(canary.TokenSecret), 0o600))

@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
-// FuzzSSO uses arbitrary responses of IAM Identity Center to a user with an SSO session.
+// FuzzSSO tests arbitrary responses of IAM Identity Center for a user with an SSO session.
 func FuzzSSO(f *testing.F) {
 	home := f.TempDir()
 	dir := filepath.Join(home, ".aws", "sso", "cache")

@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/provider/ecr"
 )
 
-// The SDK handles the responses of remote endpoints, partly in its own goroutines. Any
-// bytes must lead to a response or an error.
+// The SDK parses the responses of remote endpoints, partly in its own goroutines. Any response must
+// lead to a credential or an error, never to a panic.
 
 func checkOutcome(t *testing.T, resp *plugin.Response, err error) {
 	t.Helper()
@@ -28,7 +28,7 @@ func checkOutcome(t *testing.T, resp *plugin.Response, err error) {
 	}
 }
 
-// FuzzAuthorization uses any response of ECR and ECR Public.
+// FuzzAuthorization tests arbitrary responses of ECR and ECR Public.
 func FuzzAuthorization(f *testing.F) {
 	cloud := newCloud(f, keys()...)
 	p := newProvider(f, shortTimeouts())
@@ -95,7 +95,7 @@ func FuzzNode(f *testing.F) {
 			Match: func(r testcloud.Request) bool { return r.Header.Get("X-Amz-Target") == "" },
 		})
 		for _, uri := range []string{"", cloud.ContainerURL()} {
-			os.Setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", uri) // undone by newCloud
+			os.Setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", uri) // restored by newCloud
 			for _, host := range []string{privateHost, "a.example"} {
 				resp, err := p.GetCredentials(t.Context(), image(host))
 				checkOutcome(t, resp, err)

@@ -59,7 +59,7 @@ func parseHost(name string) (h registryHost, ok bool) {
 	return h, true
 }
 
-// isRegion reports whether lower-case s has the form of a region name.
+// isRegion reports whether s has the form of a region name. s must be in lower case.
 func isRegion(s string) bool {
 	return s != "" && strings.Trim(s[:1], "-_") != "" &&
 		strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""

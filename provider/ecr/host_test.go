@@ -16,7 +16,7 @@ import (
 func TestParseHost(t *testing.T) {
 	for name, tt := range map[string]struct {
 		registry string
-		want     registryHost // without registry
+		want     registryHost // without the registry field
 	}{
 		"aws":               {"111122223333.dkr.ecr.eu-west-3.amazonaws.com", registryHost{region: "eu-west-3"}},
 		"us-gov":            {"111122223333.dkr.ecr.us-gov-west-1.amazonaws.com", registryHost{region: "us-gov-west-1"}},
@@ -50,8 +50,8 @@ func TestParseHost(t *testing.T) {
 	}
 }
 
-// TestEndpointFollowsHost verifies that the registry's host form selects the API's endpoint unless the SDK's configuration selects a
-// form or an endpoint.
+// TestEndpointFollowsHost verifies that the form of the registry's host selects the API endpoint.
+// Settings in the SDK's configuration take precedence.
 func TestEndpointFollowsHost(t *testing.T) {
 	const off, on = aws.FIPSEndpointStateDisabled, aws.FIPSEndpointStateEnabled
 	const offDual, onDual = aws.DualStackEndpointStateDisabled, aws.DualStackEndpointStateEnabled

@@ -55,7 +55,7 @@ func endpoints(t *testing.T) []endpoint {
 	}
 }
 
-// ask returns the error of a request to which the endpoint always sends the same response.
+// ask requests credentials while the endpoint sends the response in fault, and returns the error.
 func (e endpoint) ask(t *testing.T, fault testcloud.Fault) error {
 	t.Helper()
 	environ := []string{"AWS_EC2_METADATA_V1_DISABLED=true"}

@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/internal/jwt"
 )
 
-// findIdentity gets the node's credentials so that it can return a specific error if
-// none exist. The SDK caches them for the next request.
+// findIdentity retrieves the AWS credentials before they are needed, so that an error describes
+// this step. The SDK caches them for the following requests.
 func (s *session) findIdentity(ctx context.Context) error {
 	who, cure := s.opts.identityHint()
 	cures := map[string]string{"": cure}
@@ -99,7 +99,7 @@ func (s *session) assumeChain(ctx context.Context, c roleChain, as, name string)
 	return nil
 }
 
-// useRole calls STS and uses the returned credentials from then on.
+// useRole calls STS and uses the returned credentials for all later requests.
 func (s *session) useRole(ctx context.Context, ask func(*sts.Client) (*types.Credentials, error)) error {
 	var c *types.Credentials
 	err := s.callWithFallback(func() (err error) {
@@ -120,10 +120,10 @@ func (s *session) useRole(ctx context.Context, ask func(*sts.Client) (*types.Cre
 // defaultSessionName is used for nodes and for tokens that contain no service account.
 const defaultSessionName = "ecr-credential-provider"
 
-// sessionName returns the session name NAMESPACE_NAME for a service account, which is
-// used in CloudTrail and in conditions of trust policies. It is unique: a name that is
-// too long, or that has characters that Kubernetes does not allow, is truncated and
-// ends in "=" and a hash.
+// sessionName returns the session name NAMESPACE_NAME for a service account. It appears in
+// CloudTrail, and trust policies can refer to it. A name that is too long or has characters that
+// Kubernetes does not allow is truncated and ends in "=" and a hash. Therefore two service accounts
+// never share a session name.
 func sessionName(token string) string {
 	claims, err := jwt.Parse(token)
 	if err != nil {
@@ -153,8 +153,8 @@ func isSessionName(s string) bool {
 	return len(s) >= 2 && len(s) <= maxSessionNameLength && strings.Trim(s, sessionNameCharacters) == ""
 }
 
-// isKubernetesName reports whether s is a DNS name, as required for namespaces and
-// service accounts.
+// isKubernetesName reports whether s has only characters that are allowed in the names of
+// namespaces and service accounts.
 func isKubernetesName(s string) bool {
 	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz"+digits+".-") == ""
 }

@@ -40,7 +40,7 @@ func annotated(role string) map[string]string {
 	return map[string]string{ecr.RoleAnnotation: role}
 }
 
-// TestRole verifies the identity that is used, and the requests for it.
+// TestRole verifies which identity is used and which requests are sent.
 func TestRole(t *testing.T) {
 	const other = "arn:aws:iam::111122223333:role/other"
 	for name, tt := range map[string]struct {
@@ -109,7 +109,7 @@ func TestAssumeForPublic(t *testing.T) {
 	if diff := cmp.Diff([]string{"POST /", "POST /"}, paths(cloud)); diff != "" {
 		t.Error(diff)
 	}
-	// The request contains no region. The error names the missing one.
+	// The region of STS is visible only in the error.
 	cloud.Inject(testcloud.Fault{Status: 403, Times: -1})
 	_, err := get(t, ecr.Options{}, asPod(t, image(publicHost), annotated(role)))
 	if err == nil || !strings.Contains(err.Error(), "at STS in us-east-1: ") {
@@ -167,7 +167,8 @@ func TestSessionName(t *testing.T) {
 		t.Errorf("a token that is no JWT: got %q", got)
 	}
 
-	// Two accounts never share a session name, and none can choose another's.
+	// Two service accounts never share a session name, and a service account cannot be named so
+	// that it gets another one's session name.
 	seen := map[string]string{}
 	for _, subject := range []string{
 		n63 + ":" + "a", n63 + ":" + "b", n63[:62] + "m:a", n63[:20] + ":" + n63 + "a", n63[:20] + ":" + n63 + "b",

@@ -18,14 +18,13 @@ const RoleAnnotation = "eks.amazonaws.com/ecr-role-arn"
 
 // Options configures a [Provider]. The zero value serves only ECR's own hosts.
 type Options struct {
-	// AllowHosts lists additional hosts in front of ECR as HOST[=REGION]. HOST is
-	// matched as in matchImages: * matches within one label, and the port must be
-	// equal. Without REGION, the region is taken from the SDK's configuration or the
-	// instance.
+	// AllowHosts lists additional hosts in front of ECR as HOST[=REGION]. HOST is a pattern as in
+	// matchImages. A * matches within one label, and the port must be equal. Without REGION, the
+	// region comes from the SDK's configuration or from the instance metadata service.
 	AllowHosts []string
 
-	// DefaultRoleARN is the role for service accounts without a
-	// [RoleAnnotation]; "" means the node's identity.
+	// DefaultRoleARN is the role for service accounts without a [RoleAnnotation]. If it is "", the
+	// node's identity is used.
 	DefaultRoleARN string
 
 	// Roles lists the roles to assume for an account's registries, as
@@ -45,14 +44,14 @@ type Options struct {
 	// SOURCE=TARGET[/PATH], such as docker.io=REGISTRY/hub.
 	Mirrors []string
 
-	// MirrorOrigin specifies whether the original host of mirrored images may receive
-	// the credential, because containerd falls back to it: "none" if the runtime never
-	// falls back, "trusted" if the host may receive it. With "", New rejects mirrors of
-	// hosts outside ECR.
+	// MirrorOrigin specifies whether the original host of mirrored images may receive the
+	// credential. containerd sends it there if it falls back to the original host. Set "none" if
+	// the runtime never falls back, or "trusted" if the host may receive the credential. If it is
+	// "", New rejects mirrors of hosts outside ECR.
 	MirrorOrigin string
 
-	// AnyHost serves every host, using the region from the SDK's configuration or the
-	// instance.
+	// AnyHost serves every host. The region comes from the SDK's configuration or from the instance
+	// metadata service.
 	AnyHost bool
 
 	// OtherHosts is the behavior for hosts that are not served: "fail" (default), or
@@ -86,7 +85,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// identityHint returns, for errors, which identity is used and how to configure it.
+// identityHint returns whose identity is used and how to configure it, for error messages.
 func (o Options) identityHint() (owner, fix string) {
 	if o.pod {
 		return "pod", "assign a role to the pod's service account (IRSA or EKS Pod Identity), or to the instance"

@@ -12,17 +12,16 @@ import (
 	"github.com/regcred/regcred/internal/registry"
 )
 
-// Name is the name of the plugin, and of its provider entry in a configuration.
+// Name is the plugin's name, as an executable and in a CredentialProviderConfig.
 const Name = "ecr-credential-provider"
 
-// InPod returns a provider for a program in a pod. It uses the identity of the pod's
-// service account (IRSA), of EKS Pod Identity, or of another source configured for the
-// AWS SDK. It uses the node's identity only if none exists of these. If the
-// configured identity fails, the request fails. An incomplete configuration is an error
-// here, because the SDK would ignore it and use the node's identity.
+// InPod returns a provider for a program in a pod. It uses the identity of the pod's service
+// account (IRSA), of EKS Pod Identity, or of another source configured for the AWS SDK. If there is
+// no such source, it uses the node's identity. If the configured identity fails, the request fails.
 //
-// The SDK reads the process's environment for each request. Options.Getenv is used only
-// for this check.
+// InPod returns an error for an incomplete configuration, because the SDK would ignore it and use
+// the node's identity. Options.Getenv is used only for this check. The SDK reads the process's
+// environment for each request.
 func InPod(opts Options) (*Provider, error) {
 	if opts.Getenv == nil {
 		opts.Getenv = os.Getenv
@@ -34,9 +33,9 @@ func InPod(opts Options) (*Provider, error) {
 	return New(opts)
 }
 
-// checkVariables returns an error if a variable is set without another variable that it needs.
-// It stops at the source that the SDK would use: keys take precedence over a token file, and a
-// token file over the container endpoint.
+// checkVariables returns an error if a variable is set without another variable that it needs. It
+// stops at the source that the SDK would use. Keys take precedence over a token file, and a token
+// file over the container endpoint.
 func checkVariables(getenv func(string) string) error {
 	isSet := func(name string) bool { return getenv(name) != "" }
 	key, secret := []string{"AWS_ACCESS_KEY_ID", "AWS_ACCESS_KEY"}, []string{"AWS_SECRET_ACCESS_KEY", "AWS_SECRET_KEY"}
@@ -44,7 +43,7 @@ func checkVariables(getenv func(string) string) error {
 	const keys = "set both keys or neither"
 	const irsa = "annotate the service account with eks.amazonaws.com/role-arn, so that EKS sets both variables, or unset this variable"
 	for _, v := range []struct {
-		names, needs []string // one of each is enough
+		names, needs []string // one name of each list is enough
 		fix          string
 		last         bool // the SDK uses this source
 	}{

@@ -25,7 +25,7 @@ func (s *session) checkProfile() error {
 		}
 		f, err := os.Open(v.file)
 		if err != nil {
-			return fmt.Errorf("%s: %v", v.name, err) // not wrapped, so that the variable's name is printed
+			return fmt.Errorf("%s: %v", v.name, err) // not wrapped, so that the error message contains the variable's name
 		}
 		f.Close()
 	}

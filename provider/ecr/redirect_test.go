@@ -36,7 +36,7 @@ func newRedirector(t *testing.T, location func(*http.Request) string) (s *httpte
 	return s, asked
 }
 
-// trustOf returns the variable that makes the certificate of s the only trusted CA.
+// trustOf writes the certificate of s to a file and returns the AWS_CA_BUNDLE variable for it.
 func trustOf(t *testing.T, s *httptest.Server) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ca.pem")
@@ -45,9 +45,9 @@ func trustOf(t *testing.T, s *httptest.Server) string {
 	return "AWS_CA_BUNDLE=" + file
 }
 
-// TestRedirectsOverTLS verifies that a server that redirects to itself is called only a
-// few times, and that a redirect to another host passes nothing on. Over HTTP/2, the
-// former was once followed until the timeout.
+// TestRedirectsOverTLS verifies that a server that redirects to itself is called only a few times,
+// and that another host receives no request. Over HTTP/2, redirects to the same server were once
+// followed until the timeout.
 func TestRedirectsOverTLS(t *testing.T) {
 	container := func(_ *testcloud.AWS, s *httptest.Server) []string {
 		return []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI=" + s.URL + "/v2/credentials", "AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.TokenSecret}

@@ -15,8 +15,8 @@ import (
 	"github.com/aws/smithy-go/logging"
 )
 
-// retryer is the SDK's retryer with changes for permanent errors and for throttling
-// statuses that have no error code.
+// retryer is the SDK's standard retryer with two changes. It does not retry permanent errors, and
+// it retries status 429 even without an error code.
 type retryer struct {
 	aws.RetryerV2
 	attempts *int // set after the SDK has created its first clients; 0 means the SDK's default
@@ -55,7 +55,8 @@ func maxAttempts(ctx context.Context, sources []any) int {
 	return 0
 }
 
-// retryVerdict returns false for errors that the SDK would retry without effect.
+// retryVerdict returns false for permanent errors, which the SDK would retry. The SDK decides about
+// all other errors.
 func retryVerdict(err error) aws.Ternary {
 	var answer responseError
 	var lost *noResponseError

@@ -24,7 +24,7 @@ func (c roleChain) remainingAfter(role string) roleChain {
 	return c
 }
 
-// parseRoles parses entries of the form ACCOUNT=ARN[,ARN…] or ACCOUNT=ID.
+// parseRoles parses the values of --role (ACCOUNT=ARN[,ARN…]) and --external-id (ACCOUNT=ID).
 func parseRoles(roles, externalIDs []string) (map[string]roleChain, error) {
 	chains := map[string]roleChain{}
 	for _, entry := range roles {
@@ -32,7 +32,7 @@ func parseRoles(roles, externalIDs []string) (map[string]roleChain, error) {
 		if _, twice := chains[account]; err == nil && twice {
 			err = errors.New("a --role flag is already set for this account; list all of its roles, in order, in one --role flag")
 		}
-		// A role name can contain commas but no colons.
+		// A role name can contain commas but no colons, so ",arn:" always starts another ARN.
 		c := roleChain{roles: strings.Split(list, ",arn:")}
 		for i := range c.roles[1:] {
 			c.roles[i+1] = "arn:" + c.roles[i+1]

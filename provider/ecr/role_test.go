@@ -22,7 +22,7 @@ const (
 	target = "arn:aws:iam::111122223333:role/ops/pull"
 )
 
-// stsForms returns the forms of the requests to STS with their callers.
+// stsForms returns the forms of the requests to STS, with the signer's key ID as "by".
 func stsForms(cloud *testcloud.AWS) (forms []url.Values) {
 	for _, r := range cloud.Requests() {
 		form := r.Form()
@@ -40,8 +40,8 @@ func stsForms(cloud *testcloud.AWS) (forms []url.Values) {
 	return forms
 }
 
-// TestRolesOfAccount verifies that the registry's account selects the roles, and that
-// they are assumed with the identity that is used without roles.
+// TestRolesOfAccount verifies that the registry's account selects the roles to assume. The first
+// role is assumed with the identity that is used without roles.
 func TestRolesOfAccount(t *testing.T) {
 	const hubKey, targetKey, podKey = "ASIAHUB", "ASIATARGET", "ASIAPOD"
 	chain := ecr.Options{Roles: []string{"111122223333=" + hub + "," + target, "777788889999=" + hub}}
@@ -63,7 +63,7 @@ func TestRolesOfAccount(t *testing.T) {
 		req    *plugin.Request
 		trusts map[string]testcloud.AWSTrust
 		want   []url.Values
-		signer string // of the request to ECR
+		signer string // key ID that signs the request to ECR
 	}{
 		"node": {chain, nil, image(privateHost), map[string]testcloud.AWSTrust{hub: {Principal: testcloud.AWSKeyInstance, RoleKey: hubKey}, target: {Principal: hubKey, RoleKey: targetKey}},
 			[]url.Values{taken("AssumeRole", hub, "ecr-credential-provider", testcloud.AWSKeyInstance), taken("AssumeRole", target, "ecr-credential-provider", hubKey)}, targetKey},

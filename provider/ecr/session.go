@@ -40,8 +40,8 @@ func newSession(opts Options, h registryHost) *session {
 func (s *session) end() { s.wire.transport.CloseIdleConnections() }
 
 // loadConfig reads the SDK's configuration for the host. If asNode is false, it configures no
-// credentials. If neither the host nor the configuration has a region, it queries the
-// instance metadata service.
+// credentials. If neither the host name nor the configuration contains a region, it gets the region
+// from the instance metadata service.
 func (s *session) loadConfig(ctx context.Context, asNode bool) error {
 	if err := s.readSDKConfig(ctx, asNode); err != nil || s.cfg.Region != "" {
 		return err
@@ -54,7 +54,7 @@ func (s *session) loadConfig(ctx context.Context, asNode bool) error {
 		return s.stepError(ctx, err)
 	}
 	s.host.region = region
-	return s.readSDKConfig(ctx, asNode) // read again, because STS may be one of the node's sources
+	return s.readSDKConfig(ctx, asNode) // read again, because credential sources such as STS need the region
 }
 
 // readSDKConfig reads the environment and the configuration files. It does not send any
@@ -65,15 +65,15 @@ func (s *session) readSDKConfig(ctx context.Context, asNode bool) error {
 		config.WithRetryer(func() aws.Retryer { return newRetryer(s.opts, &s.attempts) }),
 		config.WithLogger(sdkLogger(s.log)),
 		config.WithEC2RoleCredentialOptions(func(o *ec2rolecreds.Options) { o.Client = &s.metadata }),
-		// The SDK gives a credential process one minute, regardless of ctx. The process
-		// would outlive this one and keep standard error open.
+		// By default, the SDK lets a credential process run for one minute, even if ctx ends. The
+		// process would outlive the plugin and keep the plugin's standard error open.
 		config.WithProcessCredentialOptions(func(o *processcreds.Options) { o.Timeout = s.opts.Budget * 8 / 9 }),
 	}
 	switch {
 	case s.host.region != "":
 		options = append(options, config.WithRegion(s.host.region))
 	case s.host.public:
-		// This is for a role. ECR Public is in one region.
+		// ECR Public is in one region. STS needs a region too.
 		options = append(options, config.WithDefaultRegion(publicRegion))
 	}
 	if !asNode {

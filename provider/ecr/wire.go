@@ -30,8 +30,8 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// httpClient replaces the SDK's HTTP client, which would follow redirects to other hosts and
-// read responses of any length. It records the last exchange for errors.
+// httpClient replaces the SDK's HTTP client, which would follow redirects to other hosts and read
+// responses of any length. It records the last request and its result for error messages.
 type httpClient struct {
 	transport    *remote.Transport
 	lastExchange atomic.Pointer[exchange]
@@ -40,16 +40,16 @@ type httpClient struct {
 
 // exchange is a request and its result.
 type exchange struct {
-	endpoint      string // with the method
+	endpoint      string // method and redacted URL
 	noResponseErr error  // why there is no response, or nil
 	status        int
 }
 
-// noResponseError is returned for a request without a response.
+// noResponseError means that a request got no response.
 type noResponseError struct {
 	cause     error
 	retryable bool // a retry may succeed
-	connected bool // the request may have been sent
+	connected bool // a connection existed, so the request may have been sent
 }
 
 func (e *noResponseError) Error() string { return e.cause.Error() }
@@ -63,8 +63,8 @@ type responseError string
 
 func (e responseError) Error() string { return "invalid response: " + string(e) }
 
-// useCustomCAs trusts only the CAs in AWS_CA_BUNDLE if the variable is set. The SDK would add
-// them to the client that wire replaces.
+// useCustomCAs trusts only the CAs in AWS_CA_BUNDLE if the variable is set. The SDK sets these CAs
+// only on its own HTTP client, which httpClient replaces.
 func (w *httpClient) useCustomCAs(client aws.HTTPClient, base *http.Transport) {
 	if c, ok := client.(*awshttp.BuildableClient); ok && c.GetTransport().TLSClientConfig.RootCAs != nil {
 		base.TLSClientConfig = &tls.Config{RootCAs: c.GetTransport().TLSClientConfig.RootCAs}
@@ -73,8 +73,8 @@ func (w *httpClient) useCustomCAs(client aws.HTTPClient, base *http.Transport) {
 	}
 }
 
-// withTimeout returns a function that adds w to an SDK operation, with a timeout per
-// attempt.
+// withTimeout returns a function that makes an SDK operation send its requests through w, with a
+// timeout per attempt.
 func (w *httpClient) withTimeout(timeout time.Duration) func(*middleware.Stack) error {
 	exchange := func(ctx context.Context, in middleware.DeserializeInput, _ middleware.DeserializeHandler) (out middleware.DeserializeOutput, _ middleware.Metadata, err error) {
 		out.RawResponse, err = w.roundTrip(ctx, in.Request.(*smithyhttp.Request), timeout)
@@ -125,8 +125,8 @@ func emptyResponse() *smithyhttp.Response {
 	return &smithyhttp.Response{Response: &http.Response{Header: http.Header{}, Body: http.NoBody}}
 }
 
-// followRedirects follows redirects that keep the method. The transport rejects redirects to other
-// hosts.
+// followRedirects sends req and follows redirects that keep the method (307 and 308). The transport
+// rejects redirects to other hosts.
 func (w *httpClient) followRedirects(req *http.Request) (*http.Response, error) {
 	client := http.Client{Transport: w.transport, CheckRedirect: func(next *http.Request, _ []*http.Request) error {
 		if status := next.Response.StatusCode; status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect {
@@ -150,7 +150,8 @@ func (w *httpClient) followRedirects(req *http.Request) (*http.Response, error) 
 	return resp, nil
 }
 
-// newNoResponseError returns the error of a request without a response.
+// newNoResponseError converts err to a noResponseError. If err is a responseError, it returns that
+// instead.
 func (w *httpClient) newNoResponseError(ctx context.Context, err error, connected bool) error {
 	var answer responseError
 	if errors.As(err, &answer) {
@@ -163,9 +164,9 @@ func (w *httpClient) newNoResponseError(ctx context.Context, err error, connecte
 	return &noResponseError{cause, !hopeless, connected}
 }
 
-// redactURL returns a URL for errors. It omits the path of container credentials, because
-// the path is a secret. It also omits the role in metadata paths, because the service
-// chooses that text.
+// redactURL returns u for error messages. It omits the path of a container credentials URL, because
+// that path is a secret. It also omits the role name in a metadata path, because the metadata
+// service chooses that text.
 func redactURL(u *url.URL) string {
 	if u.Host == "" {
 		return "(not a URL)"
@@ -182,9 +183,9 @@ func redactURL(u *url.URL) string {
 
 const iamRolesPath = "/iam/security-credentials/"
 
-// checkResultMiddleware rejects responses that make the SDK panic. The SDK reads credentials in
-// its own goroutine, where a panic would end the process. One example is JSON null as
-// container credentials, either as a result or as an error.
+// checkResultMiddleware rejects responses that make the SDK panic, for example JSON null as
+// container credentials. The SDK reads credentials in its own goroutine, where a panic would end
+// the process.
 func checkResultMiddleware(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (out middleware.DeserializeOutput, metadata middleware.Metadata, err error) {
 	defer func() {
 		if recover() != nil {

@@ -20,9 +20,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestConnectsToImpersonationAhead verifies that a connection to the impersonation
-// service is opened during the STS request, and only if the service will be called. In
-// this test, STS responds only after the connection.
+// TestConnectsToImpersonationAhead verifies that the provider connects to the impersonation service
+// during the STS request, if it will call that service. In this test, STS responds only after the
+// connection exists.
 func TestConnectsToImpersonationAhead(t *testing.T) {
 	for _, account := range []string{"", "a@p.iam.gserviceaccount.com"} {
 		connected := make(chan struct{}, 10)
@@ -50,7 +50,7 @@ func TestConnectsToImpersonationAhead(t *testing.T) {
 			if strings.HasPrefix(addr, "iamcredentials.") {
 				connected <- struct{}{}
 			}
-			// The certificate of these tests is only for example.com.
+			// All hosts lead to the test server, whose certificate is only for example.com.
 			return new(net.Dialer).DialContext(ctx, network, s.Listener.Addr().String())
 		}
 		base.TLSClientConfig.ServerName = "example.com"

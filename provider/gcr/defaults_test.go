@@ -10,7 +10,8 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// TestDefaults verifies the endpoint of the default configuration, without a proxy and a resolver, and the timeout.
+// TestDefaults verifies the default endpoint of the metadata server, which is called without a
+// proxy, and the default timeout.
 func TestDefaults(t *testing.T) {
 	p := must.Get(New(Options{}))(t)
 	if got, want := p.metadataURL("x"), "http://169.254.169.254/computeMetadata/v1/x"; got != want {

@@ -19,8 +19,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// metadataDockerConfig returns the docker config from the instance metadata. Its keys are not
-// changed.
+// metadataDockerConfig returns the docker config in the instance metadata, with its keys unchanged.
 func (p *Provider) metadataDockerConfig(ctx context.Context) (map[string]plugin.AuthConfig, error) {
 	step, suffix := stepDockercfg, "instance/attributes/google-dockercfg"
 	if p.opts.Flow == FlowDockercfgURL {
@@ -45,8 +44,8 @@ func (p *Provider) metadataDockerConfig(ctx context.Context) (map[string]plugin.
 }
 
 // fetchDocument gets the document at a URL from the instance metadata. Anyone who can set the
-// metadata controls the URL. Therefore the URL must not point to a metadata server, no
-// headers are sent, and errors contain no part of the response.
+// metadata controls the URL. Therefore the URL must not point to a metadata server, the request has
+// no additional headers, and errors contain no part of the response.
 func (p *Provider) fetchDocument(ctx context.Context, address string) (string, error) {
 	u, err := url.Parse(address)
 	switch {
@@ -70,8 +69,8 @@ func (p *Provider) fetchDocument(ctx context.Context, address string) (string, e
 	return string(answer.Body), nil
 }
 
-// rejectMetadataServer rejects connections that reach a metadata server through another name.
-// It checks the resolved address.
+// rejectMetadataServer rejects connections to a metadata server whose address was resolved from
+// another name. It is called with the resolved address.
 func rejectMetadataServer(_, address string, _ syscall.RawConn) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || remote.IsMetadataHost(host) {

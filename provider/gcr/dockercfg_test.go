@@ -21,7 +21,7 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// askDockercfg requests the docker config with the provider's own transport.
+// askDockercfg requests the docker config without a custom transport.
 func askDockercfg(t testing.TB, w *testCloud, flow, image string) (*plugin.Response, error) {
 	t.Helper()
 	p := must.Get(gcr.New(gcr.Options{Flow: flow, MetadataHost: w.Addr(), Backoff: 1}))(t)
@@ -32,8 +32,8 @@ func askDockercfg(t testing.TB, w *testCloud, flow, image string) (*plugin.Respo
 	return resp, err
 }
 
-// TestDockercfg verifies that the credentials in the document are returned with its
-// keys for every registry.
+// TestDockercfg verifies that a response for any registry contains all credentials of the document
+// under their own keys.
 func TestDockercfg(t *testing.T) {
 	for name, tt := range map[string]struct {
 		document string
@@ -79,7 +79,7 @@ func TestDockercfg(t *testing.T) {
 	}
 }
 
-// TestDockercfgIsForAll verifies that flags for workload identity have no effect, and that a warning reports this.
+// TestDockercfgIsForAll verifies that flags for workload identity are ignored with a warning.
 func TestDockercfgIsForAll(t *testing.T) {
 	w := newTestCloud(t)
 	w.Update(func(s *testcloud.GoogleState) {
@@ -105,7 +105,7 @@ func TestDockercfgFails(t *testing.T) {
 		document string
 		url      string
 		fault    testcloud.Fault
-		want     string // METADATA is replaced by the metadata server, FILES by the other server
+		want     string // METADATA and FILES are replaced with the addresses of the two servers
 	}{
 		"no attribute": {want: "read the instance attribute google-dockercfg: GET http://METADATA" + attribute +
 			": status 404 Not Found, 3 times; set the attribute in the instance or project metadata, or use another --authFlow"},

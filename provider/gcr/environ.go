@@ -59,7 +59,7 @@ func (o *Options) ReadEnviron() error {
 	return nil
 }
 
-// bracketIPv6 returns an address in URL form, with brackets if necessary.
+// bracketIPv6 encloses an IPv6 address in brackets, as URLs require.
 func bracketIPv6(ip string) string {
 	if addr, err := netip.ParseAddr(ip); err == nil && addr.Is6() {
 		return "[" + ip + "]"
@@ -67,10 +67,10 @@ func bracketIPv6(ip string) string {
 	return ip
 }
 
-// InPod returns a provider for a program in a pod. It uses the workload identity
-// federation configured by GOOGLE_APPLICATION_CREDENTIALS. Without this variable it
-// queries the metadata server, which returns the pod's identity on GKE with workload
-// identity and the node's identity elsewhere. It also calls [Options.ReadEnviron].
+// InPod returns a provider for a program in a pod. It uses the workload identity federation
+// configured by GOOGLE_APPLICATION_CREDENTIALS. Without this variable, it queries the metadata
+// server. On GKE with workload identity, the metadata server returns the pod's identity. Elsewhere,
+// it returns the node's identity. InPod also calls [Options.ReadEnviron].
 func InPod(opts Options) (*Provider, error) {
 	if file := opts.getenv(EnvCredentials); file != "" {
 		opts.CredentialsFile = file

@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// The steps of a request, for error messages.
+// Steps of a request, for error messages.
 const (
 	stepNode         = "get the node's access token"
 	stepPod          = "exchange the service-account token"
@@ -44,7 +44,7 @@ const (
 	hintAccount         = "grant the pod's identity roles/iam.workloadIdentityUser on the Google service account"
 )
 
-// addHint adds a fix to an endpoint's error.
+// addHint adds a fix to the error of a failed request.
 func (p *Provider) addHint(err error) error {
 	var failed *remote.Error
 	if _, cured := errors.AsType[*remote.UnknownCAError](err); cured || !errors.As(err, &failed) {
@@ -83,13 +83,13 @@ func hintFor(e *remote.Error) string {
 	return ""
 }
 
-// badResponseError returns the error for an invalid response with a successful status.
+// badResponseError returns an error for a response that has status 200 but an invalid body.
 func badResponseError(step, method, address string, err error) error {
 	return &remote.Error{Step: step, Method: method, Endpoint: remote.RedactEndpoint(address), Status: http.StatusOK, Err: err}
 }
 
-// addTokenClaims adds the token's issuer and audience to an STS error, because the pool
-// often does not accept one of them. Neither is secret.
+// addTokenClaims adds the token's subject, issuer and audience to an STS error, because the
+// workload identity pool often accepts another issuer or audience. None of them is secret.
 func addTokenClaims(err error, token plugin.Secret) error {
 	var failed *remote.Error
 	if !errors.As(err, &failed) || !isRejectedStatus(failed.Status) {
@@ -107,7 +107,7 @@ func isRejectedStatus(status int) bool {
 	return status == http.StatusBadRequest || status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
-// truncate shortens external text for an error.
+// truncate shortens external text for an error message.
 func truncate(s string) string {
 	const most = 200
 	if len(s) > most {

@@ -18,16 +18,16 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// failure is a fault that every endpoint can have.
+// failure is a fault to inject and the expected outcome.
 type failure struct {
 	name  string
 	fault testcloud.Fault
-	want  string // after the endpoint; "" means that there is no error
+	want  string // the error after the endpoint; "" means no error
 	asked int
 }
 
-// timeout returns the timeout of one attempt: short for tests of timeouts, and
-// otherwise long enough for a busy machine.
+// timeout returns the timeout of one attempt. It is short if the endpoint hangs. Otherwise it is
+// long enough for a busy machine.
 func (f failure) timeout() time.Duration {
 	if f.fault.Hang {
 		return time.Second
@@ -62,7 +62,7 @@ func failures() []failure {
 	}
 }
 
-// badResponses returns responses with status 200 that contain no token.
+// badResponses returns faults with status 200 whose body contains no valid token.
 func badResponses() []failure {
 	say := func(body string) testcloud.Fault { return testcloud.Fault{Status: 200, Times: -1, Body: body} }
 	return []failure{
@@ -143,7 +143,7 @@ func TestImpersonationFails(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			w := newTestCloud(t)
 			f.fault.Path = "iamcredentials."
-			f.asked++ // STS
+			f.asked++ // the request to STS
 			w.Inject(f.fault)
 			p := w.provider(t, gcr.Options{STSAudience: "pool", Impersonate: true})
 			_, err := ask(t, p, podRequest("gcr.io/p/app", gcr.AnnotationAccount+"=puller@p.iam.gserviceaccount.com"))
@@ -175,8 +175,8 @@ func check(t *testing.T, w *testCloud, f failure, err error, prefix string, hint
 	}
 }
 
-// TestConnectionIsReset verifies the number of attempts, which Google's client would
-// multiply by six.
+// TestConnectionIsReset verifies the number of attempts. Google's client library would make six
+// times as many.
 func TestConnectionIsReset(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -205,7 +205,8 @@ func TestConnectionIsReset(t *testing.T) {
 	}
 }
 
-// TestRefusedConnection verifies that a refused connection is not retried for long, and that no other endpoint is called.
+// TestRefusedConnection verifies that a refused connection is reported soon, and that no other
+// endpoint is called.
 func TestRefusedConnection(t *testing.T) {
 	gone := testenv.FreeAddr(t)
 	w := newTestCloud(t)
@@ -215,7 +216,7 @@ func TestRefusedConnection(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
-	// An unknown cloud.
+	// The fake network has no server for this universe domain.
 	p := w.provider(t, gcr.Options{STSAudience: "pool", UniverseDomain: "universe.example"})
 	_, err = ask(t, p, podRequest("gcr.io/p/app"))
 	if err == nil || !strings.Contains(err.Error(), "POST https://sts.universe.example/v1/token: ") {
@@ -223,7 +224,8 @@ func TestRefusedConnection(t *testing.T) {
 	}
 }
 
-// TestAuthorityUnknown verifies that a server with an untrusted certificate is reported as reachable.
+// TestAuthorityUnknown verifies that the error for an untrusted CA has a fix for the CA, and no
+// hint about an unreachable server.
 func TestAuthorityUnknown(t *testing.T) {
 	w := newTestCloud(t)
 	p := w.provider(t, gcr.Options{STSAudience: "pool", Transport: remote.WrapTransport(&http.Transport{Proxy: w.net.Transport().Proxy})})

@@ -34,8 +34,8 @@ type federationConfig struct {
 	} `json:"credential_source"`
 }
 
-// credentialsFileToken returns a token for Options.CredentialsFile. It reads both files
-// for each request, because tokens are replaced before they expire.
+// credentialsFileToken returns a token for Options.CredentialsFile. It reads the configuration and
+// the token file for each request, because the token is replaced before it expires.
 func (p *Provider) credentialsFileToken(ctx context.Context) (accessToken, error) {
 	f, err := p.readFederation()
 	if err != nil {
@@ -58,9 +58,8 @@ func (p *Provider) credentialsFileToken(ctx context.Context) (accessToken, error
 	return p.impersonateAccount(ctx, token, f.AccountURL)
 }
 
-// readFederation reads the configuration file. Other users must not be able to write
-// the file, because it determines where a token is sent. Errors contain only names and
-// hosts.
+// readFederation reads the configuration file. It rejects a file that other users can write,
+// because the file determines where a token is sent. Errors contain only names and hosts.
 func (p *Provider) readFederation() (federationConfig, error) {
 	data, err := secretfile.ReadTrusted(p.opts.CredentialsFile)
 	if err != nil {
@@ -104,9 +103,9 @@ func (f *federationConfig) validate(universe string) error {
 	return checkServiceAddress("service_account_impersonation_url", f.AccountURL, "iamcredentials", universe)
 }
 
-// checkServiceAddress rejects URLs outside the service. Other Google services would store the
-// token where another user, such as the owner of a bucket, could read it. Regional,
-// private and mTLS hosts contain the service's name.
+// checkServiceAddress rejects URLs outside the given Google service. Other Google services might
+// store the token where another user, such as the owner of a bucket, could read it. Regional,
+// private and mTLS host names contain the service's name.
 func checkServiceAddress(name, address, service, universe string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
@@ -126,8 +125,8 @@ func checkServiceAddress(name, address, service, universe string) error {
 
 // subjectToken returns the token to exchange.
 func (f *federationConfig) subjectToken() (plugin.Secret, error) {
-	// Other users may read a token, because the kubelet gives it mode 0644 unless the pod
-	// sets a user or group.
+	// The kubelet writes a token with mode 0644 unless the pod sets a user or group. Therefore
+	// other users may be able to read the file.
 	data, err := secretfile.ReadTrusted(f.Source.File)
 	if err != nil {
 		return plugin.Secret{}, err

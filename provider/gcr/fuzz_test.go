@@ -13,8 +13,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// FuzzHosts compares the rule that selects hosts for the token with the equivalent
-// regular expression.
+// FuzzHosts compares the hosts that receive the token with an equivalent regular expression.
 func FuzzHosts(f *testing.F) {
 	pattern := regexp.MustCompile(`^(gcr\.io|container\.cloud\.google\.com|[^.:]+\.gcr\.io|[^.:]+\.pkg\.dev|docker\.[^.:]+\.rep\.pkg\.dev)(:443)?$`)
 	for _, seed := range []string{

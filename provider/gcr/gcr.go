@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package gcr gets credentials for Google Artifact Registry and Container Registry:
-// an access token of the metadata server for the node's identity, or of the
-// Security Token Service for the pod's service account. It also supports docker
-// configs in the instance's metadata.
+// Package gcr gets credentials for Google Artifact Registry and Container Registry. For the node's
+// identity, it gets an access token from the metadata server. For the pod's service account, it
+// gets one from the Security Token Service. It also supports docker configs in the instance's
+// metadata.
 //
 //	provider, err := gcr.New(gcr.Options{})
 //	if err != nil {
@@ -12,12 +12,11 @@
 //	}
 //	plugin.Main(provider)
 //
-// It does not search for application default credentials, key files or gcloud, so
-// that no unintended identity is used. For workload identity federation of a
-// program in a pod, see [InPod].
+// The package does not search for application default credentials, key files or gcloud. This
+// prevents the use of an unintended identity. For workload identity federation of a program in a
+// pod, see [InPod].
 //
-// cmd/auth-provider-gcp is a plugin that replaces the one in
-// kubernetes/cloud-provider-gcp.
+// cmd/auth-provider-gcp is a plugin that replaces the plugin in kubernetes/cloud-provider-gcp.
 package gcr
 
 import (
@@ -58,14 +57,14 @@ const (
 type Options struct {
 	Flow string // "" means [FlowRegistry]
 
-	// IdentityProvider is the issuer of the cluster's tokens as configured in the
-	// workload identity pool. If set, pods with [AnnotationEnable] pull as their
-	// service account. It requires ProjectID, the pool's project.
+	// IdentityProvider is the issuer of the cluster's tokens, as configured in the workload
+	// identity pool. If it is set, pods with [AnnotationEnable] pull as their service account. It
+	// requires ProjectID, the pool's project.
 	IdentityProvider string
 	ProjectID        string
 
-	// STSAudience is the audience of a workload identity provider. If set, all pods
-	// pull as their service account, even without an annotation.
+	// STSAudience is the audience of a workload identity provider. If it is set, all pods pull as
+	// their service account, even without an annotation.
 	STSAudience string
 
 	// RequireWorkloadIdentity rejects requests that would use the node's identity.
@@ -75,15 +74,15 @@ type Options struct {
 	// service account in [AnnotationAccount], if the annotation is set.
 	Impersonate bool
 
-	// CredentialsFile is the path of a workload identity federation configuration in
-	// JSON. It replaces the node's identity. Other types of credentials are rejected.
+	// CredentialsFile is the path of a workload identity federation configuration in JSON. It is
+	// used instead of the node's identity. Other types of credentials are rejected.
 	CredentialsFile string
 
 	// UniverseDomain is the domain of Google's services; "" means googleapis.com.
 	UniverseDomain string
 
-	// AllowHosts lists additional hosts that receive the access token as host[:port],
-	// where * matches within one label.
+	// AllowHosts lists additional hosts that receive the access token, as host[:port]. A * matches
+	// within one label.
 	AllowHosts []string
 
 	// AnyHost sends the access token to every requested host, as the upstream
@@ -98,25 +97,24 @@ type Options struct {
 	// access token, as SOURCE=TARGET[/PATH], such as docker.io=REGISTRY/hub.
 	Mirrors []string
 
-	// MirrorOrigin specifies whether the original host of mirrored images may receive
-	// the credential, because containerd falls back to it: "none" if the runtime never
-	// falls back, "trusted" if the host may receive it. With "", New rejects mirrors of
-	// hosts that are not Google's.
+	// MirrorOrigin specifies whether the original host of mirrored images may receive the
+	// credential. containerd sends it there if it falls back to the original host. Set "none" if
+	// the runtime never falls back, or "trusted" if the host may receive the credential. If it is
+	// "", New rejects mirrors of hosts that are not Google's.
 	MirrorOrigin string
 
-	// CacheKeyType and CacheDuration override the values in responses with credentials;
-	// "" and nil keep them. If the type is wider than the scope in which the response
-	// is valid, it is narrowed.
+	// CacheKeyType and CacheDuration override the values in responses with credentials. "" and nil
+	// keep these values. A type that is wider than the scope of the response is narrowed.
 	CacheKeyType  plugin.CacheKeyType
 	CacheDuration *time.Duration
 
-	// MetadataHost is host[:port] of the metadata server. "" means 169.254.169.254, or
-	// [fd20:ce::254] or metadata.google.internal if that is unreachable.
-	// [Options.ReadEnviron] sets it from GCE_METADATA_HOST.
+	// MetadataHost is the metadata server as host[:port]. If it is "", the provider tries
+	// 169.254.169.254, [fd20:ce::254] and metadata.google.internal. [Options.ReadEnviron] sets it
+	// from GCE_METADATA_HOST.
 	MetadataHost string
 
-	// Transport sends all requests except requests to the metadata server; nil means a
-	// transport with the environment's proxy.
+	// Transport sends all requests except those to the metadata server. nil means a transport with
+	// the environment's proxy.
 	Transport http.RoundTripper
 
 	Timeout time.Duration // per request; 0 means 14 s
@@ -133,12 +131,12 @@ type Provider struct {
 	opts                 Options
 	mirrors              registry.Mirrors
 	metadataTransport    *remote.Transport // to the metadata server
-	metadataRoundTripper http.RoundTripper // wraps local and tries all addresses of the metadata server
+	metadataRoundTripper http.RoundTripper // wraps metadataTransport and tries all addresses of the metadata server
 	externalTransport    *remote.Transport // to other hosts, unless Options.Transport is set
 	pod                  bool              // set by InPod
 }
 
-// New returns a provider. It validates the options and sends no request.
+// New validates the options and returns a provider. It sends no request.
 func New(opts Options) (*Provider, error) {
 	opts.Flow = cmp.Or(opts.Flow, FlowRegistry)
 	opts.UniverseDomain = cmp.Or(opts.UniverseDomain, "googleapis.com")

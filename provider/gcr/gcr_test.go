@@ -26,7 +26,7 @@ import (
 
 const cluster = "https://container.googleapis.com/v1/projects/p/locations/l/clusters/c"
 
-// testCloud is Google's cloud with its network.
+// testCloud is a fake Google Cloud and its network.
 type testCloud struct {
 	*testcloud.Google
 	net *testcloud.FakeNetwork
@@ -41,7 +41,7 @@ func newTestCloud(t testing.TB) *testCloud {
 	return &testCloud{google, net}
 }
 
-// provider returns a provider that uses only the endpoints of w, and short delays.
+// provider returns a provider with short delays that uses only the endpoints of w.
 func (w *testCloud) provider(t testing.TB, opts gcr.Options) *gcr.Provider {
 	t.Helper()
 	if opts.MetadataHost == "" {
@@ -56,7 +56,7 @@ func (w *testCloud) provider(t testing.TB, opts gcr.Options) *gcr.Provider {
 	return must.Get(gcr.New(opts))(t)
 }
 
-// podToken returns a service account token whose last part is a planted secret.
+// podToken returns a service account token whose signature is a canary.
 func podToken() plugin.Secret {
 	claims := `{"iss":"https://issuer.example","sub":"system:serviceaccount:team:app","aud":["pool"]}`
 	return plugin.NewSecret("e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + "." + canary.TokenSecret)
@@ -72,12 +72,12 @@ func podRequest(image string, annotations ...string) *plugin.Request {
 	return req
 }
 
-// answer is a response without its constant fields.
+// answer is a response without the fields that are always equal.
 type answer struct {
 	Scope    plugin.CacheKeyType
 	Duration string
 	Keys     string
-	Password string // one for all
+	Password string // the same under every key
 }
 
 func ask(t testing.TB, p *gcr.Provider, req *plugin.Request) (answer, error) {
@@ -111,7 +111,7 @@ func mustAsk(t testing.TB, p *gcr.Provider, req *plugin.Request) answer {
 	return must.Get(ask(t, p, req))(t)
 }
 
-// googleKeys lists the keys of every response, sorted.
+// googleKeys lists the keys that every response has, sorted.
 const googleKeys = "*.gcr.io *.pkg.dev container.cloud.google.com gcr.io"
 
 func node(keys string) answer {
@@ -141,7 +141,7 @@ func TestNodeIdentity(t *testing.T) {
 // no request for other hosts.
 func TestHosts(t *testing.T) {
 	allow := []string{"registry.example", "*.mirror.example:5000", "Docker-*.Example.com", "*-docker.pkg-berlin-build0.goog"}
-	own := func(key string) answer { // with the registry's own key, sorted
+	own := func(key string) answer { // googleKeys and the registry's own key
 		keys := append(strings.Fields(googleKeys), key)
 		slices.Sort(keys)
 		return node(strings.Join(keys, " "))
@@ -231,7 +231,8 @@ func TestAnyHost(t *testing.T) {
 	}
 }
 
-// TestMirrors verifies that the response contains the target's credential only under the image's own host.
+// TestMirrors verifies that the response contains the credential for the target only under the
+// image's own host.
 func TestMirrors(t *testing.T) {
 	opts := gcr.Options{
 		Mirrors: []string{
@@ -295,7 +296,7 @@ func TestCacheDuration(t *testing.T) {
 			}
 		})
 	}
-	// A response for other registries does not get these settings.
+	// The options do not affect a response without credentials.
 	w := newTestCloud(t)
 	p := w.provider(t, gcr.Options{CacheKeyType: plugin.CacheGlobal, CacheDuration: new(time.Hour), OtherHosts: "empty"})
 	if diff := cmp.Diff(none, mustAsk(t, p, &plugin.Request{Image: "docker.io/library/nginx"})); diff != "" {
@@ -403,7 +404,8 @@ func TestReadEnviron(t *testing.T) {
 	}
 }
 
-// TestTotalTimeout verifies that the total timeout may end in the middle of an attempt, and that the error names the endpoint.
+// TestTotalTimeout verifies that the total timeout also interrupts an attempt, and that the error
+// names the endpoint.
 func TestTotalTimeout(t *testing.T) {
 	if remote.RequestTimeout >= protocol.ServeTimeout {
 		t.Error("a plugin is ended before it can say why")

@@ -16,7 +16,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Name is the name of the plugin, and of its provider entry in a configuration.
+// Name is the plugin's name, as an executable and in a CredentialProviderConfig.
 const Name = "auth-provider-gcp"
 
 // serves reports whether a registry may receive the access token.
@@ -27,8 +27,8 @@ func (o Options) serves(host string) bool {
 		o.AnyHost && host != ""
 }
 
-// authKeysFor returns the access token's keys for an image, and the scope of the response.
-// It returns no keys for a registry that must not receive the token.
+// authKeysFor returns the keys under which an image's response contains the access token, and the
+// response's scope. It returns no keys if the registry must not receive the token.
 func (p *Provider) authKeysFor(req *plugin.Request) ([]string, plugin.CacheKeyType) {
 	host := req.Registry()
 	scope := p.mirrors.CacheKeyType(host)
@@ -38,7 +38,7 @@ func (p *Provider) authKeysFor(req *plugin.Request) ([]string, plugin.CacheKeyTy
 	if !p.opts.serves(host) {
 		return nil, scope
 	}
-	keys := []string{"container.cloud.google.com", "gcr.io", "*.gcr.io", "*.pkg.dev"} // in every response of the upstream plugin
+	keys := []string{"container.cloud.google.com", "gcr.io", "*.gcr.io", "*.pkg.dev"} // as in the upstream plugin
 	if !slices.Contains(keys, host) {
 		keys = append(keys, host)
 	}

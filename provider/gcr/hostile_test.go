@@ -18,15 +18,14 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// TestImpersonationFaults verifies the failures of the IAM credentials service, and that only it receives the federated
-// token.
+// TestImpersonationFaults verifies how failures of the IAM credentials service are reported.
 func TestImpersonationFaults(t *testing.T) {
 	for _, f := range failures() {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			w := newTestCloud(t)
 			f.fault.Path = "iamcredentials."
-			f.asked++ // STS
+			f.asked++ // the request to STS
 			w.Inject(f.fault)
 			p := w.provider(t, gcr.Options{STSAudience: "pool", Impersonate: true, Timeout: f.timeout()})
 			_, err := ask(t, p, podRequest("gcr.io/p/app", gcr.AnnotationAccount+"=puller@p.iam.gserviceaccount.com"))
@@ -37,7 +36,8 @@ func TestImpersonationFaults(t *testing.T) {
 	}
 }
 
-// TestDockercfgFaults verifies the failures of both docker config servers, whose responses contain passwords.
+// TestDockercfgFaults verifies how failures of both docker config servers are reported. Their
+// responses contain passwords.
 func TestDockercfgFaults(t *testing.T) {
 	for _, f := range append(failures(), failure{"garbage", testcloud.Fault{Status: 200, Times: -1, Body: "<html>" + canary.TokenSecret}, "line 1, column 1: not JSON: looks like HTML or XML", 1}) {
 		for _, flow := range []string{gcr.FlowDockercfg, gcr.FlowDockercfgURL} {

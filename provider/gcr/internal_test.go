@@ -20,7 +20,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestRefuseMetadata verifies that a name in the docker config's URL that resolves to a metadata server is rejected.
+// TestRefuseMetadata verifies that a docker config URL is rejected if its host name resolves to a
+// metadata server.
 func TestRefuseMetadata(t *testing.T) {
 	for address, refused := range map[string]bool{
 		"169.254.169.254:80": true, "[fe80::1%lo]:80": true, "[fd20:ce::254]:80": true, "[::ffff:169.254.169.254]:80": true, "nonsense": true,
@@ -30,15 +31,15 @@ func TestRefuseMetadata(t *testing.T) {
 			t.Errorf("%s: got %v", address, err)
 		}
 	}
-	// The transport calls it before it connects.
+	// The dialer calls rejectMetadataServer before it connects.
 	dialer := net.Dialer{Control: rejectMetadataServer}
 	if _, err := dialer.DialContext(t.Context(), "tcp", "[::ffff:169.254.169.254]:80"); !errors.Is(err, errMetadataTarget) {
 		t.Error(err)
 	}
 }
 
-// TestNewToken verifies that only printable ASCII without spaces is accepted, because a
-// token is used in a header and as a password.
+// TestNewToken verifies that a token must be printable ASCII without spaces, because it is used in
+// a header and as a password.
 func TestNewToken(t *testing.T) {
 	for value, ok := range map[string]bool{
 		"!~": true, "": false, "a b": false, " a": false, "a\n": false, "a\x7f": false, "a\x00": false, "ä": false,
@@ -50,7 +51,7 @@ func TestNewToken(t *testing.T) {
 	}
 }
 
-// TestDocumented verifies that the documentation contains the error messages.
+// TestDocumented verifies that the documentation quotes the error messages.
 func TestDocumented(t *testing.T) {
 	data := must.Get(os.ReadFile("../../docs/plugins/gcr.md"))(t)
 	text := strings.ReplaceAll(string(data), "\n", " ")
@@ -65,8 +66,7 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
-// checkToken fails the test unless there is a token or an error that does not quote the
-// text.
+// checkToken checks a parser's result: a valid token, or an error that does not quote text.
 func checkToken(t *testing.T, text string, token accessToken, err error) {
 	t.Helper()
 	if err != nil {
@@ -83,7 +83,7 @@ func checkToken(t *testing.T, text string, token accessToken, err error) {
 	}
 }
 
-// FuzzOAuth parses responses of STS and of the metadata server.
+// FuzzOAuth tests parsing of arbitrary responses of STS and the metadata server.
 func FuzzOAuth(f *testing.F) {
 	for _, seed := range []string{
 		`{"access_token":"a","expires_in":3600,"token_type":"Bearer"}`, `{"access_token":"a","expires_in":-1}`,
@@ -111,8 +111,8 @@ func FuzzImpersonated(f *testing.F) {
 	})
 }
 
-// FuzzDockercfg gives the provider a docker config of the metadata server that contains
-// a secret.
+// FuzzDockercfg tests arbitrary docker configs that contain a secret. An error must not contain the
+// secret.
 func FuzzDockercfg(f *testing.F) {
 	var document string
 	server := testcloud.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, document) }))
@@ -138,8 +138,8 @@ func FuzzDockercfg(f *testing.F) {
 	})
 }
 
-// TestServiceHosts lists Google's host names of a service: global, regional, private,
-// mTLS.
+// TestServiceHosts verifies which hosts belong to a Google service: its global, regional, private
+// and mTLS hosts.
 func TestServiceHosts(t *testing.T) {
 	for _, host := range []string{"sts", "sts.mtls", "us-east4.sts", "sts.us-east4", "sts.us-east4.rep", "us-east4-sts", "us-east4-sts.mtls", "sts-mine.p", "STS"} {
 		if err := checkServiceAddress("token_url", "https://"+host+".googleapis.com/v1/token", "sts", "googleapis.com"); err != nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestIPv6Only verifies that the metadata server is found on a node with only IPv6, at
-// another address or by name. It runs in its own namespaces, where these addresses
-// reach nothing else.
+// TestIPv6Only verifies that a node with only IPv6 finds the metadata server, at its IPv6 address
+// or by name. The test runs in its own network namespace, where these addresses belong to the test
+// server.
 func TestIPv6Only(t *testing.T) {
 	if where := os.Getenv("GCR_TEST_METADATA_AT"); where != "" {
 		askIPv6Only(t, where)
@@ -59,7 +59,7 @@ func TestIPv6Only(t *testing.T) {
 	}
 }
 
-// askIPv6Only calls a server at one address like a plugin without options.
+// askIPv6Only serves metadata at one address and calls a provider without options.
 func askIPv6Only(t *testing.T, where string) {
 	listener := must.Get(net.Listen("tcp", net.JoinHostPort(where, "80")))(t)
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

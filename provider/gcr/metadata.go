@@ -24,17 +24,16 @@ func (p *Provider) nodeToken(ctx context.Context) (accessToken, error) {
 	return token, nil
 }
 
-// getMetadata gets a value from the metadata server. If no address is configured, the
-// response must have Google's header, because another server may use the link-local
-// address, or a resolver may return the address of another server.
+// getMetadata gets a value from the metadata server. If no address is configured, the response must
+// have Google's header. Another server may use the link-local address, or a resolver may return the
+// address of another server.
 func (p *Provider) getMetadata(ctx context.Context, step, suffix string) (string, error) {
 	client := p.client()
 	client.Transport = p.metadataRoundTripper
 	call := remote.Call{
 		Step: step, URL: p.metadataURL(suffix),
 		Header: http.Header{"Metadata-Flavor": {"Google"}},
-		// While a node boots, the metadata server does not know the service account
-		// yet.
+		// While a node boots, the metadata server returns 404 until it has the service account.
 		Retry: []int{http.StatusNotFound},
 	}
 	answer, err := client.Do(ctx, call)

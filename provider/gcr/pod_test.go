@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// TestIdentityTable verifies the table of identities. Flags, annotation and token
-// determine the identity, and a failing identity is never replaced by another.
+// TestIdentityTable verifies which identity is used, depending on flags, annotations and token. If
+// an identity fails, no other identity is used.
 func TestIdentityTable(t *testing.T) {
 	const enable, account = gcr.AnnotationEnable, gcr.AnnotationAccount
 	provider := gcr.Options{IdentityProvider: cluster, ProjectID: "p"}
@@ -129,7 +129,8 @@ func TestImpersonation(t *testing.T) {
 	w := newTestCloud(t)
 	p := w.provider(t, gcr.Options{STSAudience: "pool", Impersonate: true})
 	got := mustAsk(t, p, podRequest("gcr.io/p/app", gcr.AnnotationAccount+"=puller@p.iam.gserviceaccount.com"))
-	// The second exchange gets the remaining time, so half of it may be shorter.
+	// The token expires at an absolute time, so its remaining lifetime may already be a second
+	// shorter.
 	if got.Password != "open-sesame-account" || got.Duration != "30m0s" && got.Duration != "29m59s" {
 		t.Errorf("got %+v", got)
 	}
@@ -142,7 +143,7 @@ func TestImpersonation(t *testing.T) {
 	}
 }
 
-// TestSkewedClock verifies that a token's expiry uses the endpoint's clock.
+// TestSkewedClock verifies that a token's lifetime is computed with the endpoint's clock.
 func TestSkewedClock(t *testing.T) {
 	for _, skew := range []time.Duration{-time.Hour * 24 * 365, time.Hour * 24 * 365} {
 		w := newTestCloud(t)
@@ -159,7 +160,8 @@ func TestSkewedClock(t *testing.T) {
 	}
 }
 
-// TestRefusedToken verifies that the error names the token's subject without the token.
+// TestRefusedToken verifies that the error contains the claims of a rejected token, but not the
+// token.
 func TestRefusedToken(t *testing.T) {
 	for name, tt := range map[string]struct {
 		token plugin.Secret
@@ -183,7 +185,8 @@ func TestRefusedToken(t *testing.T) {
 	}
 }
 
-// TestFederatedLife verifies a response of STS without a lifetime.
+// TestFederatedLife verifies the cache duration of an STS token, with and without a lifetime in the
+// response.
 func TestFederatedLife(t *testing.T) {
 	w := newTestCloud(t)
 	p := w.provider(t, gcr.Options{STSAudience: "pool"})

@@ -16,9 +16,9 @@ import (
 // Username is the user name to use with an access token.
 const Username = "_token"
 
-// GetCredentials returns an access token for Google's registries, Options.AllowHosts
-// and the sources of Options.Mirrors. In the other flows it returns the docker config.
-// Errors contain the registry, the endpoint and a fix.
+// GetCredentials returns an access token for Google's registries, Options.AllowHosts and the
+// sources of Options.Mirrors. If Options.Flow is not [FlowRegistry], it returns the docker config
+// from the instance metadata. Errors contain the registry, the endpoint and a fix.
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.Budget, fmt.Errorf("no response within %v", p.opts.Budget))
 	defer cancel()
@@ -28,7 +28,7 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	keys, scope := p.authKeysFor(req)
 	switch {
 	case keys != nil || p.opts.Flow != FlowRegistry:
-	case p.mirrors.CoversPartOf(host): // the part of the host that no mirror covers
+	case p.mirrors.CoversPartOf(host): // the image is outside the mirrored path
 		return &plugin.Response{CacheKeyType: scope, CacheDuration: new(time.Duration)}, nil
 	default:
 		return registry.OtherHosts(p.opts.OtherHosts).Response(host, "not a Google registry", "add it with --allow-host or --mirror")
@@ -60,17 +60,16 @@ func (p *Provider) tokenResponse(ctx context.Context, keys []string, scope plugi
 	for _, key := range keys {
 		auth[key] = plugin.AuthConfig{Username: Username, Password: token.value}
 	}
-	// One token is valid for every image in a registry, unless a mirror covers only
-	// part of it. It is also valid for other registries, but the response may lack
-	// their keys.
+	// A token is valid for every image in a registry, unless a mirror covers only part of the
+	// registry. It is also valid for other registries, but the response may lack their keys.
 	resp := p.newResponse(scope, token.cacheDuration(), auth)
 	resp.CacheKeyType = p.narrowestScope(resp.CacheKeyType, scope)
 	return resp, nil
 }
 
-// narrowestScope limits a configured cache key type to the scope of the response. A wider
-// type would have two effects: a key for a mirrored path would be used for the whole
-// host, and other registries would get a response without their keys.
+// narrowestScope limits the configured cache key type set to the scope of the response. With a
+// wider type, the kubelet would use the key for a mirrored path for the whole host, and it would
+// use the response for registries that have no key in it.
 func (p *Provider) narrowestScope(set, scope plugin.CacheKeyType) plugin.CacheKeyType {
 	own := p.opts.AnyHost || len(p.opts.AllowHosts) > 0 || len(p.opts.Mirrors) > 0
 	switch {
@@ -82,7 +81,7 @@ func (p *Provider) narrowestScope(set, scope plugin.CacheKeyType) plugin.CacheKe
 	return set
 }
 
-// newResponse returns a response with the cache settings of the options.
+// newResponse returns a response. The cache settings in the options override scope and d.
 func (p *Provider) newResponse(scope plugin.CacheKeyType, d time.Duration, auth map[string]plugin.AuthConfig) *plugin.Response {
 	if p.opts.CacheDuration != nil {
 		d = *p.opts.CacheDuration

@@ -11,9 +11,9 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// TestCacheKeyIsNotTooWide verifies that a cached response is not used for too many
-// images. Otherwise a kubelet would send the token to the part of a host without a
-// mirror, and would find no credentials for registries outside the response.
+// TestCacheKeyIsNotTooWide verifies that a cache key type in the options is narrowed to the scope
+// of the response. Otherwise the kubelet would use the response for images outside the mirrored
+// path, or for registries that have no key in it.
 func TestCacheKeyIsNotTooWide(t *testing.T) {
 	team := gcr.Options{Mirrors: []string{"quay.io/team=gcr.io/p"}, MirrorOrigin: "none"}
 	docker := gcr.Options{Mirrors: []string{"docker.io=gcr.io/p"}, MirrorOrigin: "none"}

@@ -58,8 +58,8 @@ func (p *Provider) exchangeToken(ctx context.Context, address, audience, tokenTy
 	}, func(answer *remote.Response) (accessToken, error) { return parseOAuthToken(answer.Body) })
 }
 
-// impersonateAccount gets a token of a Google service account from the IAM credentials
-// service.
+// impersonateAccount gets a token of a Google service account from the IAM Service Account
+// Credentials API.
 func (p *Provider) impersonateAccount(ctx context.Context, as accessToken, address string) (accessToken, error) {
 	account := accountFromURL(address)
 	p.opts.Logger.Info("impersonating a Google service account", "account", account)
@@ -91,12 +91,13 @@ func (p *Provider) postForToken(ctx context.Context, step, address string, heade
 	return token, nil
 }
 
-// serviceAccountsURL returns the base URL of service accounts in the IAM credentials service.
+// serviceAccountsURL returns the base URL of service accounts in the IAM Service Account
+// Credentials API.
 func (p *Provider) serviceAccountsURL() string {
 	return "https://iamcredentials." + p.opts.UniverseDomain + "/v1/projects/-/serviceAccounts/"
 }
 
-// accountFromURL returns the service account in the URL of an action.
+// accountFromURL returns the service account in a generateAccessToken URL.
 func accountFromURL(address string) string {
 	name := strings.TrimSuffix(address[strings.LastIndexByte(address, '/')+1:], ":generateAccessToken")
 	if account, err := url.PathUnescape(name); err == nil {

@@ -32,8 +32,8 @@ var (
 	errExpired = errors.New("the access token in the response has already expired")
 )
 
-// maxTokenLifetime limits the lifetime. Google's tokens are usually valid for one hour, and for
-// twelve hours at most.
+// maxTokenLifetime limits a token's lifetime. Google's tokens are usually valid for one hour, and
+// at most for twelve hours.
 const maxTokenLifetime = 12 * time.Hour
 
 // parseOAuthToken parses a response from the metadata server or STS (RFC 6749, section 5.1).
@@ -59,8 +59,8 @@ func parseOAuthToken(body []byte) (accessToken, error) {
 	return newAccessToken(answer.AccessToken, life)
 }
 
-// parseImpersonatedToken parses a generateAccessToken response. Its expiry is a time on the
-// endpoint's clock.
+// parseImpersonatedToken parses a generateAccessToken response. now is the time on the endpoint's
+// clock.
 func parseImpersonatedToken(body []byte, now time.Time) (accessToken, error) {
 	var answer struct {
 		AccessToken string `json:"accessToken"`

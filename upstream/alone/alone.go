@@ -47,11 +47,12 @@ type Tests struct {
 	// SetupScript is an sh script that runs in the namespaces before the tests. $1 is their
 	// directory.
 	SetupScript string
-	// Environ is added to the tests' environment. DIR is replaced with their directory.
+	// Environ lists additional environment variables of the tests. DIR in a value is replaced with
+	// the tests' directory.
 	Environ []string
 	// Clean is called after the tests, before their directory is removed.
 	Clean func(dir string) error
-	// Wrap wraps run in the namespaces. It may be nil.
+	// Wrap is called in the namespaces. It calls run, which runs the tests. It may be nil.
 	Wrap func(run func() int) (code int, err error)
 }
 
@@ -102,7 +103,7 @@ func IsRequired(name string) bool {
 	return slices.Contains(strings.Split(os.Getenv("REGCRED_TEST_REQUIRE"), ","), name)
 }
 
-// MissingRequirements returns what the tests lack on this machine, or "".
+// MissingRequirements returns why the tests cannot run on this machine, or "" if they can.
 func (t *Tests) MissingRequirements() string {
 	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
 		return "it needs Linux and root"
@@ -116,7 +117,7 @@ func (t *Tests) MissingRequirements() string {
 	return ""
 }
 
-// MissingPrograms returns the missing programs and their packages.
+// MissingPrograms returns the programs that are not installed, and their Debian packages.
 func (t *Tests) MissingPrograms() (names, packages []string) {
 	for _, list := range []Programs{t.Programs, ownPrograms} {
 		for _, name := range slices.Sorted(maps.Keys(list)) {
@@ -128,12 +129,12 @@ func (t *Tests) MissingPrograms() (names, packages []string) {
 	return names, packages
 }
 
-// unshareArgs are the arguments for unshare. The first process ends with unshare, and with
-// it all processes in the PID namespace and the mounts in the mount namespace.
+// unshareArgs are the arguments for unshare. When unshare ends, it kills the first process. All
+// processes in the PID namespace and all mounts in the mount namespace end with that process.
 var unshareArgs = []string{"--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"}
 
-// script returns the script that runs in the namespaces. The shell stays the first
-// process, to reap orphans.
+// script returns the script that runs in the namespaces. The shell stays PID 1 so that it reaps
+// orphaned processes.
 func (t *Tests) script() string {
 	return "set -e\nip link set lo up\n" + t.SetupScript + "\nshift\nset +e\n\"$@\"\nexit $?\n"
 }
@@ -144,7 +145,7 @@ func (t *Tests) runInNamespaces() (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	// Keep it short: socket paths are limited to 107 bytes.
+	// Keep the path short: socket paths are limited to 107 bytes.
 	dir, err := os.MkdirTemp("", t.Name+"-")
 	if err != nil {
 		return 0, err
@@ -179,9 +180,9 @@ func (t *Tests) cleanUp(dir string) error {
 	return t.Clean(dir)
 }
 
-// testArguments returns this program's arguments without the flag for the test log, in which
-// tests record the files that they read. Without the log go test does not cache the
-// result; it does not know which files the programs are built from.
+// testArguments returns this program's arguments without -test.testlogfile. Without that log of the
+// files that tests read, go test does not cache the result. It must not, because it does not know
+// which files the programs under test are built from.
 func testArguments() []string {
 	return slices.DeleteFunc(slices.Clone(os.Args[1:]), func(arg string) bool {
 		return strings.HasPrefix(arg, "-test.testlogfile=")

@@ -19,8 +19,7 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// The tests check counts. The program reports times, which no test checks because they
-// depend on the machine.
+// The tests of this package check counts. They check no times, which depend on the machine.
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == insideNamespacesArg {
@@ -72,7 +71,7 @@ func TestBurstExecs(t *testing.T) {
 	}
 }
 
-// TestReport checks the two formats.
+// TestReport verifies the report as a table and as JSON.
 func TestReport(t *testing.T) {
 	var table, js bytes.Buffer
 	for output, w := range map[string]io.Writer{"table": &table, "json": &js} {

@@ -32,7 +32,8 @@ func (s loadedConfig) takeRunCounts() int {
 	return strings.Count(string(data), "\n")
 }
 
-// openUncached opens the providers with empty caches, on both sides.
+// openUncached loads the providers into regcred and into the kubelet's packages, both with empty
+// caches.
 func (b *bench) openUncached(providers []provider) (loadedConfig, *regcred.Keyring, error) {
 	s, err := b.loadBothSides(providers)
 	if err != nil {
@@ -105,7 +106,7 @@ func benchUncached(b *bench) ([]row, error) {
 	defer ring.Close()
 	const image = "registry.example.com/app:v1"
 	var x, y []time.Duration
-	for range 20 * b.rounds { // each side is first equally often
+	for range 20 * b.rounds { // regcred and the kubelet are first equally often
 		x = append(x, measureTime(func() { regcredLookup(ring, image) }))
 		y = append(y, measureTime(func() { kubeletLookup(image) }))
 		y = append(y, measureTime(func() { kubeletLookup(image) }))

@@ -24,7 +24,7 @@ import (
 
 const testPassword = "canary-password-4b1d"
 
-// staticPlugin is an in-process plugin for both sides.
+// staticPlugin is an in-process plugin for both regcred and the kubelet.
 type staticPlugin struct{ scope plugin.CacheKeyType }
 
 // matchAllKey matches all images that the benchmarks look up in process.
@@ -44,7 +44,7 @@ func (a staticPlugin) ExecPlugin(context.Context, string, string, map[string]str
 	}, nil
 }
 
-// kubeletLookup does what a kubelet does for a pull.
+// kubeletLookup looks up an image as a kubelet does for a pull.
 func kubeletLookup(image string) []credentialprovider.TrackedAuthConfig {
 	repo, _, _, err := parsers.ParseImageName(image)
 	if err != nil {
@@ -80,8 +80,8 @@ func benchMatching(b *bench) ([]row, error) {
 	}}, nil
 }
 
-// imageReferences returns raw image references, as in pods, for a configuration with many
-// patterns. Each matches one pattern.
+// imageReferences returns image references as they appear in pods. Each matches one of the given
+// number of patterns.
 func imageReferences(patterns int) []string {
 	out := make([]string, 10_000)
 	for i := range out {
@@ -90,8 +90,8 @@ func imageReferences(patterns int) []string {
 	return out
 }
 
-// distributePatterns distributes n patterns over the providers: one in ten with wildcards, one in ten
-// with a path.
+// distributePatterns distributes n patterns over the providers. One pattern in ten has a wildcard,
+// and one in ten has a path.
 func distributePatterns(n, providers int) []provider {
 	out := make([]provider, providers)
 	for i := range n {
@@ -108,7 +108,8 @@ func distributePatterns(n, providers int) []provider {
 	return out
 }
 
-// cachedBench is a configuration with all responses cached, on both sides.
+// cachedBench is a keyring for which all responses are cached, and images to look up. The kubelet's
+// packages have the same configuration.
 type cachedBench struct {
 	keyring *regcred.Keyring
 	images  []string
@@ -180,7 +181,7 @@ func benchCached(b *bench) ([]row, error) {
 	return rows, nil
 }
 
-// memoryGrowth reports how much memory lookups of different references retain.
+// memoryGrowth reports how much memory stays in use after lookups of many different references.
 func (w *cachedBench) memoryGrowth() string {
 	before := heapInUse()
 	for i := range 1_000_000 {
@@ -198,7 +199,7 @@ func benchParallel(b *bench) ([]row, error) {
 	}
 	defer w.keyring.Close()
 	rate := func(workers int, f func(int)) float64 {
-		// With one worker the garbage collector also gets one core.
+		// With one worker, the garbage collector must also use only one core.
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(workers))
 		var wg sync.WaitGroup
 		perOp := make([]time.Duration, workers)
@@ -212,7 +213,7 @@ func benchParallel(b *bench) ([]row, error) {
 		}
 		return sum
 	}
-	gain := func(f func(int)) time.Duration { // in thousandths, so that median can be used
+	gain := func(f func(int)) time.Duration { // in thousandths
 		var list []time.Duration
 		for range b.rounds {
 			list = append(list, time.Duration(1000*rate(2, f)/rate(1, f)))
@@ -220,7 +221,8 @@ func benchParallel(b *bench) ([]row, error) {
 		return median(list)
 	}
 	x, y := gain(w.regcredLookup), gain(w.kubeletLookup)
-	// Other processes may occupy the second core, but do not add CPU time.
+	// Also measure CPU time: other processes on the second core slow the lookups down, but add no
+	// CPU time.
 	one, two := cpuPerOp(1, w.regcredLookup), cpuPerOp(2, w.regcredLookup)
 	return []row{{
 		What: "cached `Lookup` on 2 cores", Regcred: fmt.Sprintf("%.2f× of one core", float64(x)/1000), Kubelet: fmt.Sprintf("%.2f× of one core", float64(y)/1000),

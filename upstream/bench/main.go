@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command bench compares regcred with the kubelet's own packages, in one process, and its
-// plugins with AWS's plugin. It prints both figures, their ratio and the target. Run it
-// in upstream/:
+// Command bench compares regcred with the kubelet's own packages, in one process, and regcred's
+// plugins with AWS's plugin. It prints both figures, their ratio and the target. Run it in
+// upstream/:
 //
 //	go run ./bench
 //	go run ./bench -slow          includes measurements that take minutes
 //	go run ./bench -only nodes    plugins with Debian's certificate store, and with latency
 //
-// Times are medians of rounds in which the two sides alternate. The kubelet's side does
-// what a kubelet does before each pull: it parses the reference and creates the pod's
-// keyring.
+// Times are medians of rounds that alternate between regcred and the kubelet's packages. The
+// measured kubelet code does what a kubelet does before each pull: it parses the reference and
+// creates the pod's keyring.
 package main
 
 import (
@@ -50,7 +50,7 @@ type options struct {
 	slow         bool
 }
 
-// isSelected reports whether a part of the program is selected.
+// isSelected reports whether the flags select a part of the program.
 func (o options) isSelected(part string) bool {
 	switch {
 	case part == "slow" && !o.slow:

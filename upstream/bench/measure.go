@@ -22,18 +22,18 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// bench holds the working directory and how long to measure.
+// bench holds the working directory and the settings of the measurements.
 type bench struct {
 	dir           string
 	rounds        int
-	sliceDuration time.Duration // per side and round
+	sliceDuration time.Duration // time to measure regcred or the kubelet in a round
 	n             int           // number of directories created
 
 	runs   int    // runs per plugin, for the median
-	before string // commit to compare plugins on a node with
+	before string // commit whose plugins are measured on a node for comparison
 }
 
-// perOp runs f repeatedly for a slice and returns the time per call.
+// perOp calls f repeatedly for b.sliceDuration and returns the time per call.
 func (b *bench) perOp(f func(i int)) time.Duration {
 	start := time.Now()
 	for n := 0; ; {
@@ -47,7 +47,8 @@ func (b *bench) perOp(f func(i int)) time.Duration {
 	}
 }
 
-// compareTimes alternates between the two sides and returns the medians per operation.
+// compareTimes alternates between ours and theirs and returns the median time per operation of
+// each.
 func (b *bench) compareTimes(ours, theirs func(i int)) (time.Duration, time.Duration) {
 	var x, y []time.Duration
 	for range b.rounds {
@@ -77,20 +78,20 @@ func heapInUse() uint64 {
 	return m.HeapAlloc
 }
 
-// loadedConfig is a configuration loaded by both sides.
+// loadedConfig is a configuration that regcred and the kubelet's packages have loaded.
 type loadedConfig struct {
 	config *config.Config
 	bin    string
 }
 
-// provider is one entry of a configuration and its plugin's script.
+// provider is a provider's patterns and its plugin's script.
 type provider struct {
 	patterns []string
 	script   string
 }
 
-// loadBothSides writes a configuration and its plugins, and loads it on both sides. The kubelet's
-// packages hold one configuration at a time.
+// loadBothSides writes a configuration and its plugins, and loads it into regcred and into the
+// kubelet's packages. The kubelet's packages hold one configuration at a time.
 func (b *bench) loadBothSides(providers []provider) (loadedConfig, error) {
 	b.n++
 	dir := filepath.Join(b.dir, fmt.Sprint(b.n))
@@ -119,7 +120,8 @@ func (b *bench) loadBothSides(providers []provider) (loadedConfig, error) {
 	return loadedConfig{c, dir}, kubelet.RegisterPlugins(path, dir, kubelet.TokenFuncs{})
 }
 
-// useInProcessPlugins replaces all plugins with in-process ones, on both sides.
+// useInProcessPlugins replaces all plugins with in-process plugins: ours for regcred, theirs for
+// the kubelet.
 func (s loadedConfig) useInProcessPlugins(ours ourplugin.Provider, theirs plugin.Plugin) (regcred.Options, error) {
 	opts := regcred.Options{BinDir: s.bin, InProcess: map[string]ourplugin.Provider{}}
 	for i, p := range s.config.Providers {
@@ -131,14 +133,14 @@ func (s loadedConfig) useInProcessPlugins(ours ourplugin.Provider, theirs plugin
 	return opts, nil
 }
 
-// speedupText returns how many times faster ours is.
+// speedupText formats how many times faster ours is than theirs.
 func speedupText(ours, theirs time.Duration) string {
 	return fmt.Sprintf("%.1f×", float64(theirs)/float64(ours))
 }
 
 func formatMillis(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d)/1e6) }
 
-// formatThreeDigits formats a time with three digits.
+// formatThreeDigits formats a duration with up to three significant digits.
 func formatThreeDigits(d time.Duration) string {
 	switch {
 	case d >= time.Millisecond:

@@ -26,7 +26,7 @@ const (
 	floorDir    = "floor"
 )
 
-// insideNamespacesArg makes this program measure in the current namespaces.
+// insideNamespacesArg is the argument with which this program runs itself in the namespaces.
 const insideNamespacesArg = "inside"
 
 // nodeRows measures the plugins as on a node: with Debian's certificate store, endpoints
@@ -61,8 +61,8 @@ func nodeRows(b *bench) ([]row, error) {
 
 const insideScript = `ip link set lo up && mount --bind "$0" /etc/hosts && exec "$@"`
 
-// runInsideNamespaces runs nodeRows in the namespaces. Its arguments are the directory and the number
-// of runs.
+// runInsideNamespaces is the part of nodeRows that runs in the namespaces. Its arguments are the
+// working directory and the number of runs.
 func runInsideNamespaces(args []string) error {
 	if len(args) != 2 {
 		return errors.New(insideNamespacesArg + " is for this program itself")
@@ -104,7 +104,7 @@ func loadAverage() string {
 	return string(one)
 }
 
-// buildAll builds all programs.
+// buildAll builds all programs that are measured on a node.
 func (b *bench) buildAll() error {
 	root, err := plugins.RepositoryRoot()
 	if err != nil {
@@ -136,7 +136,7 @@ func (b *bench) buildPlugins(root, dir string) error {
 	return nil
 }
 
-// buildBaseCommit builds another commit's plugins from a temporary working tree.
+// buildBaseCommit builds the plugins of commit b.before in a temporary worktree.
 func (b *bench) buildBaseCommit(root string) (err error) {
 	git := func(args ...string) error {
 		if out, err := exec.Command("git", append([]string{"-C", root}, args...)...).CombinedOutput(); err != nil {
@@ -155,13 +155,13 @@ func (b *bench) buildBaseCommit(root string) (err error) {
 	return b.buildPlugins(tree, beforeDir)
 }
 
-// hasBaseCommitBuild reports whether another commit's plugins were built.
+// hasBaseCommitBuild reports whether dir contains plugins from buildBaseCommit.
 func hasBaseCommitBuild(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, beforeDir))
 	return err == nil
 }
 
-// sizeRows compares the executables' sizes with the other commit's.
+// sizeRows compares the sizes of the executables with the sizes at the base commit.
 func sizeRows(dir string, list []nodeSubject) ([]row, error) {
 	var rows []row
 	done := map[string]bool{}

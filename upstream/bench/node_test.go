@@ -11,7 +11,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestNodes runs each plugin and the floor once per condition. All must respond.
+// TestNodes verifies that each plugin and the floor program respond under each network condition.
 func TestNodes(t *testing.T) {
 	if out, err := exec.Command("unshare", "--map-root-user", "--net", "--mount", "ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
 		t.Skipf("it needs namespaces of its own: %v: %s", err, out)
@@ -27,7 +27,7 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// TestCloneLacksCommit verifies the error for a clone that lacks the commit.
+// TestCloneLacksCommit verifies the error if the clone does not contain the base commit.
 func TestCloneLacksCommit(t *testing.T) {
 	b := newBench(t)
 	b.before = "0000000000000000000000000000000000000001"

@@ -28,16 +28,15 @@ const (
 // nodeSubject is a plugin measured on a node, and the programs to compare it with.
 type nodeSubject struct {
 	label string // label in the rows
-	name  string // of the plugin
-	floor string // argument of floor
+	name  string // name of the plugin
+	floor string // first argument of the floor program
 	image string
 	cloud func(*plugins.Node) (*plugins.Cloud, error)
 	token string // service account token; "" if the node pulls with its own identity
-	only  string // the only condition to measure; "" for all
+	only  string // name of the only network condition to measure; "" means all
 
-	// goals maps conditions and programs to targets, as fractions of the other
-	// programs' figures. The target for the size is relative to the other commit's
-	// size.
+	// goals maps a network condition and a program to the target time, as a fraction of that
+	// program's time. size is the target size, as a fraction of the size at the base commit.
 	goals map[string]timeTargets
 	size  float64
 }
@@ -67,7 +66,7 @@ func nodeSubjects() []nodeSubject {
 	}
 }
 
-// podToken returns a service account token with that audience.
+// podToken returns a service account token with this audience.
 func podToken(audience string) string {
 	at := time.Now().Unix()
 	return testcloud.AzureJWT(map[string]any{
@@ -77,8 +76,8 @@ func podToken(audience string) string {
 	})
 }
 
-// measureOn alternates the programs on a node and returns a row for each that ours is
-// compared with. Without latency it also measures memory.
+// measureOn runs the programs alternately on a node and returns a row for each program that the
+// regcred plugin is compared with. It also measures memory if the network has no latency.
 func (s nodeSubject) measureOn(c networkCondition, dir string, runs int) ([]row, error) {
 	node, err := plugins.NewNode(c.roundTrip)
 	if err != nil {
@@ -110,7 +109,7 @@ func (s nodeSubject) measureOn(c networkCondition, dir string, runs int) ([]row,
 	return s.rows(c, list), nil
 }
 
-// programs returns ours first, then the programs to compare it with.
+// programs returns the regcred plugin first, then the programs to compare it with.
 func (s nodeSubject) programs(dir string) []program {
 	list := []program{
 		{label: oursDir, path: filepath.Join(dir, oursDir, s.name)},
@@ -125,7 +124,8 @@ func (s nodeSubject) programs(dir string) []program {
 	return list
 }
 
-// rows compares times, and memory with the other commit's.
+// rows compares the regcred plugin's times with the other programs', and its memory with the base
+// commit's.
 func (s nodeSubject) rows(c networkCondition, list []program) []row {
 	var rows []row
 	own := list[0]

@@ -18,13 +18,13 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// benchSubject is a plugin measured against its cloud on loopback.
+// benchSubject is a plugin that is measured against a fake of its cloud on loopback.
 type benchSubject struct {
 	label string // label in the rows
-	name  string // of the plugin
+	name  string // name of the plugin
 	image string
 	cloud func() (*plugins.Cloud, error)
-	token bool // in service-account mode
+	token bool // whether requests have a service account token
 
 	// recorded holds the upstream plugin's earlier figures if it cannot be built, because
 	// its module is not on the Go proxy. It is nil otherwise.
@@ -33,7 +33,7 @@ type benchSubject struct {
 	// time and the following fields are targets, as fractions of the upstream plugin's
 	// figures.
 	time, memory, size float64
-	calls              int // target; 0 means as many as the upstream plugin
+	calls              int // target number of calls; 0 means as many as the upstream plugin makes
 }
 
 // figures are the measurements of a plugin.
@@ -44,8 +44,8 @@ type figures struct {
 	calls  int           // remote calls per response
 }
 
-// recordedECR is the recorded time from exec to response of AWS's plugin. It scales the other recorded figures
-// to this machine.
+// recordedECR is the recorded time from exec to response of AWS's plugin. Its time on this machine
+// is compared with recordedECR to scale the other recorded figures.
 const recordedECR = 5400 * time.Microsecond
 
 // ecrImage and the following constants are the requested images.
@@ -78,7 +78,7 @@ func benchSubjects() []benchSubject {
 type program struct {
 	label  string
 	path   string
-	args   []string // nil means the cloud's
+	args   []string // nil means the cloud's arguments
 	times  []time.Duration
 	memory []int64
 }
@@ -131,7 +131,7 @@ func pluginRows(b *bench) ([]row, error) {
 	return rows, nil
 }
 
-// measure alternates the programs against one cloud.
+// measure runs the programs alternately against one cloud and returns their figures.
 func (s benchSubject) measure(vmhwm string, paths []string, runs int) ([]figures, error) {
 	c, err := s.cloud()
 	if err != nil {
@@ -165,12 +165,12 @@ func (s benchSubject) measure(vmhwm string, paths []string, runs int) ([]figures
 	return out, nil
 }
 
-// alternatePrograms alternates the programs and measures their times and, with vmhwm, their
-// memory.
+// alternatePrograms runs the programs alternately and records their times. If vmhwm is set, it also
+// records their peak memory.
 func alternatePrograms(c *plugins.Cloud, req *plugin.Request, programs []program, runs int, vmhwm string) error {
 	for n := range runs {
 		for i := range programs {
-			p := &programs[(i+n)%len(programs)] // each is first equally often
+			p := &programs[(i+n)%len(programs)] // each program is first equally often
 			d, err := p.run(c, req)
 			if err != nil {
 				return err
@@ -189,8 +189,8 @@ func alternatePrograms(c *plugins.Cloud, req *plugin.Request, programs []program
 	return nil
 }
 
-// newRequest returns a request for an image, with the service account token or, if it is
-// empty, with the node's identity.
+// newRequest returns a request for an image. If token is empty, the plugin uses the node's
+// identity.
 func newRequest(c *plugins.Cloud, image, token string) *plugin.Request {
 	req := &plugin.Request{APIVersion: plugin.V1, Image: image, ServiceAccountAnnotations: c.Annotations}
 	if token != "" {

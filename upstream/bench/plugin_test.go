@@ -10,7 +10,7 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// TestRemoteCalls counts the remote calls of plugins per response.
+// TestRemoteCalls verifies how many remote calls a plugin makes per response.
 func TestRemoteCalls(t *testing.T) {
 	b := newBench(t)
 	upstream := must.Get(plugins.BuildUpstreamECR(b.dir))(t)

@@ -16,14 +16,14 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// failingCloud is a cloud that gives a plugin no response.
+// failingCloud is a cloud from which a plugin gets no response.
 type failingCloud struct {
 	what     string
-	name     string // of the plugin
+	name     string // name of the plugin
 	image    string
 	cloud    func() (*plugins.Cloud, error)
 	endpoint string        // endpoint that the error must name; "" means the cloud's
-	recorded time.Duration // as in subject; 0 if the upstream plugin can be built
+	recorded time.Duration // the upstream plugin's recorded time; 0 if the plugin can be built
 	limit    time.Duration // maximum time until the error
 }
 
@@ -53,7 +53,7 @@ func slowRows(b *bench) ([]row, error) {
 	return rows, nil
 }
 
-// row runs both programs concurrently.
+// row measures concurrently how long regcred's and the upstream plugin take to give up.
 func (h failingCloud) row(path, upstream string) (row, error) {
 	c, err := h.cloud()
 	if err != nil {
@@ -79,8 +79,8 @@ func (h failingCloud) row(path, upstream string) (row, error) {
 	}, errors.Join(err, theirErr)
 }
 
-// giveUp runs a plugin that gets no response, without a timeout, and returns the time
-// until it failed and its output.
+// giveUp runs a plugin that gets no response, and returns the time until it failed and its standard
+// error. The timeout is longer than the plugin needs to give up.
 func (h failingCloud) giveUp(c *plugins.Cloud, path string) (time.Duration, string, error) {
 	cmd := plugin.Command{Path: path, Args: plugin.NewSecrets(c.Args...), Environ: c.Environ, APIVersion: plugin.V1, Timeout: 5 * time.Minute}
 	start := time.Now()

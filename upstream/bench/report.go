@@ -13,7 +13,7 @@ type row struct {
 	What     string   `json:"what"`
 	Regcred  string   `json:"regcred"`
 	Kubelet  string   `json:"kubelet,omitempty"`
-	Upstream string   `json:"upstream,omitempty"` // another plugin, in rows of Plugins
+	Upstream string   `json:"upstream,omitempty"` // figure of the program in Plugins and Nodes that regcred is compared with
 	Ratio    string   `json:"ratio,omitempty"`
 	Target   string   `json:"target"`
 	Met      bool     `json:"met"`
@@ -47,7 +47,8 @@ func (r report) writeTables(w io.Writer) error {
 	return err
 }
 
-// writeTable writes the rows with the other program's figures, then their notes.
+// writeTable writes the rows and then their notes. The column of the compared program has the
+// header other.
 func writeTable(w io.Writer, other string, rows []row) {
 	fmt.Fprintf(w, "\n| what | regcred | %s | ratio | target | met |\n|---|---|---|---|---|---|\n", other)
 	for _, row := range rows {

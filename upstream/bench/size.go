@@ -19,13 +19,13 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// perImagePlugin is a plugin with a different credential for each image, with the size of a
+// perImagePlugin returns a different credential for each image. Each credential is as large as a
 // cloud's token.
 type perImagePlugin struct{}
 
 const entryCount = 100_000
 
-// credentialBytes is the size of an entry's auth key, user name and password.
+// credentialBytes is the size of a response's auth key, user name and password.
 const credentialBytes = len("registry.example.com") + len("user") + 1000
 
 func newCredential() (user, password string) {

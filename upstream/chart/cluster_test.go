@@ -28,8 +28,7 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// site is an API server without controllers, a namespace, and Helm with the namespace's
-// admin role.
+// site is an API server without controllers, a namespace, and Helm as a cluster administrator.
 type site struct {
 	*node.ControlPlane
 	helm      *helm.Helm
@@ -44,7 +43,7 @@ func newSite(t *testing.T) *site {
 	return &site{c, helm.New(t, program, c.WriteKubeconfig(t, "admin", "system:masters")), namespace}
 }
 
-// left returns the remaining objects of a release and of its hook, by kind and name.
+// left returns the objects of a release and of its hook that exist in the cluster, as KIND/NAME.
 func (s *site) left(t *testing.T, instance string) (names []string) {
 	t.Helper()
 	options := metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + instance}
@@ -82,7 +81,7 @@ func (s *site) left(t *testing.T, instance string) (names []string) {
 	return names
 }
 
-// config returns the name of the ConfigMap that a release's pods would mount.
+// config returns the name of the ConfigMap that a release's DaemonSet mounts.
 func (s *site) config(t *testing.T, name string) string {
 	t.Helper()
 	d := must.Get(s.Client.AppsV1().DaemonSets(s.namespace).Get(t.Context(), name, metav1.GetOptions{}))(t)
@@ -95,15 +94,17 @@ func (s *site) state(t *testing.T) string {
 	return c.Data["state"]
 }
 
-// releaseObjects returns the objects of a release whose ConfigMap has this name.
+// releaseObjects returns the expected objects of a release, as KIND/NAME. config is the name of its
+// ConfigMap.
 func releaseObjects(config string) []string {
 	names := []string{"ConfigMap/" + config, "ConfigMap/regcred-state", "DaemonSet/regcred", "NetworkPolicy/regcred", "ServiceAccount/regcred-agent"}
 	slices.Sort(names)
 	return names
 }
 
-// TestReleaseLifecycle installs, changes and rolls back a release with the real Helm and API server, and verifies that a failed
-// uninstall deletes nothing and can be repeated, and that a successful one leaves nothing.
+// TestReleaseLifecycle installs, upgrades and rolls back a release with the real Helm and API
+// server. A failed uninstall must delete nothing and be repeatable. A successful uninstall must
+// delete all objects.
 func TestReleaseLifecycle(t *testing.T) {
 	s := newSite(t)
 	args := func(verb string, changes values) []string {
@@ -132,8 +133,8 @@ func TestReleaseLifecycle(t *testing.T) {
 	if after := s.generation(t); after != before {
 		t.Errorf("the DaemonSet is generation %d, was %d", after, before)
 	}
-	// Another configuration gets another ConfigMap. The previous one is removed, and
-	// restored by the rollback.
+	// A changed configuration gets a new ConfigMap. The upgrade removes the previous ConfigMap, and
+	// the rollback restores it.
 	s.helm.Run(t, args("upgrade", values{"config.providers": []any{providerValues("other.example")}})...)
 	second := s.config(t, release)
 	s.checkObjects(t, "after upgrade", releaseObjects(second))
@@ -170,10 +171,10 @@ func TestReleaseLifecycle(t *testing.T) {
 	})
 }
 
-// testFailedUninstall checks that a release cannot be upgraded after a failed uninstall, and that a rollback restores it if it may
-// take over the state from the Job.
+// testFailedUninstall verifies that a release cannot be upgraded after a failed uninstall. A
+// rollback restores it, but only with --force-conflicts, because the Job has changed the state.
 func (s *site) testFailedUninstall(t *testing.T, upgrade []string) {
-	patch, options := []byte(`{"data":{"state":"absent"}}`), metav1.PatchOptions{FieldManager: "regcred"} // like the Job
+	patch, options := []byte(`{"data":{"state":"absent"}}`), metav1.PatchOptions{FieldManager: "regcred"} // as the Job does
 	if _, err := s.Client.CoreV1().ConfigMaps(namespace).Patch(t.Context(), release+"-state", types.MergePatchType, patch, options); err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +213,7 @@ func (s *site) generation(t *testing.T) int64 {
 	return d.Generation
 }
 
-// newJob waits for a Job that is not from an earlier uninstall.
+// newJob waits for an uninstall Job whose UID is not earlier, and returns it.
 func (s *site) newJob(t *testing.T, earlier types.UID) (job *batchv1.Job) {
 	t.Helper()
 	node.Eventually(t, time.Minute, func(ctx context.Context) (err error) {
@@ -236,7 +237,7 @@ func (s *site) completeJob(t *testing.T, job *batchv1.Job) {
 	must.Get(s.Client.BatchV1().Jobs(namespace).UpdateStatus(t.Context(), job, metav1.UpdateOptions{}))(t)
 }
 
-// permissions tests the permissions of the Job while helm uninstall runs.
+// permissions verifies the permissions of the uninstall Job while helm uninstall runs.
 func (s *site) permissions(t *testing.T) {
 	t.Helper()
 	user := "system:serviceaccount:" + namespace + ":" + release + "-uninstall"
@@ -272,8 +273,8 @@ func (s *site) permissions(t *testing.T) {
 	}
 }
 
-// TestTwoReleases verifies that two releases with all optional objects have no object in common, in one namespace or
-// two.
+// TestTwoReleases verifies that releases with all optional objects have no object in common, in one
+// namespace or two.
 func TestTwoReleases(t *testing.T) {
 	s := newSite(t)
 	s.AddNamespace(t, "other")
@@ -300,8 +301,8 @@ func TestTwoReleases(t *testing.T) {
 	}
 }
 
-// TestPodSecurity verifies that the namespace needs the level "privileged" only because of one hostPath and the optional
-// SELinux type.
+// TestPodSecurity verifies which Pod Security level the pods need. They need "privileged" only
+// because of one hostPath volume and the optional SELinux type.
 func TestPodSecurity(t *testing.T) {
 	s := newSite(t)
 	pod := daemonSet(t, withValues(others)).Spec.Template
@@ -331,7 +332,7 @@ func TestPodSecurity(t *testing.T) {
 					t.Errorf("it does not say %q", want)
 				}
 			}
-			// The hook's pod would be accepted in any namespace.
+			// The uninstall hook's pod is accepted at every level.
 			job := get[*batchv1.Job](t, objects(t, render(t, withValues(nil))), "Job/regcred-uninstall").Spec.Template
 			s.AddServiceAccount(t, name, release+"-uninstall", nil)
 			_, err = s.Client.CoreV1().Pods(name).Create(t.Context(), &corev1.Pod{

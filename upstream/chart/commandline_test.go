@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// TestCommandLines verifies that regcred accepts each command of the chart with its flags: with --help added, it prints
-// the help only if it can parse all other arguments.
+// TestCommandLines verifies that regcred accepts each command line in the chart. With --help added,
+// regcred prints its help only if it can parse all other arguments.
 func TestCommandLines(t *testing.T) {
 	regcred := must.Get(plugins.Build(t.TempDir(), "regcred"))(t)
 	all := objects(t, render(t, withValues(values{

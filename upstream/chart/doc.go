@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package chart tests deploy/chart and deploy/manifests with the real Helm, and against
-// the real API server. Pods that run are the business of package fleet.
+// Package chart tests deploy/chart and deploy/manifests with the real Helm, and against a real API
+// server. Package fleet tests running pods.
 //
-//	go test ./chart                 # what is generated has to be what is committed
-//	go test ./chart -args -update   # writes it: values.schema.json, manifests/regcred.yaml
+//	go test ./chart                 # fails if the committed generated files are outdated
+//	go test ./chart -args -update   # writes them: values.schema.json, manifests/regcred.yaml
 package chart

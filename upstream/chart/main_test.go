@@ -29,7 +29,7 @@ import (
 
 var update = flag.Bool("update", false, "write what is generated")
 
-// program is the path of Helm.
+// program is the path of the helm executable.
 var program string
 
 func TestMain(m *testing.M) {
@@ -42,10 +42,11 @@ func TestMain(m *testing.M) {
 	node.Main(m)
 }
 
-// values changes the values of an example: "a.b" maps to the new value.
+// values holds the values of the chart. As changes of other values, its keys are paths such as
+// "a.b".
 type values map[string]any
 
-// withValues returns the values of an example with these changes.
+// withValues returns the values of an example, with changes.
 func withValues(changes values) values {
 	v := values{"mode": "Install", "config": map[string]any{"providers": []any{providerValues("registry.example")}}}
 	for path, value := range changes {
@@ -64,7 +65,8 @@ func withValues(changes values) values {
 	return v
 }
 
-// providerValues returns a provider's values with these changes.
+// providerValues returns the values of a provider for an image. changes lists keys and their
+// values.
 func providerValues(image string, changes ...any) map[string]any {
 	p := map[string]any{
 		"name": "static-credential-provider", "apiVersion": "credentialprovider.kubelet.k8s.io/v1",
@@ -76,7 +78,7 @@ func providerValues(image string, changes ...any) map[string]any {
 	return p
 }
 
-// file writes values to a file and returns the flag that names it.
+// file writes the values to a file and returns a --values flag with its path.
 func (v values) file(t testing.TB) string {
 	t.Helper()
 	data := must.Get(yaml.Marshal(v))(t)
@@ -96,7 +98,7 @@ func render(t testing.TB, v values, args ...string) string {
 	return helm.New(t, program, "").Run(t, append([]string{"template", release, helm.ChartDir(t), "--namespace", namespace, v.file(t)}, args...)...)
 }
 
-// objects decodes the rendered objects strictly, by kind and name: an unknown field is an error.
+// objects decodes the rendered objects and returns them by KIND/NAME. An unknown field is an error.
 func objects(t testing.TB, rendered string) map[string]runtime.Object {
 	t.Helper()
 	all := map[string]runtime.Object{}
@@ -136,7 +138,7 @@ func documents(t testing.TB, rendered string) (docs [][]byte) {
 	}
 }
 
-// get returns an object by kind and name.
+// get returns the object with the key KIND/NAME.
 func get[T runtime.Object](t testing.TB, all map[string]runtime.Object, key string) T {
 	t.Helper()
 	object, ok := all[key].(T)

@@ -22,7 +22,7 @@ const manifestsHead = `# SPDX-License-Identifier: Apache-2.0
 # Made by: helm template regcred deploy/chart --namespace regcred --values deploy/manifests/values.yaml --no-hooks
 `
 
-// TestManifests verifies that regcred.yaml equals Helm's output. With -update it is written.
+// TestManifests verifies that regcred.yaml equals Helm's output. With -update, it writes the file.
 func TestManifests(t *testing.T) {
 	dir := filepath.Join(repository(t), "deploy", "manifests")
 	rendered := helm.New(t, program, "").Run(t, "template", release, helm.ChartDir(t), "--namespace", namespace,

@@ -19,8 +19,8 @@ import (
 	"github.com/regcred/regcred/upstream/helm"
 )
 
-// TestNull verifies that a default that is removed with null, or that --reuse-values does not add from a newer chart, is
-// rejected with its name or treated as empty.
+// TestNull verifies values without a default: the user has set them to null, or --reuse-values has
+// not added the default of a newer chart. The chart must reject each by name or treat it as empty.
 func TestNull(t *testing.T) {
 	data := must.Get(os.ReadFile(filepath.Join(helm.ChartDir(t), "values.yaml")))(t)
 	var all map[string]any
@@ -35,7 +35,7 @@ func TestNull(t *testing.T) {
 			switch value := value.(type) {
 			case map[string]any:
 				empty[path] = map[string]any{}
-				if key == "resources" { // its defaults are otherwise kept
+				if key == "resources" { // an empty map would keep the defaults
 					empty[path] = map[string]any{"limits": nil, "requests": nil}
 				}
 				if !slices.Contains(free, key) {
@@ -63,7 +63,7 @@ func TestNull(t *testing.T) {
 			continue
 		}
 		want, err := try(withValues(values{path: empty[path]}))
-		got, want = strings.ReplaceAll(got, " null\n", " {}\n"), strings.ReplaceAll(want, " null\n", " {}\n") // of resources
+		got, want = strings.ReplaceAll(got, " null\n", " {}\n"), strings.ReplaceAll(want, " null\n", " {}\n") // limits and requests are rendered as null or {}
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%s: null is neither refused nor as if empty (%v) (-empty +null):\n%s", path, err, diff)
 		}
@@ -93,7 +93,8 @@ func TestNamesStayStrings(t *testing.T) {
 	}
 }
 
-// TestUnusualTexts verifies that unusual configuration texts reach the nodes unchanged, or that rendering fails.
+// TestUnusualTexts verifies that unusual strings in the configuration reach the nodes unchanged, or
+// that rendering fails.
 func TestUnusualTexts(t *testing.T) {
 	texts := []any{
 		"yes", "n", "~", "1e3", "0o7", "012", "1_000", "1:30", "{{ .Values }}", "a\nb", "a\n\n", "\na", "  a\n b", "a\tb\nc", "'q\"", "a #c", "a: b", "- x",

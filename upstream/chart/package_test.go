@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/upstream/helm"
 )
 
-// pack runs release.sh's commands for a chart.
+// pack is a script that packages the chart with the functions of release.sh.
 const pack = `set -euo pipefail
 eval "$(sed -n '/^\(stamp\|name_release\|chart\)() /,/}$/p' release.sh)"
 version=v1.2.3+build.4 epoch=1700000000 work=$1

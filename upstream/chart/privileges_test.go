@@ -15,11 +15,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// others adds third-party containers to the chart.
+// others are values that add a third-party plugin image.
 var others = values{"plugins.images": []any{map[string]any{"name": "vendor", "image": "registry.example/plugin:v1", "paths": []any{"/p"}}}}
 
-// TestPrivileges verifies that a pod has exactly the privileges of docs/fleet.md's table. It compares all security
-// settings, so that an added one is noticed.
+// TestPrivileges verifies that a pod has exactly the privileges listed in docs/fleet.md. It
+// compares complete security contexts, so that the test fails if a setting is added.
 func TestPrivileges(t *testing.T) {
 	d := daemonSet(t, withValues(others))
 	spec := d.Spec.Template.Spec
@@ -108,8 +108,9 @@ func TestPrivilegesOfUninstall(t *testing.T) {
 	checkUninstallPlace(t, &spec)
 }
 
-// checkUninstallPlace checks that the Job prefers a node with a regcred pod, which has the image, but can run on any
-// node, because an unschedulable Job blocks helm uninstall. It must not run on an unreachable node.
+// checkUninstallPlace verifies on which nodes the uninstall Job can run. It prefers a node with a
+// regcred pod, which already has the image. It can run on any other node too, because an
+// unschedulable Job blocks helm uninstall. It must not run on an unreachable node.
 func checkUninstallPlace(t *testing.T, spec *corev1.PodSpec) {
 	t.Helper()
 	affinity := spec.Affinity.PodAffinity
@@ -131,7 +132,8 @@ func checkUninstallPlace(t *testing.T, spec *corev1.PodSpec) {
 	}
 }
 
-// TestUninstallHooks verifies that only the objects for helm uninstall are hooks, created in the required order.
+// TestUninstallHooks verifies that only the objects for helm uninstall are hooks, and that Helm
+// creates them in the required order.
 func TestUninstallHooks(t *testing.T) {
 	got := map[string]string{}
 	for key, object := range objects(t, render(t, withValues(values{"uninstall.listNodes": true}))) {

@@ -26,14 +26,15 @@ var usual = []string{
 	"RoleBinding/regcred-uninstall", "ServiceAccount/regcred-agent", "ServiceAccount/regcred-uninstall",
 }
 
-// TestRender verifies that values are applied, and that Kubernetes knows every field of every object.
+// TestRender verifies that values are applied, and that every rendered field exists in the
+// Kubernetes API.
 func TestRender(t *testing.T) {
 	sha := "sha256:" + strings.Repeat("a1", 32)
 	for _, tt := range []struct {
 		name         string
 		changes      values
-		more, less   []string // objects
-		args, noArgs []string // of the agent
+		more, less   []string // objects in addition to usual, and objects of usual that are missing
+		args, noArgs []string // arguments that the agent must have, and must not have
 		check        func(t *testing.T, d *appsv1.DaemonSet, all map[string]runtime.Object)
 	}{
 		{name: "as it comes", args: []string{
@@ -188,7 +189,8 @@ func checkWhere(t *testing.T, d *appsv1.DaemonSet, all map[string]runtime.Object
 	}
 }
 
-// TestPodMonitor verifies the PodMonitor, for which this module has no type.
+// TestPodMonitor verifies the rendered PodMonitor. It decodes it into a map because this module has
+// no Go type for it.
 func TestPodMonitor(t *testing.T) {
 	rendered := render(t, withValues(values{"podMonitor.enabled": true}), "--show-only", "templates/podmonitor.yaml")
 	var got map[string]any
@@ -208,14 +210,14 @@ func TestPodMonitor(t *testing.T) {
 	}
 }
 
-// TestConfigName verifies that the pods change if and only if a setting of the nodes changes, and the ConfigMap's name
-// only with the configuration.
+// TestConfigName verifies that the pods change if and only if a setting of the nodes changes. The
+// ConfigMap's name changes only with the configuration.
 func TestConfigName(t *testing.T) {
 	base := daemonSet(t, withValues(nil))
 	for _, tt := range []struct {
 		name         string
 		changes      values
-		config, pods bool // differ
+		config, pods bool // whether the ConfigMap's name and the pods change
 	}{
 		{"nothing", nil, false, false},
 		{"another pattern", values{"config.providers": []any{providerValues("other.example")}}, true, true},

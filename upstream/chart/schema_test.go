@@ -21,7 +21,8 @@ import (
 	"github.com/regcred/regcred/upstream/helm"
 )
 
-// TestSchemaOfConfig verifies that values.schema.json contains the output of regcred schema. With -update it is written.
+// TestSchemaOfConfig verifies that values.schema.json contains the output of regcred schema. With
+// -update, it writes the file.
 func TestSchemaOfConfig(t *testing.T) {
 	cmd := exec.Command("go", "run", "./cmd/regcred", "schema")
 	cmd.Dir = repository(t)
@@ -32,7 +33,7 @@ func TestSchemaOfConfig(t *testing.T) {
 	committed := must.Get(os.ReadFile(path))(t)
 	var schema map[string]any
 	must.Do(t, json.Unmarshal(committed, &schema))
-	// Its references start at the root's definitions.
+	// The references in regcred's schema start at the root's definitions.
 	schema["definitions"] = config["definitions"]
 	delete(config, "definitions")
 	delete(config, "$schema")
@@ -51,8 +52,8 @@ func TestSchemaOfConfig(t *testing.T) {
 	}
 }
 
-// TestSchemaKnowsValues verifies that the schema contains exactly the values of values.yaml, and allows other keys only
-// in Kubernetes' or the user's objects.
+// TestSchemaKnowsValues verifies that the schema contains exactly the keys of values.yaml. It may
+// allow other keys only in objects that Kubernetes or the user defines.
 func TestSchemaKnowsValues(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(helm.ChartDir(t), "values.yaml"))
 	if err != nil {
@@ -68,7 +69,8 @@ func TestSchemaKnowsValues(t *testing.T) {
 	sameKeys(t, "", v, schema, "global")
 }
 
-// free lists objects whose keys Kubernetes or the user defines; config is regcred schema's.
+// free lists the objects whose keys are not defined by the chart, but by Kubernetes, the user or,
+// for config, by regcred schema.
 var free = []string{"config", "nodeSelector", "affinity", "resources", "podAnnotations", "podLabels", "appArmorProfile"}
 
 func sameKeys(t *testing.T, path string, v, schema map[string]any, but ...string) {
@@ -88,7 +90,8 @@ func sameKeys(t *testing.T, path string, v, schema map[string]any, but ...string
 	}
 }
 
-// TestSchemaRefuses verifies that an invalid value is rejected with its position before any change of the cluster.
+// TestSchemaRefuses verifies that Helm rejects an invalid value before it changes the cluster, and
+// reports the value's position.
 func TestSchemaRefuses(t *testing.T) {
 	one := func(changes ...any) []any { return []any{providerValues("registry.example", changes...)} }
 	plugin := func(name, image string, paths ...any) []any {
@@ -97,7 +100,7 @@ func TestSchemaRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		changes values
-		place   string // and the message
+		place   string // position and message of the error
 	}{
 		{"no provider", values{"config.providers": []any{}}, "'/config/providers': minItems"},
 		{"no pattern", values{"config.providers": one("matchImages", []any{})}, "'/config/providers/0/matchImages': minItems"},
@@ -155,7 +158,7 @@ func TestSchemaRefuses(t *testing.T) {
 	}
 }
 
-// TestLint verifies that helm lint --strict has no findings, and that it names missing values.
+// TestLint verifies that helm lint --strict has no findings, and that it reports missing values.
 func TestLint(t *testing.T) {
 	h := helm.New(t, program, "")
 	h.Run(t, "lint", "--strict", helm.ChartDir(t), withValues(nil).file(t))

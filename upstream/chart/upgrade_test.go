@@ -14,9 +14,10 @@ import (
 	"github.com/regcred/regcred/upstream/helm"
 )
 
-// TestUpgradeChart verifies upgrades to a chart with an additional value: --reuse-values is rejected with its name, and
-// --reset-then-reuse-values, which the notes recommend, works. A failed upgrade and rollbacks of rollbacks can be
-// upgraded again, and a dry run of an uninstall changes nothing.
+// TestUpgradeChart verifies upgrades to a chart with an additional value. With --reuse-values, Helm
+// rejects the upgrade and names the value. With --reset-then-reuse-values, which the notes
+// recommend, the upgrade succeeds. It also succeeds after a failed upgrade and after a rollback of
+// a rollback. A dry run of an uninstall changes nothing.
 func TestUpgradeChart(t *testing.T) {
 	s := newSite(t)
 	earlier := filepath.Join(t.TempDir(), "chart")

@@ -11,11 +11,11 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// second is another name of the plugin, used for a second provider.
+// second is the name of a symlink to the plugin, for a second provider.
 const second = "second-" + plugins.Static
 
-// build builds the helper, a plugin and the recorder into the directories of a run,
-// and, if requested, the clients into the user's cache.
+// build builds the helper, a plugin and the recorder into directories below dir. If requested, it
+// also builds the clients into the user's cache directory.
 func build(ctx context.Context, dir string, withClients bool) error {
 	for _, d := range []string{"helper", "plugins", "recorder"} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {

@@ -20,10 +20,10 @@ type client struct {
 	name    string
 	program string
 	pkg     string // Debian package, or package path in the Go module, such as "/cmd/crane"
-	module  string // Go module; Debian's clients have none
-	version string // of the module; for Debian's clients, the version that had these traits
+	module  string // Go module; "" for a Debian package
+	version string // version of the module, or of the Debian package with which the traits were observed
 
-	content string // the content that it pulls
+	content string // image or artifact to pull
 	pull    func(t *testing.T, j job) (ok bool, said string)
 	daemon  bool // also needs dockerd
 	own     bool // has its own configuration and does not read docker's or podman's
@@ -32,29 +32,29 @@ type client struct {
 
 // job is a task for a client.
 type job struct {
-	program string // its path
+	program string // path of the client
 	image   string
-	home    string // HOME and the writable directory
+	home    string // HOME, a writable directory
 	environ []string
 }
 
-// traits lists how clients differ. The helper's input is recorded as sent; "-" means
-// none.
+// traits describes how a client uses the helper. An input is the text that the client sends to the
+// helper; "-" means that it does not call the helper.
 type traits struct {
 	Hub      string // input for an image of Docker Hub
-	HubKeys  string // keys of credHelpers that it uses for Docker Hub
+	HubKeys  string // keys in credHelpers that the client uses for Docker Hub
 	Store    string // input for an image of registry.example:5000, with a credsStore
 	HubStore string // input for an image of Docker Hub, with a credsStore
 	Public   string // input for a public image, with credHelpers
-	OnError  string // reaction if the helper fails
-	Private  string // reaction for a private image in that case
-	Aside    string // use of the helper's standard error
+	OnError  string // reaction to a failing helper, for a public image
+	Private  string // reaction to a failing helper, for a private image
+	Aside    string // what the client does with the helper's standard error
 	Refused  string // message for a wrong password
-	Patterns string // the input forms with which it reaches a pattern with a path
-	Files    string // files in which it finds credHelpers
+	Patterns string // settings with which the client gets a credential for a pattern with a path
+	Files    string // files in which the client finds credHelpers
 }
 
-// What clients do.
+// Reactions of clients.
 const (
 	goesOn = "continues"
 	stops  = "stops with the reason"
@@ -80,7 +80,7 @@ func (c *client) path() string {
 	return path
 }
 
-// cache returns the directory into which the client of a module is built.
+// cache returns the directory into which a client is built.
 func (c *client) cache() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {

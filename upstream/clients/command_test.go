@@ -18,8 +18,8 @@ import (
 // limit is the timeout of a client's run.
 const limit = 2 * time.Minute
 
-// command returns a command that runs the client with arguments in which IMAGE,
-// REPOSITORY, TAG and HOME (the writable directory) are replaced.
+// command returns a function that runs the client with these arguments. In the arguments it
+// replaces IMAGE, REPOSITORY, TAG and HOME (the writable directory).
 func command(args string) func(*testing.T, job) (bool, string) {
 	return func(t *testing.T, j job) (ok bool, said string) {
 		t.Helper()
@@ -40,7 +40,7 @@ func command(args string) func(*testing.T, job) (bool, string) {
 	}
 }
 
-// koBuild builds a program onto the image with ko.
+// koBuild builds a program with ko. The image is its base image.
 func koBuild(t *testing.T, j job) (ok bool, said string) {
 	t.Helper()
 	writeFile(t, filepath.Join(j.home, "go.mod"), "module app.example/app\n\ngo 1.26\n")

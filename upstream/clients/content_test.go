@@ -27,14 +27,14 @@ import (
 // app and the following constants are the content of the registries.
 const (
 	app    = "team/app:v1"      // an image
-	chart  = "team/chart:1.0.0" // of helm
-	policy = "team/policy:v1"   // of conftest
+	chart  = "team/chart:1.0.0" // a Helm chart
+	policy = "team/policy:v1"   // a policy for conftest
 
 	cueModule  = "team/" + cueLibrary + ":v0.0.1"
 	cueLibrary = "lib.example/lib"
 )
 
-// push uploads the content through one registry into the storage of all registries.
+// push uploads the content through the registry at host. All registries share one storage.
 func (s *site) push(t *testing.T, host string) {
 	t.Helper()
 	for ref, image := range map[string]v1.Image{app: appImage(t), chart: chartArtifact(t), policy: policyArtifact(t), cueModule: cueArtifact(t)} {
@@ -89,7 +89,7 @@ func cueArtifact(t *testing.T) v1.Image {
 		mutate.Addendum{Layer: static.NewLayer([]byte(cueModuleFile), "application/vnd.cue.modulefile.v1")})
 }
 
-// newArtifact returns an image manifest whose layer is not a file system.
+// newArtifact returns an image manifest whose layers are not file systems.
 func newArtifact(t *testing.T, config types.MediaType, layers ...mutate.Addendum) v1.Image {
 	t.Helper()
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), config)
@@ -102,7 +102,7 @@ func withLayers(t *testing.T, image v1.Image, layers ...mutate.Addendum) v1.Imag
 	return image
 }
 
-// newArchive returns a compressed tar file with one file.
+// newArchive returns a gzip-compressed tar archive that contains one file.
 func newArchive(t *testing.T, name, content string) []byte {
 	t.Helper()
 	var buf bytes.Buffer

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// withDaemon runs docker with these arguments and with its own daemon.
+// withDaemon returns a function that starts dockerd and runs docker with these arguments.
 func withDaemon(args string) func(*testing.T, job) (bool, string) {
 	return func(t *testing.T, j job) (ok bool, said string) {
 		t.Helper()

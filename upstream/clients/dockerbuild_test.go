@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// TestDockerBuild verifies that without BuildKit docker queries the helper for all configured registries, whatever the
-// image.
+// TestDockerBuild verifies that without BuildKit docker calls the helper for all configured
+// registries, not only for the registry of the base image.
 func TestDockerBuild(t *testing.T) {
 	tests.SkipUnlessAvailable(t)
 	if !*all {
@@ -42,7 +42,7 @@ func TestDockerBuild(t *testing.T) {
 			t.Errorf("%s: built %t, asked (-want +got):\n%s\n%s", tt.name, o.ok, diff, o.said)
 		}
 	}
-	// The number of queries before the failure is random, and so are the later steps.
+	// The number of queries before the failure is random, and so is the result. Only log them.
 	o := b.pull(t, "another fails", private+":5000", partly, inDocker(helpers(keys...)))
 	t.Logf("%s with a plugin that fails for another registry: built %t, asked %s:\n%s", c.installed(t), o.ok, o.asked(), o.said)
 }
@@ -53,7 +53,7 @@ func (o outcome) sorted() []string {
 	return list
 }
 
-// dockerBuild builds an image onto the image, without BuildKit.
+// dockerBuild builds an image without BuildKit. j's image is its base image.
 func dockerBuild(t *testing.T, j job) (ok bool, said string) {
 	t.Helper()
 	writeFile(t, filepath.Join(j.home, "context", "Dockerfile"), "FROM "+j.image+"\n")

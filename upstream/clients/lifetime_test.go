@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestMirrorLifetime verifies that a pull-through cache calls the helper once unless its configuration sets a lifetime.
+// TestMirrorLifetime verifies that a pull-through cache calls the helper only once, unless its
+// configuration sets a lifetime for credentials.
 func TestMirrorLifetime(t *testing.T) {
 	tests.SkipUnlessAvailable(t)
 	if !*all {

@@ -9,7 +9,7 @@ const (
 	authFiles   = dockerFiles + ", $REGISTRY_AUTH_FILE, $XDG_RUNTIME_DIR/containers"
 )
 
-// containersImage and the variables below are the traits of clients that use containers/image, docker's config,
+// The traits of clients that use containers/image, docker's own config package,
 // go-containerregistry and oras-go.
 var (
 	containersImage = traits{
@@ -36,7 +36,7 @@ func (t traits) with(change func(*traits)) traits {
 	return t
 }
 
-// clients lists all clients. Debian's are installed; the others are built.
+// clients lists all clients. Clients without a module are Debian packages; the others are built.
 var clients = []*client{
 	{
 		name: "skopeo", program: "skopeo", pkg: "skopeo", version: "1.9.3", content: app,

@@ -14,10 +14,11 @@ import (
 	"github.com/regcred/regcred/upstream/alone"
 )
 
-// all selects also the clients that Debian does not package; they are built.
+// all also selects the clients that must be built and the clients that need dockerd.
 var all = flag.Bool("all", false, "also try the clients that are built from Go modules")
 
-// tests runs the tests in namespaces in which the directories that clients use at fixed paths are in memory.
+// tests runs the tests in namespaces. The directories that clients use at fixed paths are mounted
+// in memory.
 var tests = alone.Tests{
 	Name:     "clients",
 	Programs: alone.Programs{"docker-registry": "docker-registry", "htpasswd": "apache2-utils"},

@@ -18,15 +18,14 @@ import (
 // mirror is the address of the pull-through cache.
 const mirror = "127.0.0.5:5000"
 
-// pullThrough starts distribution's registry as a cache of the image's registry, and
-// requests the image from it.
+// pullThrough pulls an image through a pull-through cache of its registry.
 func pullThrough(t *testing.T, j job) (ok bool, said string) {
 	t.Helper()
 	return throughMirror(t, j, "", app)
 }
 
-// throughMirror pulls images of j's registry through a cache. A lifetime sets how long the cache keeps a
-// credential.
+// throughMirror starts distribution's registry as a cache of j's registry and pulls images through
+// it. lifetime is an optional setting for how long the cache keeps a credential.
 func throughMirror(t *testing.T, j job, lifetime string, images ...string) (ok bool, said string) {
 	t.Helper()
 	host, _, _ := strings.Cut(j.image, "/")

@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// privateNames lists the private registry's names, hubs the names of Docker Hub.
+// privateNames lists the private registry's names; dockerHubNames lists the names of Docker Hub.
 var (
 	privateNames   = []string{private, private + ":443", private + ":5000"}
 	dockerHubNames = []string{"docker.io", "index.docker.io", "registry-1.docker.io"}
@@ -25,9 +25,10 @@ type bench struct {
 	site   *site
 	client *client
 
-	// right and the following fields are configurations of the helper.
+	// right, wrong and path are configurations of the helper with the right password, with a wrong
+	// one, and with a path in the pattern.
 	right, wrong, path string
-	broken, noPassword string // a plugin fails, for a public or a private registry
+	broken, noPassword string // configurations with a plugin that fails for the public or the private registry
 }
 
 func newBench(t *testing.T, s *site, c *client) *bench {
@@ -41,8 +42,8 @@ func newBench(t *testing.T, s *site, c *client) *bench {
 	}
 }
 
-// providers returns a CredentialProviderConfig with one credential for all patterns. An empty password means a
-// failing plugin.
+// providers returns a CredentialProviderConfig with one credential for all patterns. If the
+// password is empty, the plugin fails.
 func providers(t *testing.T, s *site, name, password string, patterns ...string) string {
 	t.Helper()
 	file := filepath.Join(s.dir, "password-"+name)
@@ -68,7 +69,8 @@ providers:
 %s`, plugins.Static, &matches, user, file, &hosts)
 }
 
-// helperSetting maps a client to the setting that names the helper.
+// helperSetting is a way to configure the helper in a client: files in HOME and environment
+// variables.
 type helperSetting struct {
 	name  string
 	files map[string]string
@@ -77,7 +79,7 @@ type helperSetting struct {
 
 const store = `{"credsStore": "regcred"}`
 
-// helpers returns a config.json with the helper for these keys.
+// helpers returns a config.json that sets the helper in credHelpers for these keys.
 func helpers(keys ...string) string {
 	var list []string
 	for _, key := range keys {
@@ -86,17 +88,17 @@ func helpers(keys ...string) string {
 	return `{"credHelpers": {` + strings.Join(list, ", ") + `}}`
 }
 
-// inDocker returns the files for a config.json that all clients read.
+// inDocker returns the setting with a config.json that all clients read.
 func inDocker(config string) helperSetting {
 	return helperSetting{"", map[string]string{".docker/config.json": config}, []string{"DOCKER_CONFIG=HOME/.docker"}}
 }
 
-// forAllRegistries sets the helper for all registries.
+// forAllRegistries returns the setting with the helper for all registries.
 func forAllRegistries() helperSetting {
 	return inDocker(helpers(slices.Concat(privateNames, dockerHubNames, []string{hubURL, public})...))
 }
 
-// helperPlaces returns the files in which a client may find credHelpers, or the helper.
+// helperPlaces returns a setting for each file in which a client may find the helper.
 func helperPlaces() []helperSetting {
 	config := helpers(private + ":5000")
 	in := func(name, file string, extra ...string) helperSetting {
@@ -112,7 +114,8 @@ func helperPlaces() []helperSetting {
 	}
 }
 
-// pull runs the client. what describes the run in errors.
+// pull runs the client with a configuration of the helper, and checks the helper's arguments. what
+// is the name of the subtest.
 func (b *bench) pull(t *testing.T, what, host, helper string, by helperSetting) (o outcome) {
 	t.Helper()
 	r := &run{site: b.site, client: b.client, image: host + "/" + b.client.content, helper: helper, files: by.files, extra: by.extra}
@@ -155,7 +158,7 @@ func (b *bench) observe(t *testing.T) (seen traits) {
 	return seen
 }
 
-// stderrUse returns how the client uses the helper's standard error if the response is valid.
+// stderrUse returns what the client does with the helper's standard error if the helper succeeds.
 func (b *bench) stderrUse(t *testing.T) string {
 	t.Helper()
 	const text = "[said aside]"
@@ -187,7 +190,7 @@ func (b *bench) wrongPasswordMessage(t *testing.T) string {
 	return o.said
 }
 
-// fromPublic pulls an image that needs no login, also while the helper fails.
+// fromPublic pulls an image that needs no credential, with a working helper and with a failing one.
 func (b *bench) fromPublic(t *testing.T) (asked, onError string) {
 	t.Helper()
 	o := b.pull(t, "public", public, b.right, forAllRegistries())
@@ -222,7 +225,7 @@ func reactionToFailure(o outcome) string {
 	}
 }
 
-// patterns describes how the client gets a credential for a pattern with a path.
+// patterns returns the settings with which the client gets a credential for a pattern with a path.
 func (b *bench) patterns(t *testing.T) string {
 	t.Helper()
 	repository, _, _ := strings.Cut(b.client.content, ":")

@@ -22,7 +22,7 @@ type run struct {
 	client *client
 	image  string
 	helper string            // CredentialProviderConfig
-	files  map[string]string // files in HOME that name the helper to the client
+	files  map[string]string // files in HOME that configure the helper
 	extra  []string          // environment variables in addition to HOME
 }
 
@@ -39,7 +39,8 @@ type call struct {
 	Stdin, Answer string
 }
 
-// asked returns the helper's inputs in order, without consecutive repetitions; "-" for none.
+// asked returns the helper's inputs in order, without consecutive repetitions. It returns "-" if
+// there are none.
 func (o outcome) asked() string {
 	list := []string{}
 	for _, c := range o.calls {

@@ -29,8 +29,8 @@ import (
 
 const helperName = "docker-credential-regcred"
 
-// private and the following constants are the registries: a private one at the default
-// port and another, a public one, and one with the names of Docker Hub.
+// private and the following constants name the registries. The private registry listens on two
+// ports. Another registry has the names of Docker Hub.
 const (
 	private = "registry.example"
 	public  = "public.example:5000"
@@ -49,7 +49,7 @@ const user = "ci"
 type site struct {
 	dir    string
 	caFile string
-	trust  *http.Transport // of this process
+	trust  *http.Transport // trusts the registries' certificate
 }
 
 // startSite starts the registries and waits until they respond.
@@ -79,7 +79,8 @@ http: {addr: %q, tls: {certificate: %s, key: %s}}
 	serve(t, exec.Command("docker-registry", "serve", config), "tcp", address)
 }
 
-// serve runs a server until the test ends. It returns when the server listens; log returns its output so far.
+// serve starts a server that runs until the test ends, and waits until it listens. log returns the
+// server's output so far.
 func serve(t *testing.T, cmd *exec.Cmd, network, address string) (log func() string) {
 	t.Helper()
 	file := must.Get(os.Create(filepath.Join(t.TempDir(), "log")))(t)

@@ -34,7 +34,7 @@ func reactionsRow(name string, t traits) string {
 		t.OnError, t.Private, t.Aside, t.Refused, t.Patterns, formatCode(t.Files))
 }
 
-// formatCode formats the members of a list as code.
+// formatCode formats each element of a comma-separated list as code.
 func formatCode(list string) string {
 	if list == "-" {
 		return list
@@ -42,7 +42,7 @@ func formatCode(list string) string {
 	return "`" + strings.ReplaceAll(list, ", ", "`, `") + "`"
 }
 
-// TestDocument verifies that docs/docker-credential-helper.md contains the tables that a run prints.
+// TestDocument verifies that docs/docker-credential-helper.md contains the tables of [clients].
 func TestDocument(t *testing.T) {
 	content := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "docker-credential-helper.md")))(t)
 	asks, does := queriesHeader, reactionsHeader

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command cloudsize measures what package keychain/cloud adds to a program: size,
-// packages and start-up time, compared with the keychains of three clouds that programs
-// with go-containerregistry use. The programs send no requests. Run it in upstream/:
+// Command cloudsize measures how much package keychain/cloud adds to a program: size, packages and
+// start-up time. It compares the package with the keychains of three clouds that programs with
+// go-containerregistry use. The measured programs send no requests. Run it in upstream/:
 //
 //	go run ./cloudsize
 package main
@@ -26,14 +26,14 @@ import (
 // program is a program to measure.
 type program struct {
 	name   string
-	source string   // of our own programs, which have no file
+	source string   // source code; "" for a program in a file
 	dir    string   // directory of the module to build in
-	args   []string // of go build, before the package
+	args   []string // arguments of go build before the package
 
 	file     string
 	packages int
-	inits    []time.Duration // of all packages, per run
-	runs     []time.Duration // from start to exit
+	inits    []time.Duration // initialization time of all packages, per run
+	runs     []time.Duration // time from start to exit, per run
 }
 
 const runCount = 40
@@ -88,7 +88,7 @@ func medianMillis(d []time.Duration) float64 {
 // bareSource is a program that only uses HTTP over TLS, which all programs do.
 const bareSource = "package main\n\nimport (\n\t\"net/http\"\n\t\"os\"\n)\n\nfunc main() {\n\tif len(os.Args) > 1 {\n\t\thttp.Get(os.Args[1])\n\t}\n}\n"
 
-// newProgram returns a minimal program with these clouds in a keyring.
+// newProgram returns a minimal program with a keyring for these clouds.
 func newProgram(clouds ...string) *program {
 	imports, members := "", "" // the lookup is linked but never run
 	for _, c := range clouds {
@@ -144,7 +144,8 @@ func (p *program) goCommand(args ...string) (string, error) {
 
 var initTimePattern = regexp.MustCompile(`(?m)^init \S+ @\S+ ms, (\S+) ms clock`)
 
-// measureStart runs the program twice: once for the time, once for the time of each init.
+// measureStart runs the program twice: once to measure its run time, once to measure the
+// initialization of its packages.
 func (p *program) measureStart(dir string) error {
 	plain, traced := exec.Command(p.file), exec.Command(p.file)
 	plain.Env, traced.Env = []string{"HOME=" + dir}, []string{"HOME=" + dir, "GODEBUG=inittrace=1"}

@@ -47,7 +47,8 @@ func serveExpired(t *testing.T, reg *node.Registry) (addr, file string) {
 	return s.Listener.Addr().String(), file
 }
 
-// TestDoctorImage verifies that doctor's report about an image agrees with the requests of a kubelet's runtime.
+// TestDoctorImage verifies that doctor's report about an image agrees with a pull through the
+// kubelet's container runtime.
 func TestDoctorImage(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	net, dir := node.NewFakeNetwork(t), t.TempDir()
@@ -63,7 +64,8 @@ func TestDoctorImage(t *testing.T) {
 	kubelet := node.StartKubelet(t, node.KubeletOptions{
 		Runtime: node.StartContainerdWith(t, net, map[string]string{
 			"origin.example": "[host.\"https://cache.example\"]\n",
-			// Write the table too: containerd 1.x ignores a file with only a server.
+			// Repeat the server in a host table: containerd 1.x ignores a file that only sets
+			// server.
 			"expired.example": fmt.Sprintf("server = \"https://%s\"\nca = %q\n[host.\"https://%[1]s\"]\nca = %[2]q\n", addr, ca),
 		}),
 		BinDir: node.BinDir(),

@@ -30,7 +30,7 @@ const (
 // brokenKubelet is a machine with a kubelet that the test breaks.
 type brokenKubelet struct {
 	*node.Machine
-	config string // as it was
+	config string // original content of brokenConfig
 }
 
 // finding is a finding in the output of "regcred doctor -o json".
@@ -39,7 +39,8 @@ type finding struct {
 	Log                           []string
 }
 
-// doctor returns the findings of "regcred doctor" about the kubelet.
+// doctor runs "regcred doctor" on the machine. It returns the finding of the kubelet check, and all
+// findings.
 func (m *brokenKubelet) doctor(t *testing.T, args ...string) (kubelet finding, all []finding) {
 	t.Helper()
 	started := time.Now()
@@ -59,7 +60,8 @@ func (m *brokenKubelet) doctor(t *testing.T, args ...string) (kubelet finding, a
 	return kubelet, r.Checks
 }
 
-// checkCrashLoop waits until systemd restarts a kubelet process that exited.
+// checkCrashLoop waits until the kubelet is in a crash loop: systemd has restarted it and is about
+// to restart it again.
 func (m *brokenKubelet) checkCrashLoop(t *testing.T) {
 	t.Helper()
 	node.Eventually(t, restartTimeout, func(ctx context.Context) error {
@@ -88,12 +90,13 @@ func (m *brokenKubelet) restore(t *testing.T) {
 	m.Run(t, "systemctl", "reset-failed", "kubelet")
 }
 
-// allCrashLoops makes the tests cover every crash loop instead of one of each kind:
-// flags, files, programs, other processes, and unknown causes.
+// allCrashLoops selects all crash loops. By default the tests cover one of each kind: flags, files,
+// programs, other processes, and unknown causes.
 var allCrashLoops = flag.Bool("loops", false, "try every crash loop of a kubelet that doctor knows")
 
-// TestDoctorKubelet verifies that doctor finds why a real kubelet under a real systemd does not start, or runs with
-// another configuration than the checked one.
+// TestDoctorKubelet verifies that doctor finds why a real kubelet under a real systemd does not
+// start. doctor must also detect a kubelet that runs with a configuration other than the checked
+// one.
 func TestDoctorKubelet(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	net := node.NewFakeNetwork(t)
@@ -111,7 +114,7 @@ func TestDoctorKubelet(t *testing.T) {
 }
 
 func (m *brokenKubelet) testHealthy(t *testing.T) {
-	m.doctor(t) // loads the programs into memory
+	m.doctor(t) // warms up the page cache
 	started := time.Now()
 	got, all := m.doctor(t)
 	t.Logf("doctor took %s", time.Since(started))
@@ -166,10 +169,11 @@ func (m *brokenKubelet) testLoops(t *testing.T) {
 	}
 }
 
-// testOthers verifies the findings if the running kubelet and its files differ.
+// testOthers verifies the findings if the running kubelet uses a configuration or flags that have
+// changed since.
 func (m *brokenKubelet) testOthers(t *testing.T) {
 	m.repair(t)
-	time.Sleep(startupTime) // a kubelet may read files that are written in its first moments
+	time.Sleep(startupTime) // a kubelet that has just started may not have read its files yet
 	m.WriteFile(t, brokenConfig, m.config+"\n", 0o644)
 	if got, _ := m.doctor(t); got.Severity != "warning" || !strings.Contains(got.Message, brokenConfig+" was changed at ") || got.Fix != "systemctl restart kubelet" {
 		t.Errorf("a configuration that has changed: %+v", got)
@@ -195,7 +199,7 @@ func (m *brokenKubelet) testStopped(t *testing.T) {
 	if got, _ := m.doctor(t); got.Severity != "error" || got.Message != "kubelet.service is stopped" || got.Fix != "systemctl start kubelet" {
 		t.Errorf("stopped: %+v", got)
 	}
-	// The next kubelet's flags and environment are known anyway.
+	// doctor still finds the flags and the environment with which the kubelet would start.
 	if _, all := m.doctor(t, "--as-kubelet"); all[0].Check != "config" || all[0].Severity != "ok" {
 		t.Errorf("as the next kubelet: %+v", all)
 	}

@@ -23,13 +23,14 @@ type ecrRun struct {
 	Cloud   []string // requests to the cloud
 	Granted []string // the private registry's accepted logins
 	Public  []string // the public registry's accepted logins
-	Refused []string // the accepted logins of the registry without credentials in the cloud
+	Refused []string // the accepted logins of the registry for which the cloud refuses a credential
 	Counts  node.PluginCounts
-	Failed  int // lines in the kubelet's log
+	Failed  int // failures of the plugin in the kubelet's log
 }
 
-// TestUpstreamECR runs AWS's plugin and regcred's plugin in a kubelet for the same images of two accounts, each with its
-// own cloud, and verifies that the requests and the kubelet's results are the same.
+// TestUpstreamECR runs AWS's plugin and regcred's plugin in one kubelet. Each pulls the same images
+// from its own account, with its own cloud. The requests and the kubelet's results must be the
+// same.
 func TestUpstreamECR(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	net := node.NewFakeNetwork(t)
@@ -49,7 +50,7 @@ func TestUpstreamECR(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-upstream +regcred):\n%s", diff)
 	}
-	// And not because everything fails.
+	// The results must not be equal only because everything fails.
 	if want := (node.PluginCounts{Runs: 3, Errors: 1}); got.Counts != want || got.Failed != 1 {
 		t.Errorf("the kubelet counts %+v, want %+v, and logs %d failures, want 1", got.Counts, want, got.Failed)
 	}
@@ -71,9 +72,9 @@ type ecrAccount struct {
 	pod     *corev1.Pod
 }
 
-// newECRAccount creates an account and a pod with two images in its registry (for which
-// one run is enough), one in the public registry, and one in another region's registry,
-// for which the cloud rejects the request but which needs no credentials.
+// newECRAccount creates an account and a pod with four images. Two are in the account's registry,
+// for which one run of the plugin is enough. One is in the public registry. One is in another
+// region's registry, which needs no credentials and for which the cloud rejects the request.
 func newECRAccount(t *testing.T, net *testcloud.FakeNetwork, plugin, account string, public *node.Registry) *ecrAccount {
 	t.Helper()
 	cloud := newAWS(t)

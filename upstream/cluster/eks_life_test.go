@@ -61,7 +61,7 @@ func TestLifeOnEKS(t *testing.T) {
 		l.regcred(t, v1, 0, "status")
 	}
 	works("installed")
-	// The next boot undoes any change to nodeadm's files.
+	// At the next boot, nodeadm overwrites any change to its files.
 	l.m.WriteFile(t, "/etc/eks/kubelet/environment", "NODEADM_KUBELET_ARGS=--no-such-flag\n", 0o644)
 	l.m.WriteFile(t, eksDir+"/config.json", "{}", 0o644)
 	l.m.Reboot(t)
@@ -69,7 +69,7 @@ func TestLifeOnEKS(t *testing.T) {
 	l.checkRestart(t, func() { l.regcred(t, v1, 0, "uninstall", "--restart", "--stable=2s") })
 	for _, again := range []func(){
 		func() {},
-		// Nothing that a kubelet started later would need.
+		// A kubelet that starts after the uninstall needs no file of regcred.
 		func() {
 			l.checkRestart(t, func() { l.m.Restart(t, "kubelet"); node.Eventually(t, restartTimeout, l.m.CheckHealthy) })
 		},

@@ -39,9 +39,8 @@ import (
 // renewedPassword is a password that replaces another one.
 const renewedPassword = canary.Marker + "renewed"
 
-// TestFaults verifies, for revoked credentials and failing components during pulls, the
-// pod's event, regcred's report compared with the kubelet's, and that the next pull
-// succeeds.
+// TestFaults revokes credentials and stops components during pulls. For each fault it verifies the
+// pod's event, and that regcred reports the same error as the kubelet. The next pull must succeed.
 func TestFaults(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	f := startFaults(t)
@@ -55,16 +54,16 @@ func TestFaults(t *testing.T) {
 	canary.AssertAbsent(t, "the kubelet's log", strings.Join(f.kubelet.LogRecords(t), "\n"))
 }
 
-// faults is a node with faults.
+// faults is a node on which TestFaults causes faults.
 type faults struct {
 	control *node.ControlPlane
 	runtime *node.Containerd
 	kubelet *node.Kubelet
 	ours    nodeSide
 
-	revoked, expired *robot // the plugins' responses are valid for an hour, and for 5 seconds
+	revoked, expired *robot // registries for which the plugins' responses are valid for an hour, and for 5 seconds
 	guard            *guard
-	tokens           *gate       // in front of the guard, as token.example
+	tokens           *gate       // receives the requests for token.example and passes them to the guard
 	late             atomic.Bool // the clock of token.example is two hours ahead
 }
 
@@ -94,7 +93,8 @@ func startFaults(t *testing.T) *faults {
 	return f
 }
 
-// serveTokens starts a guard whose clock may be wrong.
+// serveTokens passes requests for token.example to the guard. If late is set, it rejects tokens
+// that expire within two hours.
 func (f *faults) serveTokens(w http.ResponseWriter, r *http.Request) {
 	if _, password, ok := r.BasicAuth(); ok && f.late.Load() {
 		if _, err := f.guard.verify(password, r.Host, time.Now().Add(2*time.Hour)); err != nil {
@@ -113,7 +113,7 @@ type robot struct {
 	file string
 }
 
-// startRobot starts a registry NAME.example for the provider NAME.
+// startRobot starts the registry NAME.example and configures the provider NAME for it.
 func startRobot(t *testing.T, net *testcloud.FakeNetwork, dir, name, cacheDuration string) *robot {
 	t.Helper()
 	host := name + ".example"
@@ -126,20 +126,21 @@ func startRobot(t *testing.T, net *testcloud.FakeNetwork, dir, name, cacheDurati
 	return r
 }
 
-// gate delays requests.
+// gate passes requests to a handler, and can delay the requests for a repository.
 type gate struct {
 	handler http.Handler
 
 	mu   sync.Mutex
-	held map[string]*barrier // by repository
+	held map[string]*barrier // barriers by repository
 }
 
 type barrier struct {
 	arrive, open   sync.Once
-	arrived, opens chan struct{} // closed on the first request, and to release all
+	arrived, opens chan struct{} // closed on the first request, and closed to release all requests
 }
 
-// hold delays the requests for a repository until the barrier is opened, at the latest when the test ends.
+// hold delays the requests for a repository until the barrier is released, at the latest when the
+// test ends.
 func (g *gate) hold(t *testing.T, repo string) *barrier {
 	t.Helper()
 	b := &barrier{arrived: make(chan struct{}), opens: make(chan struct{})}
@@ -200,8 +201,8 @@ func (f *faults) waitPullError(t *testing.T, pod *corev1.Pod, image, why string)
 	t.Log(f.control.WaitEvent(t, pod, fmt.Sprintf("Failed: Failed to pull image %q: ", image), why))
 }
 
-// checkCommand checks the exit code of a command, and that its output contains all of
-// these texts and no secret.
+// checkCommand runs a regcred command for the kubelet and checks its exit code. The output must
+// contain all texts and no secret.
 func (f *faults) checkCommand(t *testing.T, code int, args []string, texts ...string) {
 	t.Helper()
 	startKubeletCommand(t, f.kubelet, args...).checkOutput(t, code, texts...)
@@ -258,8 +259,8 @@ func pidOf(t *testing.T, k *node.Kubelet) string {
 	return ""
 }
 
-// oneCredential ends explain's output after a plugin's response; explain does not know whether the registry accepts the
-// credential or what the kubelet caches.
+// oneCredential is the end of explain's output if a plugin returns a credential. explain does not
+// know whether the registry accepts it, or what the kubelet has cached.
 const oneCredential = "a pull tries 1 credential and fails if the registry rejects it, with no fallback to an anonymous pull"
 
 // testRevoked changes the password at the registry and then on the node. The kubelet uses its cached credential until it
@@ -312,7 +313,7 @@ func (f *faults) startPuller(t *testing.T) *puller {
 	return p
 }
 
-// pull pulls an image. want is part of the error, or "".
+// pull pulls an image and checks the error. want is a part of the error, or "" for success.
 func (p *puller) pull(t *testing.T, image, want string) {
 	t.Helper()
 	_, err := p.runtime.Pull(t.Context(), image, pull.PullAlways, func(ctx context.Context) ([]regcred.Credential, error) {
@@ -324,14 +325,14 @@ func (p *puller) pull(t *testing.T, image, want string) {
 	}
 }
 
-// testExpiredCredential uses a credential that expires in the kubelet's cache. The failed pull is repeated, and succeeds
-// after the cache entry has expired too.
+// testExpiredCredential uses a credential that expires while the kubelet caches it. The pull fails.
+// The kubelet retries it, and succeeds after its cache entry has expired.
 func (f *faults) testExpiredCredential(t *testing.T) {
 	r := f.expired
 	first, second := r.PushApp(t, "team/first", "v1"), r.PushApp(t, "team/second", "v1")
 	held := r.gate.hold(t, "team/second")
 	pod := f.run(t, "expired-credential", "", first, second)
-	held.wait(t) // its credential comes from the cache
+	held.wait(t) // this pull uses the cached credential
 
 	r.SetUser("ci", renewedPassword)
 	f.checkCommand(t, 1, []string{"prepull", "--pull-policy", "Always", first}, `provider "expired", user "ci": `, "401 Unauthorized")
@@ -345,8 +346,8 @@ func (f *faults) testExpiredCredential(t *testing.T) {
 	}
 }
 
-// testExpiredToken uses a token that has expired by the registry's clock. The plugin does not send a token that has
-// expired by the node's clock.
+// testExpiredToken uses a token that has expired by the registry's clock, but not by the node's
+// clock. The plugin would not send a token that has expired by the node's clock.
 func (f *faults) testExpiredToken(t *testing.T) {
 	f.late.Store(true)
 	image := f.guard.push(t, "token.example", "team/late")
@@ -385,9 +386,9 @@ func (f *faults) freshToken(t *testing.T, pod *corev1.Pod) string {
 	return answer.Status.Token
 }
 
-// testAPIServer restarts the API server while a pod with two images starts. The running pull continues; the other one
-// needs the service account again, and fails until the API server is back. regcred's client continues with its cached
-// data and reports what is missing.
+// testAPIServer restarts the API server while a pod with two images starts. The running pull
+// continues. The other pull needs the service account again, and fails until the API server is
+// back. regcred's client continues with its cached data and reports which data is missing.
 func (f *faults) testAPIServer(t *testing.T) {
 	first, second := f.guard.push(t, "token.example", "team/during"), f.guard.push(t, "token.example", "team/needed")
 	unread := f.run(t, "unread", "unread", f.guard.push(t, "token.example", "team/unread"))

@@ -32,10 +32,10 @@ var agentLabels = map[string]string{
 	"app.kubernetes.io/name": "regcred", "app.kubernetes.io/instance": "regcred", "app.kubernetes.io/component": "agent",
 }
 
-// fleetScene is an API server with the chart's objects.
+// fleetScene is an API server with the chart's namespace and state ConfigMap.
 type fleetScene struct {
 	control *node.ControlPlane
-	admin   string // kubeconfig
+	admin   string // path of the administrator's kubeconfig
 }
 
 func newFleetScene(t *testing.T) *fleetScene {
@@ -48,7 +48,7 @@ func newFleetScene(t *testing.T) *fleetScene {
 	return s
 }
 
-// regcred runs the program under a name.
+// regcred runs regcred through a symlink called name.
 func (s *fleetScene) regcred(t *testing.T, name string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -105,7 +105,8 @@ func (s *fleetScene) remove(t *testing.T, kubeconfig, timeout string) (stdout, s
 	return s.regcred(t, "regcred", "agent", "remove", "--kubeconfig", kubeconfig, "--namespace", "fleet", "--state-configmap", "regcred-state", "--timeout", timeout)
 }
 
-// TestFleetAccess verifies permissions and paging with a real API server.
+// TestFleetAccess verifies the hook's permissions and the paging of pod lists, with a real API
+// server.
 func TestFleetAccess(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	s := newFleetScene(t)
@@ -113,7 +114,8 @@ func TestFleetAccess(t *testing.T) {
 	t.Run("pages", s.testPages)
 }
 
-// testRole verifies that the hook's Role suffices, and the report if any of its rules is missing.
+// testRole verifies that the hook's Role is sufficient, and what the hook reports if one of its
+// rules is missing.
 func (s *fleetScene) testRole(t *testing.T) {
 	status := s.create(t, agentPod("on-a", "a", "registry.example/regcred:1"))
 	status.Status = corev1.PodStatus{
@@ -122,7 +124,7 @@ func (s *fleetScene) testRole(t *testing.T) {
 	}
 	must.Get(s.control.Client.CoreV1().Pods("fleet").UpdateStatus(t.Context(), status, metav1.UpdateOptions{}))(t)
 	defer s.control.Client.CoreV1().Pods("fleet").Delete(context.Background(), "on-a", metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
-	// Without a kubelet, the log cannot be read and the node does not exist.
+	// There is no kubelet, so the pod's log cannot be read, and its node does not exist.
 	for i, missing := range []string{"", "patch configmaps", "list pods", "get pods/log"} {
 		user := fmt.Sprint("hook-", i)
 		rules := hookRole()
@@ -156,8 +158,8 @@ func (s *fleetScene) testRole(t *testing.T) {
 	}
 }
 
-// testPages verifies that 600 pods are listed in three pages, also under kubectl's name, and that selected nodes without
-// a pod are listed.
+// testPages verifies that 600 pods are listed in three pages, also if regcred runs as a kubectl
+// plugin. Selected nodes without a pod must be listed too.
 func (s *fleetScene) testPages(t *testing.T) {
 	for i := range 600 {
 		pod := agentPod(fmt.Sprintf("pod-%03d", i), fmt.Sprintf("node-%03d", i), "registry.example/regcred:1")
@@ -193,7 +195,7 @@ func (s *fleetScene) testPages(t *testing.T) {
 	}
 }
 
-// lists returns the number of lists of all pods, from the API server's own metric.
+// lists returns how often all pods were listed, according to the API server's metrics.
 func (s *fleetScene) lists(t *testing.T) (n int) {
 	t.Helper()
 	metrics := must.Get(s.control.Client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context()))(t)
@@ -207,14 +209,15 @@ func (s *fleetScene) lists(t *testing.T) (n int) {
 	return n
 }
 
-// TestFleetLogs runs pods in a real kubelet that print their status among other output, and verifies the result after
-// the log is rotated.
+// TestFleetLogs runs pods in a real kubelet. They print their status among other output. It
+// verifies that regcred finds the status, also after the kubelet has rotated the log.
 func TestFleetLogs(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	s := newFleetScene(t)
 	net := node.NewFakeNetwork(t)
 	registry := node.StartRegistry(t, net, "registry.example", testregistry.Options{})
-	// The API server resolves the node's name to the kubelet.
+	// The node's name is its address, because the API server resolves the name to reach the
+	// kubelet.
 	kubelet := node.StartKubelet(t, node.KubeletOptions{
 		Runtime: node.StartContainerd(t, net), ControlPlane: s.control, Name: node.NodeAddress,
 		Config: map[string]any{
@@ -259,7 +262,7 @@ func TestFleetLogs(t *testing.T) {
 	phase(agent.PhaseApplying, "")
 	t.Log(nodes("1 applying"))
 	phase(agent.PhaseInstalled, "")
-	for range 30 { // more than the first read returns
+	for range 30 { // more lines than the first read of the log returns
 		say("2", "warning: something else")
 	}
 	t.Log(nodes("1 installed"))
@@ -280,7 +283,7 @@ func TestFleetLogs(t *testing.T) {
 	phase(agent.PhaseInstalled, "")
 	nodes("1 installed")
 
-	// The hook waits for it.
+	// The hook waits until the agent reports that regcred is removed.
 	go func() {
 		time.Sleep(time.Second)
 		phase(agent.PhaseRemoved, "")

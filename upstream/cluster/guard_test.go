@@ -21,16 +21,16 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// guard is a registry that accepts service account tokens as passwords. A service
-// account is the user NAMESPACE.NAME of its rules, whatever the user name of the login.
-// Each of its host names requires tokens for that name.
+// guard is a registry that accepts service account tokens as passwords. In its rules a service
+// account is the user NAMESPACE.NAME, whatever user name the client sends. Each host name of the
+// registry requires tokens with that name as the audience.
 type guard struct {
 	*node.Registry
 	verifier
 	password string // password of the users that are not service accounts
 
 	mu   sync.Mutex
-	seen map[string][]login // by image, without the tag
+	seen map[string][]login // credentials by image, without the tag
 }
 
 // login is a user name and password that the guard received or a keyring returned.
@@ -43,7 +43,8 @@ func loginOf(user, password string) login {
 	return login{user, fingerprint(password)}
 }
 
-// fingerprint describes a password. Tokens are equal if subject, audience and bound pod are equal.
+// fingerprint identifies a password without revealing it. Tokens with the same subject, audience
+// and bound pod have the same fingerprint.
 func fingerprint(password string) string {
 	parts := strings.Split(password, ".")
 	if len(parts) != 3 {
@@ -76,7 +77,7 @@ func startGuard(t *testing.T, net *testcloud.FakeNetwork, control *node.ControlP
 	return g
 }
 
-// push pushes an image and returns its reference under another host name.
+// push pushes an image and returns its reference with the registry's name host.
 func (g *guard) push(t *testing.T, host, repo string) (image string) {
 	t.Helper()
 	return host + strings.TrimPrefix(g.PushApp(t, repo, "v1"), g.Host)
@@ -106,7 +107,8 @@ func (g *guard) record(image, user, password string) {
 	g.seen[image] = append(g.seen[image], l)
 }
 
-// logins returns the distinct credentials of the first pull of an image in order; empty for an anonymous pull.
+// logins returns the distinct credentials of the first pull of an image, in order. It returns none
+// for an anonymous pull.
 func (g *guard) logins(t *testing.T, image string) (list []login) {
 	t.Helper()
 	g.mu.Lock()
@@ -116,12 +118,12 @@ func (g *guard) logins(t *testing.T, image string) (list []login) {
 		t.Errorf("no pull of %s was tried", image)
 	}
 	for _, l := range g.seen[repo] {
-		// A runtime first tries without a login, even if it has credentials.
+		// A runtime first sends a request without credentials, even if it has some.
 		if l == (login{}) || len(list) > 0 && list[len(list)-1] == l {
 			continue
 		}
 		if slices.Contains(list, l) {
-			break // the next pull
+			break // the next pull begins
 		}
 		list = append(list, l)
 	}

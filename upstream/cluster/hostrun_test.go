@@ -29,8 +29,8 @@ const (
 	hostrunSocket  = "/mnt/systemd/private"
 )
 
-// podScript runs a program like a container: in its own namespaces, with the node's /run/systemd mounted, an empty
-// directory, and as a user without capabilities.
+// podScript runs a program like a container: in its own namespaces, with the node's /run/systemd
+// and an empty directory mounted, and as a user without capabilities.
 const podScript = `mkdir -p /mnt && mount -t tmpfs tmpfs /mnt && mkdir /mnt/systemd /mnt/empty && mount --bind /run/systemd /mnt/systemd && mount -t tmpfs tmpfs /mnt/empty && mount -t tmpfs tmpfs /run &&
 exec setpriv --reuid="$0" --clear-groups --bounding-set=-all --inh-caps=-all --ambient-caps=-all --no-new-privs "$@"`
 
@@ -48,7 +48,7 @@ type runResult struct {
 // podRunner runs programs on a machine from a pod.
 type podRunner struct{ machine *node.Machine }
 
-// command returns a command that runs a program as a user, with a timeout.
+// command returns a command that runs c from a pod as user uid, with a timeout.
 func (h podRunner) command(ctx context.Context, uid, socket string, within time.Duration, c hostrun.Command) *exec.Cmd {
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -81,8 +81,8 @@ func shell(script string) hostrun.Command {
 	return hostrun.Command{Path: "/bin/sh", Args: []string{"-c", script}}
 }
 
-// start begins a run, waits until the program has created a file, and returns a function that waits for the end
-// of the run.
+// start runs c in the background and waits until c has created a file. end waits until c exits and
+// returns its result.
 func (h podRunner) start(t *testing.T, c hostrun.Command, file string) (end func() runResult) {
 	t.Helper()
 	type answer struct {
@@ -111,13 +111,14 @@ func (h podRunner) waitFile(t *testing.T, file string) {
 	node.Eventually(t, time.Minute, func(ctx context.Context) error { return h.machine.Command(ctx, "test", "-e", file).Run() })
 }
 
-// waitingProgram creates a file, and then waits for another one.
+// waitingProgram returns a program that creates the file NAME-begun and then waits for the file
+// NAME-go.
 func waitingProgram(name string) hostrun.Command {
 	return shell(fmt.Sprintf("echo begun; echo doing it >&2; touch /tmp/%[1]s-begun; until [ -e /tmp/%[1]s-go ]; do sleep 0.05; done; echo done; touch /tmp/%[1]s-done; exit 3", name))
 }
 
-// TestHostRun verifies that a process in its own namespaces, with uid 0 and no capabilities, runs programs on the node
-// through a real systemd.
+// TestHostRun verifies that a process in a pod can run programs on the node through a real systemd.
+// The process has its own namespaces, uid 0 and no capabilities.
 func TestHostRun(t *testing.T) {
 	net := must.Get(testcloud.NewFakeNetwork())(t)
 	t.Cleanup(net.Close)
@@ -175,7 +176,7 @@ func testHostRunExit(t *testing.T, h podRunner) {
 				t.Errorf("got %q of type %s, want %q of type %s", got.Error, got.Type, tt.want.Error, tt.want.Type)
 			}
 			if tt.name == "too much" {
-				got.Stderr = "" // the message of tr
+				got.Stderr = "" // contains a message of tr
 			}
 			if got.Code != tt.want.Code || got.stdout != tt.want.stdout || got.Stderr != tt.want.Stderr {
 				t.Errorf("got code %d, %d bytes %.100q and %q, want %d, %d bytes %.100q and %q",
@@ -190,8 +191,8 @@ func testHostRunExit(t *testing.T, h podRunner) {
 	}
 }
 
-// testHostRunJournal verifies that ten runs write nothing to the journal, whatever their exit codes. A program that cannot be
-// executed writes one line.
+// testHostRunJournal verifies that runs write nothing to the journal, whatever their exit codes.
+// Only a program that cannot be executed writes one line.
 func testHostRunJournal(t *testing.T, h podRunner) {
 	lines := func() []string {
 		h.machine.Run(t, "journalctl", "--sync")
@@ -214,7 +215,8 @@ func testHostRunJournal(t *testing.T, h podRunner) {
 	}
 }
 
-// testHostRunRefused verifies that a missing uid 0 or systemd is reported at once.
+// testHostRunRefused verifies that a process without uid 0, or without access to systemd, gets an
+// error immediately.
 func testHostRunRefused(t *testing.T, h podRunner) {
 	for _, tt := range []struct{ name, uid, socket, kind, says string }{
 		{"another user", "65534", hostrunSocket, "*hostrun.PermissionError", "this process has uid 65534, but systemd accepts only uid 0: set securityContext.runAsUser: 0"},
@@ -232,7 +234,8 @@ func testHostRunRefused(t *testing.T, h podRunner) {
 	}
 }
 
-// testHostRunNameInUse verifies that a running unit of the same name is waited for, and that a failed one is reset.
+// testHostRunNameInUse verifies that a run waits for a running unit of the same name, and resets a
+// failed unit.
 func testHostRunNameInUse(t *testing.T, h podRunner) {
 	first := h.start(t, waitingProgram("first"), "/tmp/first-begun")
 	r, err := h.runAs(t.Context(), "0", hostrunSocket, time.Second, hostrun.Command{Path: "/bin/touch", Args: []string{"/tmp/second"}})
@@ -267,7 +270,8 @@ func testHostRunNameInUse(t *testing.T, h podRunner) {
 	}
 }
 
-// testHostRunOutput verifies that the output of a program can be read after the process that started it has ended.
+// testHostRunOutput verifies that a program's output can be read from a file after the process that
+// started the program has exited.
 func testHostRunOutput(t *testing.T, h podRunner) {
 	kept := waitingProgram("kept")
 	kept.OutputFile = "/tmp/kept"
@@ -275,13 +279,13 @@ func testHostRunOutput(t *testing.T, h podRunner) {
 		t.Fatalf("got %+v, %v", r, err)
 	}
 	h.machine.Run(t, "touch", "/tmp/kept-go")
-	if r := h.run(t, shell("cat /tmp/kept")); r.stdout != "begun\ndone\n" { // after the other
+	if r := h.run(t, shell("cat /tmp/kept")); r.stdout != "begun\ndone\n" { // runs after the first program has exited
 		t.Errorf("got %+v", r)
 	}
 }
 
-// testHostRunUnitFile verifies that a unit file of the same name on the node is reported at once, without repeated calls of
-// systemd, and that a drop-in for all services is harmless.
+// testHostRunUnitFile verifies that a unit file of the same name on the node is reported
+// immediately, without repeated calls of systemd. A drop-in for all services must be harmless.
 func testHostRunUnitFile(t *testing.T, h podRunner) {
 	const file = "/etc/systemd/system/" + hostrunUnit
 	for name, make := range map[string]string{
@@ -296,7 +300,7 @@ func testHostRunUnitFile(t *testing.T, h podRunner) {
 			if err != nil || !strings.Contains(r.Error, "its own unit file named "+hostrunUnit+" ("+file+")") || r.Took > 5*time.Second {
 				t.Errorf("got %+v, %v", r, err)
 			}
-			_ = h.machine.Command(t.Context(), "systemctl", "stop", hostrunUnit).Run() // of units that were started
+			_ = h.machine.Command(t.Context(), "systemctl", "stop", hostrunUnit).Run() // the unit may have been started
 			h.machine.Run(t, "sh", "-c", "rm "+file+"; systemctl daemon-reload; systemctl reset-failed")
 		})
 	}
@@ -307,7 +311,8 @@ func testHostRunUnitFile(t *testing.T, h podRunner) {
 	h.machine.Run(t, "sh", "-c", "rm -r /etc/systemd/system/service.d && systemctl daemon-reload")
 }
 
-// testHostRunReload verifies that a program survives daemon-reload and daemon-reexec, and that stopping it is reported.
+// testHostRunReload verifies that a program survives daemon-reload and daemon-reexec. If the
+// program's unit is stopped, the run must report it.
 func testHostRunReload(t *testing.T, h podRunner) {
 	for _, verb := range []string{"daemon-reload", "daemon-reexec"} {
 		t.Run(verb, func(t *testing.T) {
@@ -352,8 +357,8 @@ func testHostRunReload(t *testing.T, h podRunner) {
 	})
 }
 
-// testHostRunPodKilled verifies that a program continues and can print after its pod is killed, and that the next pod waits for
-// it.
+// testHostRunPodKilled verifies that a program continues and can print after its pod is killed. The
+// next pod must wait for the program.
 func testHostRunPodKilled(t *testing.T, h podRunner) {
 	first := h.command(t.Context(), "0", hostrunSocket, time.Minute, waitingProgram("killed"))
 	must.Do(t, first.Start())

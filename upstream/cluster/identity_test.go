@@ -25,7 +25,8 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// nodeSide looks up credentials with a kubelet's configuration, plugin directory and identity.
+// nodeSide looks up credentials with regcred. It uses a kubelet's configuration, plugin directory
+// and identity.
 type nodeSide struct {
 	kubelet    *node.Kubelet
 	kubeconfig string
@@ -39,7 +40,7 @@ func newNodeSide(t *testing.T, k *node.Kubelet) nodeSide {
 // found is the result of a lookup with regcred's keyring.
 type found struct {
 	logins   []login
-	ran      []string // the providers whose plugins ran, in the order of the attempts
+	ran      []string // providers whose plugins ran, in the order of the attempts
 	attempts []regcred.Attempt
 }
 
@@ -64,7 +65,7 @@ func (n nodeSide) client(t *testing.T) *kube.Client {
 // pluginRuns records the plugins that a keyring has run.
 type pluginRuns struct {
 	mu     sync.Mutex
-	events map[regcred.EventKind]map[string]int // by provider
+	events map[regcred.EventKind]map[string]int // numbers of events by kind and provider
 }
 
 func (r *pluginRuns) observe(e regcred.Event) {
@@ -132,7 +133,7 @@ func (n nodeSide) command(t *testing.T, args ...string) (stdout, stderr string, 
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	args = append(args, "--config", o.ProviderConfig, "--bin-dir", o.BinDir, "--root-dir", n.kubelet.RootDir())
-	if !node.FeatureCacheType.IsEnabled() { // the newest kubelet rejects this configuration
+	if !node.FeatureCacheType.IsEnabled() { // unlike this kubelet, the newest one rejects the configuration
 		args = append(args, "--as-kubelet="+pidOf(t, n.kubelet))
 	}
 	cmd := exec.CommandContext(ctx, node.RegcredPath(), args...)
@@ -181,7 +182,7 @@ func pluginsRunFor(t *testing.T, k *node.Kubelet, image string) (names []string)
 			continue
 		}
 		if slices.Contains(names, run.Plugin) {
-			break // the next pull
+			break // the next pull begins
 		}
 		names = append(names, run.Plugin)
 	}
@@ -197,9 +198,9 @@ func providerFailure(t *testing.T, k *node.Kubelet, f node.FailureFilter) string
 	return ""
 }
 
-// sameAsKubelet checks that all of regcred's keyrings return for a pod the credentials
-// that the kubelet sent to the registry, in the same order. works is the index of the
-// accepted one, at which the kubelet stops, or -1.
+// sameAsKubelet checks that regcred's keyring and commands return the same credentials for a pod as
+// the kubelet sent to the registry, in the same order. works is the index of the credential that
+// the registry accepts, after which the kubelet stops, or -1.
 func (n nodeSide) sameAsKubelet(t *testing.T, g *guard, namespace, pod, image string, works int) found {
 	t.Helper()
 	f := n.lookup(t, namespace, pod, image)
@@ -209,8 +210,8 @@ func (n nodeSide) sameAsKubelet(t *testing.T, g *guard, namespace, pod, image st
 	}
 	ran, tokens := pluginsRunFor(t, n.kubelet, image), cmp.Options{}
 	if !node.FeatureCacheType.IsEnabled() {
-		// Such a kubelet gives a pod a response that a plugin returned for another pod
-		// of its service account, even if it is that pod's token.
+		// This kubelet shares a plugin's response among all pods of a service account, even if the
+		// response contains one pod's token.
 		tokens = append(tokens, cmp.Transformer("account", func(l login) string {
 			account, _, _ := strings.Cut(l.Secret, ", bound to pod ")
 			return l.User + ": " + account
@@ -222,7 +223,7 @@ func (n nodeSide) sameAsKubelet(t *testing.T, g *guard, namespace, pod, image st
 	if diff := cmp.Diff(g.logins(t, image), tried, tokens); diff != "" {
 		t.Errorf("the kubelet's logins at the registry differ from the keyring's (-kubelet +keyring)\n%s", diff)
 	}
-	if node.RunsConcurrently.IsEnabled() { // and logs each when it ends
+	if node.RunsConcurrently.IsEnabled() { // such a kubelet logs each plugin when it exits
 		slices.SortFunc(ran, func(a, b string) int { return slices.Index(f.ran, a) - slices.Index(f.ran, b) })
 	}
 	if diff := cmp.Diff(ran, f.ran); diff != "" {
@@ -241,7 +242,7 @@ func (n nodeSide) sameAsKubelet(t *testing.T, g *guard, namespace, pod, image st
 	return f
 }
 
-// link links a plugin under another name in a bin directory.
+// link creates a symlink called name to a plugin in binDir.
 func link(t *testing.T, binDir, plugin, name string) {
 	t.Helper()
 	must.Do(t, os.Symlink(filepath.Join(node.BinDir(), plugin), filepath.Join(binDir, name)))

@@ -26,9 +26,9 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// TestImage verifies that a real containerd pulls regcred's image with its provenance, and that a real kubelet runs each
-// program in it without root, capabilities and a writable root file system. One of them pulls the image itself into a
-// volume.
+// TestImage verifies that a real containerd pulls regcred's image with its provenance. A real
+// kubelet then runs each program in the image without root, capabilities or a writable root file
+// system. One of the programs pulls the image itself into a volume.
 func TestImage(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	net := node.NewFakeNetwork(t)
@@ -65,8 +65,8 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// pushOurs builds our image from the programs under test, pushes it, and returns the digest of this machine's
-// platform.
+// pushOurs builds regcred's image from the programs under test and pushes it. It returns the digest
+// for this machine's platform.
 func pushOurs(t *testing.T, to string) (digest string) {
 	t.Helper()
 	release := image.Release{Version: "v1.2.3", Created: time.Unix(1_000_000_000, 0)}
@@ -81,7 +81,8 @@ func pushOurs(t *testing.T, to string) (digest string) {
 	return h.String()
 }
 
-// restricted returns a pod without containers for an image that runs without privileges as the image's user.
+// restricted returns a pod that runs an image without privileges, as the image's user.
+// [addContainer] sets its containers.
 func restricted(name, ref string) *corev1.Pod {
 	pod := node.NewPod("default", name, ref)
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
@@ -134,8 +135,7 @@ func waitEnded(t *testing.T, kubelet *node.Kubelet, pod *corev1.Pod) (ran *corev
 	return ran
 }
 
-// containerEnded reports an error for a container that exited with another code, or
-// whose output lacks the text.
+// containerEnded checks that a container exited with code, and that its output contains text.
 func containerEnded(t *testing.T, logs string, pod *corev1.Pod, name string, code int32, text string) {
 	t.Helper()
 	dir := fmt.Sprintf("%s_%s_%s", pod.Namespace, pod.Name, pod.UID)

@@ -32,13 +32,13 @@ type life struct {
 	pods     int
 }
 
-// The releases.
+// Versions of the two releases.
 const v1, v2 = "v1.0.0", "v1.1.0"
 
 // lifeDir and the following constants are directories on the machine.
 const (
 	lifeDir      = "/root"               // files that an operator copies to the machine
-	lifePassword = lifeDir + "/password" // of every registry
+	lifePassword = lifeDir + "/password" // password file for every registry
 	lifeState    = "/var/lib/regcred"
 )
 
@@ -47,8 +47,8 @@ const (
 	first, later, broken, foreign = "registry.example", "partner.example", "broken.example", "vendor.example"
 )
 
-// startLife starts a machine with two releases of regcred and a configuration for each
-// list of registries. Its kubelet may have flags and third-party files.
+// startLife starts a machine with two releases of regcred and several provider configurations. o
+// may add kubelet flags and third-party files.
 func startLife(t *testing.T, o node.MachineOptions) *life {
 	t.Helper()
 	o.Net = node.NewFakeNetwork(t)
@@ -59,8 +59,8 @@ func startLife(t *testing.T, o node.MachineOptions) *life {
 		})
 	}
 	files := map[string]string{
-		// Shorter than the package's ten seconds: some kubelets of these tests exit at
-		// once.
+		// Use a shorter time than the package's ten seconds, because some kubelets of these tests
+		// exit at once.
 		"/usr/lib/systemd/system/kubelet.service.d/80-soon.conf": "[Service]\nRestartSec=1s\n",
 		lifeDir + "/first.yaml":                                  providersOf(t, first),
 		lifeDir + "/both.yaml":                                   providersOf(t, first, later),
@@ -95,7 +95,8 @@ func providerOf(host string) string {
 	return name + "-credential-provider"
 }
 
-// programs returns two releases of regcred, its dispatcher and its plugin, by path on the machine.
+// programs returns the files of two releases: regcred, its dispatcher and its plugins, by path on
+// the machine.
 func (l *life) programs(t *testing.T) map[string]string {
 	t.Helper()
 	dir := must.Get(releases())(t)
@@ -124,7 +125,7 @@ var releases = sync.OnceValues(func() (dir string, err error) {
 	return dir, nil
 })
 
-// release returns the path of a release's program.
+// release returns the path of a release's program on the machine.
 func release(version, name string) string { return "/opt/regcred-" + version + "/" + name }
 
 // regcred runs a release's command, which must exit with code, and returns its output.
@@ -152,13 +153,14 @@ func (l *life) install(t *testing.T, code int, config string, args ...string) st
 	return l.regcred(t, v1, code, args...)
 }
 
-// checkPull checks that a new image of a host is pulled and run.
+// checkPull checks that the kubelet pulls and runs a new image of a host.
 func (l *life) checkPull(t *testing.T, host string) {
 	t.Helper()
 	l.m.Kubelet.WaitStaticPodRunning(t, l.pod(t, host))
 }
 
-// checkPullRefused checks that an image of host cannot be pulled without a password.
+// checkPullRefused checks that the kubelet cannot pull an image of a host, because it has no
+// password.
 func (l *life) checkPullRefused(t *testing.T, host string) {
 	t.Helper()
 	pod := l.pod(t, host)
@@ -186,8 +188,8 @@ func (l *life) checkNoRestart(t *testing.T, f func()) {
 	}
 }
 
-// checkContainersKept checks that containers keep running during f, even if the kubelet
-// does not.
+// checkContainersKept checks that containers keep running during f, even if the kubelet is
+// restarted.
 func (l *life) checkContainersKept(t *testing.T, f func()) {
 	t.Helper()
 	before := l.m.RunningContainerIDs(t)
@@ -225,7 +227,7 @@ func (l *life) checkTree(t *testing.T, before map[string]string) {
 	}
 }
 
-// tree returns all files that a change of the machine could affect, except the pods of the test.
+// tree returns the files of the machine that regcred could change, except the test's pods.
 func (l *life) tree(t *testing.T) map[string]string {
 	t.Helper()
 	tree := l.m.DescribeFiles(t, "/etc", "/opt", "/root", "/usr/bin/kubelet", "/usr/lib/systemd/system", "/usr/local/bin",

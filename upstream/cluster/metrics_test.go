@@ -22,13 +22,13 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// answer is a plugin that prints a document.
+// answer is the format of a plugin that prints a fixed response.
 const answer = `#!/bin/sh
 cat >/dev/null
 echo '%s'
 `
 
-// scripts lists plugins that fail, or whose response differs in each run.
+// scripts maps plugin names to scripts that fail, or whose response is not cached.
 var scripts = map[string]string{
 	"fails":    "#!/bin/sh\ncat >/dev/null; exit 1\n",
 	"dies":     "#!/bin/sh\ncat >/dev/null; kill -9 $$\n",
@@ -66,7 +66,7 @@ func TestMetrics(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-kubelet +regcred):\n%s", diff)
 	}
-	// And not because everything fails.
+	// The counts must not be equal only because everything fails.
 	expected := map[string]count{
 		plugins.Static: {Runs: 1},
 		"fails":        {Runs: 2, Errors: 2, Failures: 2}, "dies": {Runs: 2, Errors: 2, Failures: 2}, "gone": {Runs: 2, Errors: 2, Failures: 2},
@@ -112,7 +112,7 @@ func byKubelet(t *testing.T, k *node.Kubelet, list []provider) map[string]count 
 		counts[p.name] = count{Runs: m.Runs, Errors: m.Errors, Failures: len(failures)}
 		all -= len(failures)
 	}
-	if !node.FeatureNamedFailures.IsEnabled() { // such kubelets do not name invalid responses
+	if !node.FeatureNamedFailures.IsEnabled() { // such kubelets do not log the provider of an invalid response
 		for _, name := range []string{"garbage", "older"} {
 			c := counts[name]
 			c.Failures = all / 2
@@ -122,7 +122,8 @@ func byKubelet(t *testing.T, k *node.Kubelet, list []provider) map[string]count 
 	return counts
 }
 
-// byKeyring looks up the same images in the same order.
+// byKeyring looks up the images in order with regcred's keyring, and returns the counts by
+// provider.
 func byKeyring(t *testing.T, path, dir string, images []string) map[string]count {
 	t.Helper()
 	cfg := must.Get(config.Load(path))(t)
@@ -140,7 +141,7 @@ func byKeyring(t *testing.T, path, dir string, images []string) map[string]count
 	return counts
 }
 
-// plus counts an event for the kubelet's metrics as docs/library.md describes.
+// plus adds an event to the counts as described in docs/library.md for the kubelet's metrics.
 func (c count) plus(e regcred.Event) count {
 	switch e.Kind {
 	case regcred.EventExec:

@@ -18,8 +18,9 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// cacheHost is a hosts.toml for Docker Hub with a pull-through cache as the server; the
-// other one has no server and therefore uses Docker Hub itself.
+// withCache and cacheOnly are hosts.toml files for Docker Hub with a pull-through cache. With
+// cacheOnly the cache is also the server. withCache has no server, so that Docker Hub is the
+// fallback.
 const (
 	cacheHost = "111122223333.dkr.ecr.us-west-2.amazonaws.com"
 	cacheURL  = "https://" + cacheHost + "/v2/docker-hub"
@@ -27,17 +28,16 @@ const (
 	cacheOnly = "server = \"" + cacheURL + "\"\noverride_path = true\n" + withCache
 )
 
-// TestMirror verifies pulls of Docker Hub images from a pull-through cache in ECR, with
-// the plugin's credential for the cache. The credential is sent only to hosts that are
-// in the file and that regcred reports.
+// TestMirror pulls Docker Hub images from a pull-through cache in ECR, with the plugin's credential
+// for the cache. The runtime must send the credential only to hosts that regcred reports.
 func TestMirror(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	for name, tt := range map[string]struct {
 		hosts  string
-		repo   string // repository in the cache; others do not have the image
+		repo   string // repository in the cache; the cache has no other images
 		cache  []string
 		origin []string
-		shown  bool // the credential is sent to Docker Hub
+		shown  bool // whether the credential is sent to Docker Hub
 	}{
 		"no fallback":        {cacheOnly, "docker-hub/team/app", []string{`"" 401`, `"AWS" 200`}, nil, false},
 		"fallback, not used": {withCache, "docker-hub/team/app", []string{`"" 401`, `"AWS" 200`}, nil, true},
@@ -80,7 +80,8 @@ func TestMirror(t *testing.T) {
 	}
 }
 
-// checkOrigin compares the route that regcred reads from the runtime's files with the runtime's requests.
+// checkOrigin verifies that regcred, which reads the runtime's files, reports whether the runtime
+// sends the credential to Docker Hub.
 func checkOrigin(t *testing.T, runtime *node.Containerd, shown bool) {
 	t.Helper()
 	read := must.Get(containerd.Read("", runtime.ConfigPath(), containerd.Version{}))(t)

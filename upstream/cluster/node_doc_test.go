@@ -11,7 +11,7 @@ import (
 	"github.com/regcred/regcred/upstream/transcript"
 )
 
-// TestNodeDoc follows docs/node-walkthrough.md.
+// TestNodeDoc runs the commands in docs/node-walkthrough.md and compares their output.
 func TestNodeDoc(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	node.RequireDefaultKubelet(t, "docs/node-walkthrough.md shows its version")
@@ -28,8 +28,8 @@ func TestNodeDoc(t *testing.T) {
 	})
 }
 
-// shell runs a command line with the first release in PATH, and returns its output.
-// Some are expected to fail.
+// shell runs a command line with the first release in PATH, and returns its output. It ignores the
+// exit code because some commands are expected to fail.
 func (l *life) shell(t *testing.T, command string) string {
 	t.Helper()
 	cmd := l.m.Command(t.Context(), "sh", "-c", "cd "+lifeDir+" && PATH=/opt/regcred-"+v1+":$PATH\n"+command)

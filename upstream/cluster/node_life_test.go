@@ -25,8 +25,8 @@ func TestNodeLifecycle(t *testing.T) {
 	l.runSteps(t, func(*testing.T) {}, func(*testing.T) {})
 }
 
-// TestLifecycleWithThirdParty verifies the same for a kubelet that already has both flags and a third-party provider, which
-// always works.
+// TestLifecycleWithThirdParty verifies the life cycle for a kubelet that already has both flags and
+// a third-party provider. That provider must work at every step.
 func TestLifecycleWithThirdParty(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	const config, binDir = "/etc/kubernetes/credential-providers.yaml", "/usr/local/bin/plugins"
@@ -41,7 +41,8 @@ func TestLifecycleWithThirdParty(t *testing.T) {
 	})
 }
 
-// runSteps runs the steps, with middle in between. After each step it calls others to check the other provider.
+// runSteps runs the steps of the life cycle. After each step it calls others, which checks the
+// third-party provider. It calls middle halfway.
 func (l *life) runSteps(t *testing.T, others, middle func(*testing.T)) {
 	step := func(name string, f func(*testing.T)) {
 		if t.Failed() {
@@ -95,7 +96,7 @@ func (l *life) runSteps(t *testing.T, others, middle func(*testing.T)) {
 	})
 }
 
-// checkText checks for a text.
+// checkText checks that said contains text.
 func (l *life) checkText(t *testing.T, said, text string) {
 	t.Helper()
 	if !strings.Contains(said, text) {
@@ -103,7 +104,8 @@ func (l *life) checkText(t *testing.T, said, text string) {
 	}
 }
 
-// fussyKubelet is a kubelet that gets an unknown flag once its configuration covers a certain host.
+// fussyKubelet is a script that starts the kubelet. If the kubelet's configuration covers the host
+// broken, it adds an unknown flag.
 const fussyKubelet = `#!/bin/sh
 for arg; do
 	case $arg in
@@ -115,7 +117,8 @@ done
 exec /opt/real/kubelet "$@"
 `
 
-// testBroken verifies that a kubelet that does not start with a new configuration gets the previous one.
+// testBroken verifies that install rolls back a configuration with which the kubelet does not
+// start.
 func (l *life) testBroken(t *testing.T) {
 	l.m.Run(t, "mkdir", "/opt/real")
 	l.m.Run(t, "mv", "/usr/bin/kubelet", "/opt/real/kubelet")
@@ -131,7 +134,7 @@ func (l *life) testBroken(t *testing.T) {
 	l.m.Run(t, "rmdir", "/opt/real")
 }
 
-// checkRelease checks that a pull runs the plugin of this release.
+// checkRelease checks that the installed dispatcher and plugin are from this release.
 func (l *life) checkRelease(t *testing.T, version string) {
 	t.Helper()
 	for path, program := range map[string]string{

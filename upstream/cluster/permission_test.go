@@ -22,15 +22,16 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// testPermission verifies that a kubelet without permission to request tokens for an audience pulls anonymously, logs
-// the reason, and pulls with the pod's identity after the output of regcred rbac was applied.
+// testPermission verifies pulls of a kubelet without permission to request tokens for an audience.
+// The kubelet pulls anonymously and logs the reason. After the output of regcred rbac is applied,
+// it pulls with the pod's identity.
 func (s *scene) testPermission(t *testing.T) {
 	const image = "denied.example/open/app"
 	pod := s.pod(t, "denied", "puller", "denied.example", "open/app")
 	t.Log(s.control.WaitEvent(t, pod, "Failed: Failed to pull image", image, "401 Unauthorized"))
 	refusal := "system:node:node is not authorized to request tokens for this audience"
 	if node.ServerVersion() >= "v1.37" {
-		refusal = "system:node:node is not authorized to request tokens for audience " // and its name
+		refusal = "system:node:node is not authorized to request tokens for audience " // followed by the audience
 	}
 	if got := providerFailure(t, s.kubelet, node.FailureFilter{Provider: "denied", Image: image, Account: "team/puller"}); !strings.Contains(got, refusal) {
 		t.Errorf("the kubelet's log says of the provider %q, want %q in it", got, refusal)
@@ -108,7 +109,7 @@ func (s *scene) applyRoles(t *testing.T) {
 	must.Get(api.ClusterRoleBindings().Create(t.Context(), &binding, strict))(t)
 }
 
-// waitHealthy waits until doctor reports no problem: a new role takes effect with a delay.
+// waitHealthy waits until doctor reports no problem. A new role takes effect with a delay.
 func (s *scene) waitHealthy(t *testing.T) {
 	t.Helper()
 	node.Eventually(t, 30*time.Second, func(context.Context) error {

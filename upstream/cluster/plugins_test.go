@@ -22,14 +22,14 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// in returns the site's entry in a version of the protocol.
+// in returns the site's provider with a version of the exec protocol.
 func (s site) in(version string) provider {
 	s.version = version
 	return s.provider
 }
 
-// configurations lists ways to configure all plugins. Each writes into a directory and returns the kubelet's
-// flags.
+// configurations lists ways to configure all plugins. write writes into a directory and returns the
+// path for the kubelet's flag.
 var configurations = []struct {
 	name  string
 	write func(t *testing.T, dir string, all []site) (path string)
@@ -41,8 +41,8 @@ var configurations = []struct {
 	{"directory", inDirectory, []node.KubeletFeature{node.FeatureConfigDirectory}},
 }
 
-// inFile writes one file that uses the version throughout. The plugin that needs
-// service accounts requires v1.
+// inFile returns a function that writes one file. The file and its providers use the same version.
+// The plugin that needs service accounts requires v1.
 func inFile(version string) func(*testing.T, string, []site) string {
 	return func(t *testing.T, dir string, all []site) string {
 		var list []provider
@@ -56,7 +56,8 @@ func inFile(version string) func(*testing.T, string, []site) string {
 	}
 }
 
-// inDirectory writes a file for each plugin, with mixed versions of files and protocol.
+// inDirectory writes a file for each plugin. The files have different versions of the configuration
+// and of the protocol.
 func inDirectory(t *testing.T, dir string, all []site) string {
 	files, protocols := []string{"v1alpha1", "v1", "v1beta1"}, []string{"v1", "v1beta1", "v1alpha1", "v1"}
 	for i, s := range all {
@@ -68,8 +69,8 @@ func inDirectory(t *testing.T, dir string, all []site) string {
 	return filepath.Join(dir, "conf")
 }
 
-// forServiceAccounts returns a plugin that responds only for service accounts: for a static pod it runs and returns no
-// credentials.
+// forServiceAccounts returns a provider that has credentials only for service accounts. For a
+// static pod its plugin runs and returns no credentials.
 func forServiceAccounts() provider {
 	const host = "registry.example"
 	return provider{
@@ -78,8 +79,8 @@ func forServiceAccounts() provider {
 	}
 }
 
-// TestPlugins verifies that static pods of a kubelet without an API server pull private images through each plugin of
-// this repository.
+// TestPlugins verifies that a kubelet without an API server pulls private images through each
+// plugin of this repository, for static pods.
 func TestPlugins(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	net := node.NewFakeNetwork(t)
@@ -121,7 +122,8 @@ func testPlugins(t *testing.T, net *testcloud.FakeNetwork, all []site, repo, con
 	canary.AssertAbsent(t, "the kubelet's log", strings.Join(kubelet.LogRecords(t), "\n"))
 }
 
-// checkPull checks that the registry accepted the plugin's user and rejected no request.
+// checkPull checks that the registry accepted the plugin's user and rejected only anonymous
+// requests.
 func (s site) checkPull(t *testing.T, repo string) {
 	t.Helper()
 	if r, ok := s.registry.(*node.DockerRegistry); ok {
@@ -146,7 +148,8 @@ func registryResponses(requests []testregistry.Request) (list []string) {
 	return slices.Compact(list)
 }
 
-// checkKubelet checks that the kubelet has run each plugin once, and has the same configuration as regcred.
+// checkKubelet checks that the kubelet has run each plugin once, and that its configuration has the
+// same hash as in regcred.
 func checkKubelet(t *testing.T, k *node.Kubelet, path string) {
 	t.Helper()
 	cfg := must.Get(config.Load(path))(t)

@@ -31,22 +31,22 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// imagePresentEvent returns the text of the event of a pod whose image was not pulled again.
+// imagePresentEvent returns the text of a pod's event if the kubelet did not pull the image again.
 func imagePresentEvent() string {
 	if node.FeaturePullRecords.IsEnabled() {
 		return "already present on machine and can be accessed by the pod"
 	}
-	return "already present on machine\"" // the complete message
+	return "already present on machine\"" // the quotation mark ends the message
 }
 
-// prepulled is a node whose images are pulled into the runtime without the kubelet: the
-// images of node.example with the node's plugin, and the image of team.example with a
+// prepulled is a node on which regcred instead of the kubelet pulls images into the runtime. It
+// pulls the images of node.example with the node's plugin, and the image of team.example with a
 // pull secret.
 type prepulled struct {
 	kubelet    *node.Kubelet
 	node, team *node.Registry
 	user       string   // path of the file in which the plugin reads its user name
-	images     []string // two of node.example
+	images     []string // two images of node.example
 	private    string   // the image of team.example
 }
 
@@ -70,34 +70,34 @@ func startPrepulled(t *testing.T) *prepulled {
 	return p
 }
 
-// TestPrepull verifies that a kubelet gives images from regcred prepull to every pod under its default policy, and pulls
-// them again under AlwaysVerify, with the pod's credentials.
+// TestPrepull verifies how a kubelet treats images from regcred prepull. Under its default policy
+// every pod can use them. Under AlwaysVerify it pulls them again, with the pod's credentials.
 func TestPrepull(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	p := startPrepulled(t)
 	if !t.Run("refused", p.testRefused) || !t.Run("pull", p.testPull) {
 		return
 	}
-	writeFile(t, p.user, "kubelet") // lets the registry distinguish who pulls
+	writeFile(t, p.user, "kubelet") // the user name shows the registry who pulls
 	t.Run("default policy", p.testDefaultPolicy)
 	t.Run("AlwaysVerify", p.testAlwaysVerify)
 }
 
-// secret writes a docker config file with the login at team.example.
+// secret writes a docker config file with a credential for team.example.
 func (p *prepulled) secret(t *testing.T) (path string) {
 	t.Helper()
 	return writeFile(t, filepath.Join(t.TempDir(), "config.json"),
 		fmt.Sprintf(`{"auths": {"team.example": {"username": "ci", "password": %q}}}`, canary.PasswordSecret))
 }
 
-// list writes the list of images.
+// list writes a file with a list of images.
 func list(t *testing.T, images ...string) (path string) {
 	t.Helper()
 	return writeFile(t, filepath.Join(t.TempDir(), "images.txt"), strings.Join(images, "\n")+"\n")
 }
 
-// testRefused verifies that a pod's credentials are not used unless an option enables
-// that.
+// testRefused verifies that regcred prepull rejects a pod's credentials unless --allow-all-pods is
+// set.
 func (p *prepulled) testRefused(t *testing.T) {
 	file := list(t, p.private)
 	for _, flags := range [][]string{
@@ -130,7 +130,7 @@ func (p *prepulled) testPull(t *testing.T) {
 	}
 }
 
-// start starts a pod that uses a present image without pulling it.
+// start starts a pod that pulls its image only if the image is not present.
 func (p *prepulled) start(t *testing.T, name, image string) *corev1.Pod {
 	t.Helper()
 	pod := node.NewPod("default", name, image)
@@ -167,7 +167,7 @@ func (p *prepulled) testDefaultPolicy(t *testing.T) {
 	}
 	want := map[string]node.PluginCounts{}
 	if !node.ChecksImageFirst.IsEnabled() {
-		want[plugins.Static] = node.PluginCounts{Runs: 1} // for an image that is already present
+		want[plugins.Static] = node.PluginCounts{Runs: 1} // such a kubelet runs the plugin even if the image is present
 	}
 	if diff := cmp.Diff(want, p.kubelet.PluginCounts(t)); diff != "" {
 		t.Errorf("the kubelet's plugin runs (-want +got):\n%s", diff)
@@ -202,7 +202,7 @@ type prepullSpeed struct {
 	runtime  *node.Containerd
 	registry *node.Registry
 	images   []string
-	args     []string // of regcred
+	args     []string // arguments of regcred
 	runs     string   // path of the file with a line for each run of the plugin
 }
 
@@ -232,8 +232,8 @@ func startPrepullSpeed(t *testing.T, images int) *prepullSpeed {
 	return s
 }
 
-// TestSpeedPrepull compares regcred prepull, including its process and the plugin, with
-// the same pulls over CRI with given credentials.
+// TestSpeedPrepull compares regcred prepull with the same pulls over CRI. The time of regcred
+// prepull includes its process and the plugin. The pulls over CRI use given credentials.
 func TestSpeedPrepull(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	rounds, images := 1, 10
@@ -245,7 +245,7 @@ func TestSpeedPrepull(t *testing.T) {
 	times := make([][]time.Duration, len(ways))
 	for round := range rounds {
 		for i := range ways {
-			way := (i + round) % len(ways) // who begins alternates
+			way := (i + round) % len(ways) // alternate which way is first
 			began := time.Now()
 			ways[way](t)
 			times[way] = append(times[way], time.Since(began))
@@ -290,8 +290,8 @@ func (s *prepullSpeed) measureManually(t *testing.T) {
 	must.Do(t, g.Wait())
 }
 
-// checkDownloads checks that a configuration and two layers of each image came from the
-// registry, and not from the runtime's store.
+// checkDownloads checks that the runtime downloaded a configuration and two layers of each image
+// from the registry, and did not use its own store.
 func (s *prepullSpeed) checkDownloads(t *testing.T) {
 	t.Helper()
 	blobs := 0

@@ -24,8 +24,8 @@ const (
 	prepullSecret  = "/etc/regcred/registry-password"
 )
 
-// prepullMachine returns a machine with the service of deploy/, whose pause image requires a credential. It has no
-// list of images yet.
+// prepullMachine returns a machine with the prepull service of deploy/. Its pause image requires a
+// credential. It has no list of images yet.
 func prepullMachine(t *testing.T) (m *node.Machine, registry *node.Registry, pause string) {
 	t.Helper()
 	net, dir := node.NewFakeNetwork(t), t.TempDir()
@@ -54,8 +54,9 @@ func prepullMachine(t *testing.T) (m *node.Machine, registry *node.Registry, pau
 	return m, registry, pause
 }
 
-// TestPrepullService verifies that the pause image is pulled at boot with the node's credentials before the kubelet
-// starts. A service that fails or hangs does not prevent the kubelet's start, and does not delay each of them.
+// TestPrepullService verifies that the pause image is pulled at boot with the node's credentials,
+// before the kubelet starts. If the service fails or hangs, the kubelet must start nevertheless,
+// and later starts must not be delayed again.
 func TestPrepullService(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	m, registry, pause := prepullMachine(t)
@@ -78,7 +79,7 @@ func TestPrepullService(t *testing.T) {
 	}
 	pod := node.NewPod("default", "app", registry.PushApp(t, "team/none", "v1"))
 	m.Kubelet.AddStaticPod(t, pod)
-	m.Kubelet.WaitStaticPodWaiting(t, pod, "team/none:v1") // for its own image: its sandbox is running
+	m.Kubelet.WaitStaticPodWaiting(t, pod, "team/none:v1") // the pod waits only for its own image: its sandbox is running
 
 	m.WriteFile(t, prepullList, registry.Host+"/team/missing:v1\n", 0o644)
 	m.Run(t, "systemctl", "stop", prepullService)
@@ -99,8 +100,8 @@ func TestPrepullService(t *testing.T) {
 	restartWithBrokenService(t, m, "Failed with result 'timeout'")
 }
 
-// restartWithBrokenService restarts the kubelet, which becomes healthy although the
-// service fails. The service's journal contains the reason.
+// restartWithBrokenService restarts the kubelet and checks that it becomes healthy although the
+// service fails. The service's journal must contain why.
 func restartWithBrokenService(t *testing.T, m *node.Machine, why string) {
 	t.Helper()
 	kubelet, said := m.MainPID(t, "kubelet"), m.UnitLog(t, prepullService)

@@ -10,8 +10,8 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// TestProbe verifies that a change is rolled back if the image of --probe cannot be pulled, although the restarted
-// kubelet is healthy.
+// TestProbe verifies that install rolls back a change if the image of --probe cannot be pulled,
+// although the restarted kubelet is healthy.
 func TestProbe(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	l := startLife(t, node.MachineOptions{})

@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// provider is an entry of a CredentialProviderConfig.
+// provider is a provider in a CredentialProviderConfig.
 type provider struct {
 	name    string
 	version string // of the protocol: "v1"
@@ -63,7 +63,7 @@ func (p provider) entry() map[string]any {
 	return entry
 }
 
-// writeFile writes a file, which may be a program, and returns its path.
+// writeFile writes an executable file, because it may be a program, and returns its path.
 func writeFile(t *testing.T, path, content string) string {
 	t.Helper()
 	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))

@@ -18,9 +18,9 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// testRefusals verifies that messages of the Node authorizer and NodeRestriction
-// contain the texts for which regcred's errors have advice. The two nodes exist only as
-// names: to the API server, a pod runs on the node in its spec.
+// testRefusals verifies that messages of the Node authorizer and NodeRestriction contain the texts
+// for which regcred's errors give advice. The two nodes do not exist. To the API server, a pod runs
+// on the node that is named in its spec.
 func (s *scene) testRefusals(t *testing.T) {
 	s.control.AddServiceAccount(t, "team", "placed", nil)
 	s.control.AddServiceAccount(t, "team", "unplaced", nil)
@@ -47,7 +47,7 @@ func (s *scene) testRefusals(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		ask  func(context.Context) error
-		want string // in the error
+		want string // text in the error
 	}{
 		{"token for a pod of the node", token(here), ""},
 		{"token for a pod of another node", token(there), "node requested token bound to a pod scheduled on a different node: the pod is not on this node"},

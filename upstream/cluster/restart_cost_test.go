@@ -19,8 +19,8 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// TestRestartCost measures the cost of a kubelet's restart (-speed -v), and verifies that a switch of
-// generations costs nothing: its pods stay ready.
+// TestRestartCost measures the cost of restarting a kubelet (with -speed -v). It verifies that a
+// switch of generations costs nothing: the node's pods stay ready.
 func TestRestartCost(t *testing.T) {
 	if !*speed {
 		t.Skip("only with -speed: it measures, and takes its time for it")
@@ -35,7 +35,7 @@ func TestRestartCost(t *testing.T) {
 	for _, change := range []struct {
 		name string
 		make func(int)
-		lost bool // readiness
+		lost bool // whether the pod stops being ready
 	}{{"flip", flip, false}, {"restart", restart, true}} {
 		var took, pull, unready []time.Duration
 		for i := range 5 {
@@ -55,7 +55,7 @@ func TestRestartCost(t *testing.T) {
 	}
 }
 
-// startProbedPod starts a pod that is ready while a port of the test responds.
+// startProbedPod starts a pod with a readiness probe that connects to a port of the test.
 func (l *life) startProbedPod(t *testing.T) *corev1.Pod {
 	t.Helper()
 	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -75,7 +75,7 @@ func (l *life) startProbedPod(t *testing.T) *corev1.Pod {
 	return pod
 }
 
-// podReady returns why the kubelet does not report a pod as ready.
+// podReady returns an error if the kubelet does not report a pod as ready.
 func (l *life) podReady(ctx context.Context, pod *corev1.Pod) error {
 	pods, err := l.m.Kubelet.Pods(ctx)
 	if err != nil {
@@ -91,7 +91,7 @@ func (l *life) podReady(ctx context.Context, pod *corev1.Pod) error {
 	return errors.New("the pod is not ready")
 }
 
-// measureUnready polls a pod until the returned function is called and the pod is ready, and returns how long it
+// measureUnready polls a pod until end is called and the pod is ready. end returns how long the pod
 // was not ready.
 func (l *life) measureUnready(t *testing.T, pod *corev1.Pod) (end func() time.Duration) {
 	ctx, cancel := context.WithCancel(t.Context())

@@ -22,7 +22,7 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// unitClient controls a unit through a program in the machine.
+// unitClient controls a unit by running command unit on the machine.
 type unitClient struct {
 	machine *node.Machine
 	name    string
@@ -65,7 +65,7 @@ func (u unitClient) state(t *testing.T) service.State {
 
 const unitProgram = "/usr/local/bin/unit"
 
-// units lists services that fail in different ways.
+// units maps unit names to settings. Most of the units fail, each in a different way.
 var units = map[string]string{
 	"exits":     "ExecStart=/bin/sh -c 'echo bye; exit 0'\nRestart=on-failure",
 	"loops":     "ExecStart=/bin/sh -c 'echo \"E1 x err=\\\\\"unknown flag: --x\\\\\"\"; exit 1'\nRestart=always\nRestartSec=100ms\n[Unit]\nStartLimitIntervalSec=0",
@@ -79,7 +79,8 @@ var units = map[string]string{
 	"sleeps":    "ExecStart=/bin/sleep 1000",
 }
 
-// TestService verifies restarts of a real kubelet and of failing units by a real systemd.
+// TestService verifies how package service restarts a real kubelet and failing units, with a real
+// systemd.
 func TestService(t *testing.T) {
 	net := must.Get(testcloud.NewFakeNetwork())(t)
 	t.Cleanup(net.Close)
@@ -102,7 +103,7 @@ func TestService(t *testing.T) {
 	t.Run("units", func(t *testing.T) { restartUnits(t, m) })
 }
 
-// restartKubelet restarts the machine's kubelet several times; two of the restarts must fail.
+// restartKubelet restarts the machine's kubelet several times. Two of the restarts must fail.
 func restartKubelet(t *testing.T, m *node.Machine) {
 	u := unitClient{m, "kubelet.service"}
 	want := service.HealthCriteria{Health: "http://127.0.0.1:10248/healthz", MinHealthy: 3 * time.Second}
@@ -155,7 +156,7 @@ func restartKubelet(t *testing.T, m *node.Machine) {
 	}
 }
 
-// checkError compares an error with the expected text and hint.
+// checkError checks that an error contains the text want. If want is empty, there must be no error.
 func checkError(t *testing.T, what, got, want string) {
 	t.Helper()
 	t.Logf("%s: %s", what, got)
@@ -164,7 +165,7 @@ func checkError(t *testing.T, what, got, want string) {
 	}
 }
 
-// restartUnits restarts failing units, and then a unit that works.
+// restartUnits restarts units that fail, and then a unit that works.
 func restartUnits(t *testing.T, m *node.Machine) {
 	want := service.HealthCriteria{MinHealthy: 500 * time.Millisecond, Timeout: time.Minute, Restarts: 8} // more restarts than systemd makes for "limited"
 	for _, tt := range []struct{ name, restart, wait string }{

@@ -27,8 +27,8 @@ import (
 // userKey is the annotation with the user name of a service account.
 const userKey = "registry.example/user"
 
-// scene is a cluster with a registry that trusts its service accounts. The image's host
-// selects the provider.
+// scene is a cluster with a registry that trusts the tokens of its service accounts. The host in an
+// image selects the provider.
 type scene struct {
 	guard   *guard
 	sts     *exchange
@@ -93,7 +93,8 @@ func (s *scene) addObjects(t *testing.T) {
 	}
 }
 
-// byToken returns an entry of our plugin for one host, which passes the token on.
+// byToken returns a provider for one host. Its plugin returns the service account token as the
+// password.
 func byToken(name, host string, more ...string) provider {
 	return provider{
 		name: name, version: "v1", images: []string{host}, args: append([]string{"--registry", host, "--audience", host}, more...),
@@ -101,7 +102,7 @@ func byToken(name, host string, more ...string) provider {
 	}
 }
 
-// with returns the entry with another field in its tokenAttributes.
+// with sets a field of the provider's tokenAttributes and returns the provider.
 func (p provider) with(field string, value any) provider {
 	p.tokenAttributes[field] = value
 	return p
@@ -145,10 +146,10 @@ func (s *scene) writeConfig(t *testing.T) (config, binDir string) {
 	return writeProviders(t, filepath.Join(dir, "config.yaml"), "v1", list...), binDir
 }
 
-// pullCase is a pod that pulls an image.
+// pullCase is a pod that pulls an image, and the expected result.
 type pullCase struct {
 	name    string
-	account string // of namespace team
+	account string // service account in namespace team
 	secrets []string
 	image   string // without the tag
 
@@ -156,16 +157,16 @@ type pullCase struct {
 	works  int      // index of the accepted credential; -1 if none
 	events []string // texts in the event of a failing pod
 
-	provider string       // that says no
-	log      string       // text in the kubelet's log, or ""
-	skipped  string       // text in our attempt, if it is skipped
-	stage    plugin.Stage // of our attempt, if it fails
-	err      string       // text in its error
+	provider string       // provider that returns no credentials
+	log      string       // text that the kubelet logs about the provider, or ""
+	skipped  string       // text in regcred's attempt if regcred skips the provider
+	stage    plugin.Stage // stage at which regcred's attempt fails
+	err      string       // text in the attempt's error
 }
 
-// pullCases lists pods that pull images. A registry does not report why it rejects a
-// credential, and neither does the pod's event, unless the kubelet has regcred
-// embedded: otherwise the reason is at best in the kubelet's log.
+// pullCases lists pods that pull images. If a registry rejects a credential, neither its response
+// nor the pod's event contains the reason. The event contains the reason only if regcred is
+// embedded in the kubelet. Otherwise the reason is at best in the kubelet's log.
 var pullCases = []pullCase{
 	{name: "own identity", account: "puller", image: "pass.example/private/app", users: []string{"serviceaccount"}},
 	{
@@ -237,7 +238,8 @@ func (s *scene) pod(t *testing.T, name, account, host, repo string, secrets ...s
 	return s.control.RunPod(t, s.kubelet, pod)
 }
 
-// withoutCacheType returns the case for kubelets without cacheType: a plugin could return the token.
+// withoutCacheType returns the expected result for kubelets without cacheType. They accept a plugin
+// that returns the token.
 func (c pullCase) withoutCacheType() pullCase {
 	if c.stage == regcred.StageEchoedToken {
 		return pullCase{name: c.name, account: c.account, image: c.image, users: []string{"serviceaccount"}}
@@ -250,7 +252,7 @@ func (s *scene) testPull(t *testing.T, c pullCase) {
 		c = c.withoutCacheType()
 	}
 	if node.ReportsToPods.IsEnabled() {
-		c.log = c.err // in regcred's words
+		c.log = c.err // the kubelet logs regcred's error
 	}
 	host, repo, _ := strings.Cut(c.image, "/")
 	pod := s.pod(t, strings.ReplaceAll(c.name, " ", "-"), c.account, host, repo, c.secrets...)
@@ -292,8 +294,8 @@ func (c pullCase) checkEvent(t *testing.T, event string) {
 	}
 }
 
-// checkRefusal checks that regcred and the kubelet's log report why a provider has no credentials. The kubelet logs a
-// skipped provider only at -v=5, which is set here.
+// checkRefusal checks that regcred and the kubelet's log report why a provider has no credentials.
+// The kubelet runs with -v=5, because it logs skipped providers only at that level.
 func (s *scene) checkRefusal(t *testing.T, c pullCase, f found) {
 	t.Helper()
 	failure := providerFailure(t, s.kubelet, node.FailureFilter{Provider: c.provider, Image: c.image})
@@ -303,7 +305,7 @@ func (s *scene) checkRefusal(t *testing.T, c pullCase, f found) {
 	const skips = "Failed to get service account data"
 	of := `image="` + c.image + `"`
 	if !node.FeatureNamedFailures.IsEnabled() {
-		of = skips + " team/" + c.account + ": " // of whichever image
+		of = skips + " team/" + c.account + ": " // these kubelets do not log the image
 	}
 	if got := len(s.kubelet.LogRecords(t, skips, "plugin.go", of)); (got > 0) != (c.skipped != "") && (node.FeatureNamedFailures.IsEnabled() || got == 0) {
 		t.Errorf("the kubelet's log has %d lines of %q", got, skips)
@@ -321,8 +323,8 @@ func (s *scene) checkRefusal(t *testing.T, c pullCase, f found) {
 	}
 }
 
-// testStatic verifies that a static pod, which has no service account, skips a provider that requires one and runs
-// others without a token.
+// testStatic verifies static pods, which have no service account. The kubelet must skip a provider
+// that requires one, and run the plugins of other providers without a token.
 func (s *scene) testStatic(t *testing.T) {
 	served := node.NewPod("team", "served", s.guard.push(t, "static.example", "open/static"))
 	skipped := node.NewPod("team", "skipped", s.guard.push(t, "pass.example", "open/static"))
@@ -357,7 +359,7 @@ func (s *scene) waitMirror(t *testing.T, names ...string) {
 	})
 }
 
-// testCalls counts the API requests for several pods of one service account.
+// testCalls verifies the number of API requests for several pods of one service account.
 func (s *scene) testCalls(t *testing.T) {
 	const pods = 5
 	s.control.AddServiceAccount(t, "team", "many", nil)

@@ -16,19 +16,19 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// site is a plugin's registry, with the plugin's configuration.
+// site is a registry and the provider whose plugin has credentials for it.
 type site struct {
-	provider          // without a version
-	registry registry // private
+	provider          // its version is not set
+	registry registry // requires credentials
 	user     string   // user name in the registry's log
 }
 
-// registry is implemented by both kinds of registries.
+// registry is a *node.Registry or a *node.DockerRegistry.
 type registry interface {
 	PushApp(t testing.TB, repo, tag string) (image string)
 }
 
-// sites returns the plugins that need no service account.
+// sites returns a site for each plugin that needs no service account.
 func sites(t *testing.T, net *testcloud.FakeNetwork) []site {
 	return []site{ecrSite(t, net, plugins.ECR, newAWS(t), "111122223333"), gcrSite(t, net), acrSite(t, net), dockerConfigSite(t), staticSite(t, net)}
 }
@@ -49,7 +49,8 @@ func newAWS(t *testing.T) *testcloud.AWS {
 	return cloud
 }
 
-// ecrSite returns an ECR registry, for this repository's plugin or another one.
+// ecrSite returns a site with an ECR registry. name is the plugin: this repository's or another
+// one.
 func ecrSite(t *testing.T, net *testcloud.FakeNetwork, name string, cloud *testcloud.AWS, account string) site {
 	host := account + ".dkr.ecr.us-west-2.amazonaws.com"
 	return site{
@@ -86,7 +87,8 @@ func acrSite(t *testing.T, net *testcloud.FakeNetwork) site {
 	}
 }
 
-// dockerConfigSite returns Debian's docker-registry, with address and port.
+// dockerConfigSite returns a site with Debian's docker-registry. Its host is an address with a
+// port.
 func dockerConfigSite(t *testing.T) site {
 	t.Helper()
 	registry := node.StartDockerRegistry(t, map[string]string{"ci": canary.PasswordSecret})

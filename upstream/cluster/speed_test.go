@@ -38,16 +38,16 @@ import (
 
 var speed = flag.Bool("speed", false, "measure at full size, and print the tables of docs/project/performance.md")
 
-// keyringSide is one of the two keyrings. Each looks up the pods of its own node, so that the API server's audit
-// log distinguishes them.
+// keyringSide is regcred's or the kubelet's keyring. Each keyring looks up the pods of its own
+// node, so that the API server's audit log distinguishes them.
 type keyringSide struct {
 	name   string
 	lookup func(ctx context.Context, image string, pod *corev1.Pod) (credentials int, err error)
 	execs  *atomic.Int64
 }
 
-// speedConfig writes a configuration for both sides. Its plugin is never run, because
-// both sides call a function instead.
+// speedConfig writes a configuration for both keyrings. Its plugin is never run, because both
+// keyrings call a function instead.
 func speedConfig(t *testing.T, cacheType config.TokenCacheType) (path, binDir string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -69,7 +69,7 @@ providers:
 	return path, dir
 }
 
-// ourSide returns this repository's keyring with package kube.
+// ourSide returns regcred's keyring, with package kube.
 func ourSide(t *testing.T, control *node.ControlPlane, path string) keyringSide {
 	t.Helper()
 	s := keyringSide{name: "system:node:ours", execs: new(atomic.Int64)}
@@ -97,7 +97,7 @@ func identityOf(pod *corev1.Pod) *regcred.Pod {
 	return &regcred.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), ServiceAccount: pod.Spec.ServiceAccountName}
 }
 
-// counted is the plugin on the kubelet's side. It counts its calls.
+// counted is the in-process plugin of the kubelet's keyring. It counts its calls.
 type counted struct{ n *atomic.Int64 }
 
 func (c counted) ExecPlugin(context.Context, string, string, map[string]string) (*credentialproviderapi.CredentialProviderResponse, error) {
@@ -134,8 +134,7 @@ func theirSide(t *testing.T, control *node.ControlPlane, path, binDir string) ke
 	return s
 }
 
-// speedPods creates pods on a node without a kubelet, and as many service accounts.
-// Each side has its own pods.
+// speedPods creates pods and their service accounts on a node without a kubelet.
 func speedPods(t *testing.T, control *node.ControlPlane, nodeName string, pods, accounts int) []*corev1.Pod {
 	t.Helper()
 	namespace := nodeName
@@ -177,7 +176,8 @@ func (s keyringSide) lookUpAll(t *testing.T, pods []*corev1.Pod, images int) {
 	must.Do(t, g.Wait())
 }
 
-// calls counts a side's requests to the API server.
+// calls returns how many token requests and reads of service accounts a keyring has sent to the API
+// server.
 func (s keyringSide) calls(t *testing.T, control *node.ControlPlane) (tokens, accounts int) {
 	t.Helper()
 	for _, call := range control.AuditCalls(t, s.name) {
@@ -194,8 +194,8 @@ func (s keyringSide) calls(t *testing.T, control *node.ControlPlane) (tokens, ac
 	return tokens, accounts
 }
 
-// TestSpeedPods counts the API requests for pods of one service account, and measures a
-// lookup with a cached response.
+// TestSpeedPods compares the API requests of both keyrings for pods of one service account, and
+// their lookups with a cached response.
 func TestSpeedPods(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	node.RequireDefaultKubelet(t, "its kubelet is what this program is linked with")
@@ -247,7 +247,7 @@ func compareWarm(t *testing.T, control *node.ControlPlane, ours, theirs keyringS
 	if *speed {
 		rounds, n = 7, 200
 	}
-	ours.lookUpAll(t, []*corev1.Pod{ourPod}, 1) // makes the cached service account fresh
+	ours.lookUpAll(t, []*corev1.Pod{ourPod}, 1) // refreshes the cached service account
 	tokens, accounts := ours.calls(t, control)
 	var x, y []time.Duration
 	for range rounds {

@@ -28,7 +28,8 @@ type verifier struct {
 	issuer string
 }
 
-// verify returns the claims of a token that is valid for an audience at a time.
+// verify returns the claims of a token. It returns an error if the token is not valid for audience
+// at the time now.
 func (v verifier) verify(token, audience string, now time.Time) (jwt.Claims, error) {
 	claims, err := jwt.Parse(token)
 	if err != nil {
@@ -75,7 +76,8 @@ func signToken(t *testing.T, key *rsa.PrivateKey, header, payload string) string
 	return text + "." + base64.RawURLEncoding.EncodeToString(signature)
 }
 
-// TestVerifier verifies that the registry of these tests rejects every token that a real one would reject.
+// TestVerifier verifies that the tests' registry rejects every token that a real registry would
+// reject.
 func TestVerifier(t *testing.T) {
 	key := must.Get(rsa.GenerateKey(rand.Reader, 2048))(t)
 	other := must.Get(rsa.GenerateKey(rand.Reader, 2048))(t)

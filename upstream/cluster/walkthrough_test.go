@@ -16,7 +16,8 @@ import (
 	"github.com/regcred/regcred/upstream/transcript"
 )
 
-// TestWalkThrough follows the documentation on a new node.
+// TestWalkThrough runs the commands in docs/service-accounts.md on a new node and compares their
+// output.
 func TestWalkThrough(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	node.FeatureCacheType.SkipUnlessSupported(t) // required by the documentation's configuration
@@ -30,11 +31,11 @@ type walk struct {
 	dir     string
 	environ []string
 
-	shown, real *strings.Replacer // paths and addresses in the documentation, and the real ones
+	shown, real *strings.Replacer // replace real paths and addresses with the documented ones, and the reverse
 }
 
-// startWalk starts the walk-through's initial state: a registry that trusts the
-// cluster, and a node with the documented configuration.
+// startWalk creates the walk-through's initial state: a registry that trusts the cluster, and a
+// node with the documented configuration.
 func startWalk(t *testing.T, section string) *walk {
 	t.Helper()
 	w := &walk{dir: t.TempDir()}
@@ -62,10 +63,12 @@ func startWalk(t *testing.T, section string) *walk {
 	return w
 }
 
-// pluginErrorSuffix matches the extra text in an event if the kubelet reports plugin errors to pods.
+// pluginErrorSuffix matches the text that a kubelet appends to events if it reports plugin errors
+// to pods.
 var pluginErrorSuffix = regexp.MustCompile(`; image credential providers: .*`)
 
-// tokenRequestDenied matches an API server's message since 1.37; the documentation quotes the earlier one.
+// tokenRequestDenied matches the API server's message since 1.37. The documentation quotes the
+// earlier message.
 var tokenRequestDenied = regexp.MustCompile(`(system:node:\S+) is not authorized to request tokens for audience "([^"]+)"`)
 
 var kubeletConf = regexp.MustCompile(`[^ (]*/kubeconfig\d+/kubeconfig`)

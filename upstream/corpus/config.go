@@ -23,8 +23,7 @@ type Config struct {
 	Files []File `json:"files"`
 }
 
-// configGroup and the following constants are the group and versions of configuration
-// files and of the exec protocol.
+// configGroup and execGroup are the API groups of configuration files and of the exec protocol.
 const (
 	configGroup = "kubelet.config.k8s.io/"
 	execGroup   = "credentialprovider.kubelet.k8s.io/"

@@ -17,7 +17,7 @@ type ServiceAccountCase struct {
 	Required  []string          `json:"required,omitempty"` // annotation keys
 	Optional  []string          `json:"optional,omitempty"`
 	Account   string            `json:"account"`         // the pod's service account; "" for none
-	Have      map[string]string `json:"have,omitempty"`  // its annotations
+	Have      map[string]string `json:"have,omitempty"`  // annotations of the service account
 	Fails     string            `json:"fails,omitempty"` // "get" or "token": the request that the API server rejects
 	Echo      bool              `json:"echo,omitempty"`  // the plugin returns the token as password
 }
@@ -60,7 +60,7 @@ type CacheCase struct {
 	Default  string   `json:"default"` // defaultCacheDuration
 	Scope    string   `json:"scope"`
 	Duration *string  `json:"duration"` // nil is null in the response
-	Keys     []string `json:"keys"`     // of auth
+	Keys     []string `json:"keys"`     // keys of auth in the response
 	Images   []string `json:"images"`
 }
 

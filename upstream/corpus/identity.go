@@ -10,19 +10,19 @@ import "strings"
 type Identity struct {
 	Image       string            `json:"image"`
 	Namespace   string            `json:"namespace"`
-	Name        string            `json:"name"` // of the service account; "" for a pod without a service account
+	Name        string            `json:"name"` // name of the service account; "" for a pod without a service account
 	UID         string            `json:"uid"`
-	Annotations map[string]string `json:"annotations,omitempty"` // the selected ones
+	Annotations map[string]string `json:"annotations,omitempty"` // the annotations that the provider selects
 	Token       string            `json:"token"`
-	// NameLength and the other lengths repeat a letter, which keeps the vectors with long
-	// values small.
+	// NameLength and the other lengths stand for values that repeat a letter. This keeps the
+	// vectors with long values small.
 	NameLength       int `json:"nameLength,omitempty"`
 	UIDLength        int `json:"uidLength,omitempty"`
-	AnnotationLength int `json:"annotationLength,omitempty"` // of an annotation "long"
-	SecondLength     int `json:"secondLength,omitempty"`     // of an annotation "second"
+	AnnotationLength int `json:"annotationLength,omitempty"` // length of an annotation called "long"
+	SecondLength     int `json:"secondLength,omitempty"`     // length of an annotation called "second"
 }
 
-// ExpandLengths applies the lengths.
+// ExpandLengths returns the identity with the long values that its lengths stand for.
 func (id Identity) ExpandLengths() Identity {
 	if id.NameLength > 0 {
 		id.Name = strings.Repeat("n", id.NameLength)
@@ -52,7 +52,7 @@ type CacheKeyCase struct {
 	B         Identity `json:"b"`
 }
 
-// CacheKeyCases returns the cases for cachekey.json: all pairs of a list.
+// CacheKeyCases returns the cases for cachekey.json: all pairs of a list of identities.
 func CacheKeyCases() []CacheKeyCase {
 	id := func(change func(*Identity)) Identity {
 		i := Identity{Image: "registry.io/app", Namespace: "ns", Name: "sa", UID: "1", Token: plantedToken}
@@ -73,8 +73,8 @@ func CacheKeyCases() []CacheKeyCase {
 		id(func(i *Identity) { i.Name = "SA" }),
 		notes(map[string]string{"a": "b"}), notes(map[string]string{"a": ""}), notes(map[string]string{"a": "b", "c": "d"}),
 		notes(map[string]string{"ab": ""}), notes(map[string]string{"a": "bc", "d": ""}), notes(map[string]string{"a": "b", "cd": ""}), notes(map[string]string{"a": "bcd"}),
-		// The longest name for which a service account's whole key has 65,535 bytes, and
-		// one byte more; then the same with a token's hash.
+		// The longest name with which the cache key of a service account has at most 65,535 bytes,
+		// and a name that is one byte longer. Then the same for a cache key with a token's hash.
 		id(func(i *Identity) { i.NameLength = 65522 }), id(func(i *Identity) { i.NameLength = 65523 }),
 		id(func(i *Identity) { i.NameLength = 65442 }), id(func(i *Identity) { i.NameLength = 65443 }),
 		id(func(i *Identity) { i.NameLength = 65535 }), id(func(i *Identity) { i.NameLength = 65536 }),

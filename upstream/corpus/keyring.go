@@ -25,8 +25,8 @@ type KeyringCase struct {
 	Image   string            `json:"image"`
 }
 
-// newResponses returns one response per list of auth keys. User names show a credential's
-// origin: "0/registry.io".
+// newResponses returns a response for each list of auth keys. A user name such as "0/registry.io"
+// contains the index of the response and the key.
 func newResponses(keys ...[]string) []map[string]Auth {
 	all := make([]map[string]Auth, len(keys))
 	for i, list := range keys {
@@ -38,8 +38,8 @@ func newResponses(keys ...[]string) []map[string]Auth {
 	return all
 }
 
-// KeyringCases returns the cases for keyring.json. No response has two keys that become
-// equal, because the kubelet returns those in random order.
+// KeyringCases returns the cases for keyring.json. No response has two keys that are equal after
+// normalization, because the kubelet returns their credentials in random order.
 func KeyringCases() []KeyringCase {
 	k := func(keys ...string) []string { return keys }
 	sets := [][]map[string]Auth{

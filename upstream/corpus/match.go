@@ -14,7 +14,7 @@ type MatchCase struct {
 	Image   RawString `json:"image"`
 }
 
-// matchCases lists single pairs, each for a different reason.
+// matchCases lists hand-written pairs, each of which tests something different.
 var matchCases = []MatchCase{
 	{"*.io", "a.b.io/x"},
 	{"*.io", "a.io/x"},
@@ -208,7 +208,7 @@ var matchCases = []MatchCase{
 	{"registry.io/x\n", "registry.io/x"},
 }
 
-// combinedPatterns are each combined with each image.
+// MatchCases combines each of combinedPatterns with each of combinedImages.
 var (
 	combinedPatterns = []string{
 		"registry.io", "*.registry.io", "*.*.io", "registry.*", "r*.io", "registry.io:5000", "*:5000", "*.io:5000",
@@ -234,7 +234,7 @@ func MatchCases() []MatchCase {
 	return append(pairs, MatchCase{long, long + "/x"}, MatchCase{RawString(strings.Repeat("*.", 300)) + "io", long + "/x"}, MatchCase{path, path})
 }
 
-// ImageReferences returns raw image references.
+// ImageReferences returns raw image references, including invalid ones.
 func ImageReferences() []string {
 	const hex64 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	return []string{

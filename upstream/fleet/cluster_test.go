@@ -24,9 +24,9 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// testCluster checks the test cluster itself: controllers run pods with addresses and logs
-// on two nodes; a rollout updates one node at a time; a node that is shut down becomes not
-// ready, and ready again after its boot.
+// testCluster checks the test cluster itself. Controllers run pods with addresses and logs on two
+// nodes. A rollout updates one node at a time. A node that is shut down becomes not ready, and
+// becomes ready again after it boots.
 func (f *fleet) testCluster(t *testing.T) {
 	c := f.Cluster
 	image, next := f.images.PushApp(t, "team/app", "v1"), f.images.PushApp(t, "team/app", "v2")
@@ -109,7 +109,7 @@ func testJob(t *testing.T, c *node.Cluster, image string) {
 	}
 }
 
-// waitRollout waits like "kubectl rollout status".
+// waitRollout waits until a DaemonSet is rolled out, like "kubectl rollout status".
 func waitRollout(t *testing.T, c *node.Cluster, set *appsv1.DaemonSet) {
 	t.Helper()
 	done := false

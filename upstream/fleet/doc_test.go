@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/upstream/transcript"
 )
 
-// testDoc checks docs/fleet-walkthrough.md.
+// testDoc runs the commands in docs/fleet-walkthrough.md and compares their output.
 func (f *fleet) testDoc(t *testing.T) {
 	before := f.trees(t)
 	transcript.Replay(t, "../../docs/fleet-walkthrough.md", "## Walkthrough\n", func(section string) func(*testing.T, string) string {
@@ -44,8 +44,8 @@ func (f *fleet) testDoc(t *testing.T) {
 	f.checkTrees(t, before)
 }
 
-// swapNodeNames swaps the names of the two nodes in a command's output if the second node failed,
-// because it is random which node is updated first.
+// swapNodeNames swaps the names of the two nodes in a command's output if the second node failed.
+// It is random which node is updated first.
 func (f *fleet) swapNodeNames(t *testing.T, said string) string {
 	t.Helper()
 	r := &release{f, "regcred", "regcred"}

@@ -21,8 +21,8 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// testDrift checks one node whose installed files another process changes, and whose agent
-// is killed while it rolls back an install.
+// testDrift changes the installed files on one node as another process would, and kills the node's
+// agent while it rolls back an install.
 func (f *fleet) testDrift(t *testing.T) {
 	before := f.trees(t)
 	a := f.Machine(t, nodeA)
@@ -53,9 +53,9 @@ func (f *fleet) testDrift(t *testing.T) {
 	f.checkTrees(t, before)
 }
 
-// spoil and theirs are changes by another process in /var/lib/regcred. spoil replaces a
-// program and deletes the files that the kubelet reads and runs; theirs replaces the
-// configuration.
+// spoil, theirs and removeFile are shell commands that change /var/lib/regcred as another process
+// would. spoil replaces a program and deletes the files that the kubelet reads and runs. theirs
+// replaces the configuration.
 const (
 	spoil      = "cd /var/lib/regcred && rm regcred-credential-provider kubelet/bin/regcred-credential-provider kubelet/config/* && printf '#!/bin/sh\\n' >regcred-credential-provider && chmod 755 regcred-credential-provider"
 	theirs     = "cd /var/lib/regcred/kubelet/config && echo '{}' >$(ls)"
@@ -90,7 +90,7 @@ func (r *release) testMended(t *testing.T, m *node.Machine) {
 			return err
 		}
 		if isReady(pod) {
-			err = fmt.Errorf("pod %s is ready", pod.Name) // testBadChange checks its events
+			err = fmt.Errorf("pod %s is ready", pod.Name) // testBadChange checks the pod's events
 		}
 		return err
 	})
@@ -125,8 +125,8 @@ func (r *release) measured(t *testing.T, lines ...string) {
 	}
 }
 
-// testKilledInVain checks that the kubelet is restarted only twice for a bad change, once
-// for the change and once for its rollback, however often the agent's container is killed.
+// testKilledInVain checks that the kubelet is restarted only twice for a bad change: for the change
+// and for its rollback. Killing the agent's container must not cause more restarts.
 func (r *release) testKilledInVain(t *testing.T, m *node.Machine, bad map[string]any) {
 	restarts, currents := kubeletStarts(t, m), currentOf(t, m)
 	old := must.Get(r.agent(t.Context(), nodeA))(t)

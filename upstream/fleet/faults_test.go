@@ -142,8 +142,8 @@ func (r *release) statusError(ctx context.Context, node string, texts ...string)
 	return nil
 }
 
-// lastStatus returns the agent's last status line. The runtime may log stderr lines after
-// it that were written earlier.
+// lastStatus returns the agent's last status line. The runtime may log earlier stderr lines after
+// it.
 func (f *fleet) lastStatus(ctx context.Context, pod *corev1.Pod) (line string, err error) {
 	log, err := f.Client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{TailLines: new(int64(20)), Container: "agent"}).DoRaw(ctx)
 	for text := range strings.Lines(string(log)) {
@@ -154,7 +154,8 @@ func (f *fleet) lastStatus(ctx context.Context, pod *corev1.Pod) (line string, e
 	return line, err
 }
 
-// killAgent kills the agent's process on a machine after each of these run times.
+// killAgent kills the agent's process on a machine several times, each time after it has run for
+// one of these durations. It returns how often it killed a process.
 func (r *release) killAgent(t *testing.T, m *node.Machine, after ...time.Duration) (killed int) {
 	t.Helper()
 	for _, d := range after {

@@ -27,7 +27,7 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// TestFleet runs all tests on one cluster, because starting one takes a while.
+// TestFleet runs all tests on one cluster, because starting a cluster takes a while.
 func TestFleet(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	f := startFleet(t)
@@ -42,26 +42,26 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// nodeA and the following constants are the nodes and the registries. Application
-// registries require the password stored on the nodes; the registry of the chart's
-// images requires a pull secret.
+// nodeA and the following constants are the nodes and the registries. The registries of
+// applications require the password that is stored on the nodes. The registry of the chart's images
+// requires a pull secret.
 const (
 	nodeA, nodeB = "node-a", "node-b"
 
 	first, later, other = "registry.example", "partner.example", "other.example"
 	images              = "images.example"
 
-	password = "/etc/team/password" // file on each node, for application registries
+	password = "/etc/team/password" // file with the password on each node
 )
 
-// fleet is a cluster and the charts installed on it.
+// fleet is a cluster on which the tests install charts.
 type fleet struct {
 	*node.Cluster
 	helm     *helm.Helm
 	registry map[string]*node.Registry // by host
 	images   *node.Registry
 
-	kubeconfig string // for a cluster administrator
+	kubeconfig string // path of a cluster administrator's kubeconfig
 }
 
 func startFleet(t *testing.T) *fleet {
@@ -95,7 +95,7 @@ func startFleet(t *testing.T) *fleet {
 	return f
 }
 
-// releaseImage returns the image of a release, with the programs built for these tests.
+// releaseImage returns a release's image with the programs that were built for these tests.
 func releaseImage(t *testing.T) v1.Image {
 	t.Helper()
 	root := must.Get(plugins.RepositoryRoot())(t)
@@ -129,7 +129,8 @@ func values(hosts ...string) map[string]any {
 	}
 }
 
-// provider returns a provider entry for a host, which uses the node's password.
+// provider returns the chart's values of a provider for a host. Its plugin uses the node's
+// password.
 func provider(host string) map[string]any {
 	return map[string]any{
 		"name": providerOf(host), "apiVersion": "credentialprovider.kubelet.k8s.io/v1", "matchImages": []string{host}, "defaultCacheDuration": "1m",
@@ -153,7 +154,7 @@ func valuesFile(t *testing.T, values map[string]any) string {
 	return path
 }
 
-// release is an installed chart.
+// release is an installed release of the chart.
 type release struct {
 	*fleet
 	name, namespace string
@@ -179,7 +180,7 @@ func (f *fleet) addNamespace(t *testing.T, name string) {
 	f.AddPullSecret(t, name, "pull", images, "cluster", canary.PasswordSecret)
 }
 
-// upgrade runs "helm upgrade" and returns how long the rollout then took.
+// upgrade runs "helm upgrade" and returns how long the upgrade and its rollout took.
 func (r *release) upgrade(t *testing.T, values map[string]any) time.Duration {
 	t.Helper()
 	begin := time.Now()

@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// testLife checks the life cycle of a release. The two nodes have no credential providers
-// before it or after it.
+// testLife verifies the life cycle of a release. The two nodes have no credential providers before
+// the installation and after the uninstall.
 func (f *fleet) testLife(t *testing.T) {
 	step := func(name string, do func(*testing.T)) {
 		if t.Failed() {
@@ -94,8 +94,8 @@ func (f *fleet) testLife(t *testing.T) {
 	})
 }
 
-// testBadChange checks a change that fails on the node. The first node rolls back and
-// reports why; the second is not changed.
+// testBadChange verifies a change that fails on a node. The first node rolls back and reports the
+// reason. The second node is not changed.
 func (r *release) testBadChange(t *testing.T) {
 	probe := r.registry[first].PushApp(t, "team/probe", "v1")
 	bad := values(first, later, other)
@@ -156,7 +156,7 @@ func (r *release) agents(t *testing.T) map[string]*corev1.Pod {
 	return pods
 }
 
-// currents returns the active configurations by node.
+// currents returns each node's active configuration.
 func (f *fleet) currents(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -172,7 +172,7 @@ func currentOf(t *testing.T, m *node.Machine) string {
 	return m.Run(t, "sh", "-c", "cat /var/lib/regcred/current/config/*")
 }
 
-// checkRemoved checks that nothing of the release is left in the cluster. The namespace and its
+// checkRemoved checks that the cluster contains no objects of the release. The namespace and its
 // pull secret are not part of the release.
 func (r *release) checkRemoved(t *testing.T) {
 	t.Helper()

@@ -30,7 +30,7 @@ func (f *fleet) kubelets(t *testing.T) map[string]string {
 	return all
 }
 
-// checkUnchanged checks that nothing has changed on any node.
+// checkUnchanged checks that before and after, which have a text per node, are equal.
 func (f *fleet) checkUnchanged(t *testing.T, before, after map[string]string) {
 	t.Helper()
 	if diff := cmp.Diff(before, after); diff != "" {
@@ -38,8 +38,7 @@ func (f *fleet) checkUnchanged(t *testing.T, before, after map[string]string) {
 	}
 }
 
-// trees returns the nodes' files by node and path, except files that change with pods and
-// images.
+// trees returns the files by node and path, except files that change with pods and images.
 func (f *fleet) trees(t *testing.T) map[string]map[string]string {
 	t.Helper()
 	all := map[string]map[string]string{}
@@ -68,10 +67,10 @@ func tree(t *testing.T, m *node.Machine) map[string]string {
 		return without(paths, but)
 	}
 	dirs := []string{"/etc", "/opt", "/root", "/usr/lib/systemd", "/run/regcred"}
-	dirs = append(dirs, list("/usr/local", "/usr/local/go")...) // the host's Go installation is large
+	dirs = append(dirs, list("/usr/local", "/usr/local/go")...) // skip the host's Go installation, which is large
 	dirs = append(dirs, list("/var/lib", "/var/lib/containerd", "/var/lib/kubelet", "/var/lib/cni")...)
 	for _, path := range list("/var/lib/kubelet", "/var/lib/kubelet/pods", "/var/lib/kubelet/image_manager") {
-		if !strings.HasSuffix(path, "_state") { // the kubelet's state files, which change with pods
+		if !strings.HasSuffix(path, "_state") { // skip the kubelet's state files, which change with pods
 			dirs = append(dirs, path)
 		}
 	}
@@ -130,7 +129,8 @@ func (w workload) now(t *testing.T) map[string]string {
 	return all
 }
 
-// undisturbed checks that the workload still has the same pods and containers.
+// undisturbed checks that the workload still has the same pods and that its containers did not
+// restart.
 func (w workload) undisturbed(t *testing.T) {
 	t.Helper()
 	w.checkUnchanged(t, w.containers, w.now(t))

@@ -21,9 +21,9 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// testPrivileges removes each privilege of the pod separately and checks that the agent
-// reports what is missing. This also shows that every privilege is needed. The pods run in
-// mode DryRun, which accesses the node in the same way.
+// testPrivileges removes one privilege of the pod at a time and checks that the agent reports which
+// is missing. This also shows that every privilege is needed. The pods run in mode DryRun, which
+// accesses the node in the same way.
 func (f *fleet) testPrivileges(t *testing.T) {
 	f.addNamespace(t, "least")
 	template := f.rendered(t, "least", with(values(first), map[string]any{"mode": "DryRun"}))
@@ -68,7 +68,7 @@ func (f *fleet) testPrivileges(t *testing.T) {
 	t.Run("what it does without", func(t *testing.T) { withoutPrivileges(t, template) })
 }
 
-// withoutPrivileges checks that the working pod has none of these privileges.
+// withoutPrivileges checks that the unmodified pod lacks the privileges that it must not have.
 func withoutPrivileges(t *testing.T, s *corev1.PodSpec) {
 	if s.HostPID || s.HostNetwork || s.HostIPC {
 		t.Error("it has a namespace of the node's")
@@ -103,7 +103,7 @@ func inOrder(text string, parts []string) bool {
 	return true
 }
 
-// mountEmpty makes a hostPath volume use another directory, which the kubelet creates.
+// mountEmpty changes a hostPath volume to another directory, which the kubelet creates empty.
 func mountEmpty(s *corev1.PodSpec, name string) {
 	for i := range s.Volumes {
 		if s.Volumes[i].Name == name {
@@ -120,8 +120,8 @@ func unmount(s *corev1.PodSpec, name string) {
 	}
 }
 
-// rendered returns the chart's pod as rendered by "helm template", and creates its
-// ConfigMaps and service account.
+// rendered returns the pod of the chart's DaemonSet as rendered by "helm template". It also creates
+// the ConfigMaps and the service account for the pod.
 func (f *fleet) rendered(t *testing.T, namespace string, values map[string]any) *corev1.PodSpec {
 	t.Helper()
 	out := f.helm.Run(t, "template", "least", helm.ChartDir(t), "--namespace", namespace, "--values", valuesFile(t, values), "--no-hooks")
@@ -154,7 +154,7 @@ func decode(t *testing.T, doc string, into any) {
 	must.Do(t, yaml.Unmarshal([]byte(doc), into))
 }
 
-// runPod runs a pod on the first node until the test ends.
+// runPod runs a pod on the first node and deletes it when the test ends.
 func (f *fleet) runPod(t *testing.T, namespace string, spec *corev1.PodSpec) *corev1.Pod {
 	t.Helper()
 	spec.NodeName, spec.TerminationGracePeriodSeconds = nodeA, new(int64(1))

@@ -22,7 +22,7 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// prometheusAddress is in the run's network namespace.
+// prometheusAddress is the address of Prometheus in the network namespace of the tests.
 const prometheusAddress = "127.0.0.1:9090"
 
 // testPrometheus checks that a real Prometheus scrapes the agents and shows each node's
@@ -78,7 +78,7 @@ func startPrometheus(t *testing.T, targets []string) {
 	})
 }
 
-// ask returns the value of a query with a single result.
+// ask queries Prometheus and returns the value of a query that has a single result.
 func ask(ctx context.Context, query string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+prometheusAddress+"/api/v1/query?query="+url.QueryEscape(query), nil)
 	if err != nil {

@@ -23,8 +23,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestSARIF validates the command's output for every configuration of the linter's tests, valid and invalid,
-// against the schema published by OASIS.
+// TestSARIF validates the SARIF output of regcred validate against the schema that OASIS publishes.
+// The inputs are all configurations of the linter's tests, valid and invalid.
 func TestSARIF(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "regcred")
 	build := exec.Command("go", "build", "-o", program, "./cmd/regcred")
@@ -37,7 +37,7 @@ func TestSARIF(t *testing.T) {
 	more := must.Get(filepath.Glob(filepath.Join(module, "config/testdata/*.*")))(t)
 	files = append(append(files, more...), "nowhere/none.yaml", filepath.Join(t.TempDir(), "none at all ä.yaml"))
 	results, schema := 0, sarifSchema(t)
-	failing := []string{"--kubelet-version=new", files[0]} // no file is read
+	failing := []string{"--kubelet-version=new", files[0]} // regcred fails before it reads a file
 	for _, list := range append([][]string{files, failing}, oneListEach(files)...) {
 		out, err := exec.Command(program, append([]string{"validate", "-o", "sarif"}, list...)...).Output()
 		if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
@@ -57,7 +57,7 @@ func oneListEach(files []string) (lists [][]string) {
 	return lists
 }
 
-// checkSARIF returns the number of results.
+// checkSARIF validates a report and returns the number of its results.
 func checkSARIF(t *testing.T, schema *jsonschema.Schema, name string, out []byte, docs string) int {
 	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(out))
@@ -89,7 +89,7 @@ func checkSARIF(t *testing.T, schema *jsonschema.Schema, name string, out []byte
 	return results
 }
 
-// TestSARIFWrong verifies that the schema detects a mistake.
+// TestSARIFWrong verifies that the schema rejects reports with a mistake.
 func TestSARIFWrong(t *testing.T) {
 	const good = `{"version": "2.1.0", "runs": [{"tool": {"driver": {"name": "x"}}, "columnKind": "unicodeCodePoints", "results": [{"ruleId": "a", "level": "note", "message": {"text": "b"}}]}]}`
 	schema := sarifSchema(t)
@@ -105,8 +105,9 @@ func TestSARIFWrong(t *testing.T) {
 	}
 }
 
-// sarifSchema returns the schema of SARIF 2.1.0 (errata 01) as published by OASIS. It is a constant of a Go library, whose
-// own validation rewrites fields so that the schema rejects them.
+// sarifSchema returns the schema of SARIF 2.1.0 (errata 01) as published by OASIS. It reads the
+// schema from a constant of a Go library. The library's own validation is not usable: it rewrites
+// fields so that the schema rejects them.
 func sarifSchema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif").Output()

@@ -22,7 +22,7 @@ import (
 
 const module = "../.."
 
-// schemas compiles the schema of all versions and the schema of each version.
+// schemas compiles the schema for all versions together and the schema of each version.
 func schemas(t *testing.T) (all *jsonschema.Schema, each map[string]*jsonschema.Schema) {
 	t.Helper()
 	each = map[string]*jsonschema.Schema{}
@@ -36,12 +36,13 @@ func compile(t *testing.T, version string) *jsonschema.Schema {
 	t.Helper()
 	data := must.Get(config.Schema(version))(t)
 	doc := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(data)))(t)
-	c := jsonschema.NewCompiler() // it validates the schema against its dialect
+	c := jsonschema.NewCompiler() // validates the schema against its dialect
 	must.Do(t, c.AddResource("schema.json", doc))
 	return must.Get(c.Compile("schema.json"))(t)
 }
 
-// document decodes a file for a schema validator; nil if it is not a document.
+// document decodes a file for a schema validator. It returns nil if the file does not contain an
+// object.
 func document(content []byte) map[string]any {
 	data, err := yaml.YAMLToJSON(content)
 	if err != nil {
@@ -55,7 +56,8 @@ func document(content []byte) map[string]any {
 	return fields
 }
 
-// hasNull reports whether a value is null, which a kubelet treats as missing and a schema rejects.
+// hasNull reports whether a value contains null. A kubelet treats null as missing, but a schema
+// rejects it.
 func hasNull(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -72,8 +74,8 @@ func hasNull(v any) bool {
 	return false
 }
 
-// TestSchemaOfKubelet verifies that the schemas accept every file that the real kubelet
-// accepts; Validate agrees with the kubelet.
+// TestSchemaOfKubelet verifies that the schemas accept every file that the real kubelet accepts. It
+// uses Validate, which agrees with the kubelet.
 func TestSchemaOfKubelet(t *testing.T) {
 	all, each := schemas(t)
 	data := must.Get(os.ReadFile(filepath.Join(module, "testdata/parity/config.json")))(t)
@@ -81,7 +83,7 @@ func TestSchemaOfKubelet(t *testing.T) {
 		Cases []struct {
 			Name  string
 			IsDir bool
-			Files []struct{ Content any } // a string, or how to build a long one
+			Files []struct{ Content any } // a string, or a description of a long string
 		}
 	}
 	must.Do(t, json.Unmarshal(data, &recorded))
@@ -93,7 +95,7 @@ func TestSchemaOfKubelet(t *testing.T) {
 		content, _ := c.Files[0].Content.(string)
 		doc := document([]byte(content))
 		if doc == nil || hasNull(doc) || strings.ContainsFunc(content, func(r rune) bool { return r == 'İ' || r == '\u212a' }) {
-			continue // see SchemaOf; these two letters are ASCII in lower case
+			continue // see SchemaOf; the two letters become ASCII in lower case
 		}
 		cfg, refusal := config.Parse(c.Name, []byte(content))
 		if refusal == nil {
@@ -123,7 +125,7 @@ func TestSchemaOfKubelet(t *testing.T) {
 	}
 }
 
-// TestSchemaOfSamples verifies that each valid configuration in this repository is valid by the schema.
+// TestSchemaOfSamples verifies that the schema accepts each valid configuration in this repository.
 func TestSchemaOfSamples(t *testing.T) {
 	all, _ := schemas(t)
 	samples := 0
@@ -158,7 +160,7 @@ func TestSchemaOfSamples(t *testing.T) {
 	}
 }
 
-// TestSchemaRefuses verifies one error for each keyword of the schema.
+// TestSchemaRefuses verifies that each keyword of the schema rejects an invalid configuration.
 func TestSchemaRefuses(t *testing.T) {
 	all, _ := schemas(t)
 	const good = `apiVersion: kubelet.config.k8s.io/v1
@@ -195,15 +197,15 @@ providers:
 		{"12h", "-1h"},
 		{"  defaultCacheDuration: 12h\n", ""},
 		{"credentialprovider.kubelet.k8s.io/v1", "v1"},
-		{"credentialprovider.kubelet.k8s.io/v1", "credentialprovider.kubelet.k8s.io/v1beta1"}, // with tokenAttributes
-		{"kubelet.config.k8s.io/v1\n", "kubelet.config.k8s.io/v1beta1\n"},                     // has no tokenAttributes
+		{"credentialprovider.kubelet.k8s.io/v1", "credentialprovider.kubelet.k8s.io/v1beta1"}, // invalid with tokenAttributes
+		{"kubelet.config.k8s.io/v1\n", "kubelet.config.k8s.io/v1beta1\n"},                     // this version has no tokenAttributes
 		{"[{name: A, value: b}]", "{A: b}"},
 		{"[{name: A, value: b}]", "[{name: A, value: 1}]"},
 		{"Audience: aud", `Audience: ""`},
 		{"cacheType: Token", "cacheType: token"},
 		{"    cacheType: Token\n", ""},
 		{"requireServiceAccount: true", "requireServiceAccount: yes please"},
-		{"requireServiceAccount: true", "requireServiceAccount: false"}, // with required annotations
+		{"requireServiceAccount: true", "requireServiceAccount: false"}, // invalid with required annotations
 		{"[a.example/b]", "[a.example/b, a.example/b]"},
 		{"[a.example/b]", "[-a]"},
 	} {

@@ -20,8 +20,8 @@ var configFragments = []string{
 	"env", "args", "tokenAttributes", "cacheType", "Token", "ServiceAccount", "v1", "v1beta1", "v1alpha1", "\x00", "\xff", "é", "\u2028", "\\u0061", "extra: 1\n", "\"extra\":1,",
 }
 
-// SmallConfigs returns the corpus's single files below 2 KB. The vectors cover the large
-// ones, which are slow.
+// SmallConfigs returns the corpus's single files below 2 KB. Larger files are slow; the vectors
+// cover them.
 func SmallConfigs() (out []string) {
 	for _, c := range corpus.Configs() {
 		if !c.IsDir && len(c.Files[0].Content) < 2000 && c.Files[0].Content != "" && c.Name != "bomb" {
@@ -31,8 +31,8 @@ func SmallConfigs() (out []string) {
 	return out
 }
 
-// randomConfigText generates a file field by field, or combines lines of two files of the
-// corpus, or changes bytes of one.
+// randomConfigText returns the text of a configuration. It generates the text field by field,
+// combines lines of two files of the corpus, or changes bytes of a file.
 func randomConfigText(r *rand.Rand, list []string) string {
 	if OneIn(r, 2) {
 		text := randomConfig(r)
@@ -61,8 +61,8 @@ func randomConfigText(r *rand.Rand, list []string) string {
 	return text
 }
 
-// randomConfig generates a configuration field by field. Nearly all fields are valid, so
-// that the stages after decoding are reached.
+// randomConfig generates a configuration field by field. Nearly all fields are valid, so that the
+// tests reach the stages after decoding.
 func randomConfig(r *rand.Rand) string {
 	const rare = 60
 	version := PickMostly(r, rare, []string{"v1", "v1", "v1beta1", "v1alpha1"}, []string{"v2", "V1", ""})
@@ -135,7 +135,7 @@ func randomTokenAttributes(r *rand.Rand) map[string]any {
 		"cacheType":                   PickMostly(r, rare, []string{"Token", "ServiceAccount"}, []string{"", "token"}),
 		"requireServiceAccount":       PickMostly(r, rare, []any{true, true, false}, []any{nil}),
 	}
-	if OneIn(r, 4) { // only valid in kubelet 1.33
+	if OneIn(r, 4) { // without cacheType it is only valid in kubelet 1.33
 		delete(t, "cacheType")
 	}
 	if OneIn(r, 2) {
@@ -149,7 +149,7 @@ func randomTokenAttributes(r *rand.Rand) map[string]any {
 
 var configFileNames = []string{"a.yaml", "b.yml", "c.json", ".d.yaml", "e.txt", "Z.yaml", "10.yaml", "9.yaml"}
 
-// RandomConfig generates a file, or a directory with up to three files, from the texts of
+// RandomConfig generates a file or a directory with up to three files. list contains the texts of
 // [SmallConfigs].
 func RandomConfig(r *rand.Rand, list []string) corpus.Config {
 	if !OneIn(r, 3) {
@@ -157,7 +157,7 @@ func RandomConfig(r *rand.Rand, list []string) corpus.Config {
 	}
 	c := corpus.Config{IsDir: true}
 	for i, at := range r.Perm(len(configFileNames))[:1+r.IntN(3)] {
-		// Rename the providers, because most directories would be rejected for duplicate
+		// Rename the providers. Otherwise most directories would be rejected because of duplicate
 		// names.
 		text := strings.ReplaceAll(randomConfigText(r, list), "one", fmt.Sprintf("one%d", i))
 		c.Files = append(c.Files, corpus.File{Name: configFileNames[at], Content: corpus.RawString(text)})

@@ -46,7 +46,7 @@ func SmallResponses() (out []string) {
 	return out
 }
 
-// MutateResponse changes one of the outputs, usually a good one.
+// MutateResponse changes one of the outputs. In most cases it chooses an output in good.
 func MutateResponse(r *rand.Rand, good, all []string) corpus.Response {
 	output, version := PickMostly(r, 3, good, all), corpus.Versions[0]
 	if OneIn(r, 5) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package generate creates random inputs, many of which are nearly valid. The parity
-// tests and upstream/skew pass them to kubelets and to regcred. It depends on neither.
+// Package generate creates random inputs, many of which are nearly valid. The parity tests and
+// upstream/skew pass them to kubelets and to regcred. The package imports neither of them.
 package generate
 
 import (
@@ -16,8 +16,8 @@ func PickElement[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list)
 // OneIn returns true with probability 1/n.
 func OneIn(r *rand.Rand, n int) bool { return r.IntN(n) == 0 }
 
-// MutateBytes changes a few bytes of s: it deletes, doubles, swaps and replaces bytes, and
-// inserts bytes and words, so that the syntax is covered.
+// MutateBytes changes a few bytes of s. It deletes, duplicates and replaces bytes, or inserts bytes
+// and words.
 func MutateBytes(r *rand.Rand, s string, words []string) string {
 	b := []byte(s)
 	for range 1 + r.IntN(3) {
@@ -34,7 +34,7 @@ func MutateBytes(r *rand.Rand, s string, words []string) string {
 			b = slices.Insert(b, at, byte(r.IntN(256)))
 		case 4:
 			if at < len(b) {
-				b[at] ^= 0x20 // changes upper case and lower case
+				b[at] ^= 0x20 // changes the case of a letter
 			}
 		case 5:
 			from := r.IntN(len(b) + 1)

@@ -10,7 +10,8 @@ import (
 	"github.com/regcred/regcred/upstream/corpus"
 )
 
-// RandomIdentity uses few letters, so that two identities nearly collide.
+// RandomIdentity returns an identity that consists of few different letters, so that two identities
+// are often nearly equal.
 func RandomIdentity(r *rand.Rand) corpus.Identity {
 	word := func() string { return PickElement(r, []string{"", "a", "b", "aa", "ab", "\x00", "\x00\x01a", "token"}) }
 	id := corpus.Identity{
@@ -29,7 +30,7 @@ func RandomIdentity(r *rand.Rand) corpus.Identity {
 	return id.ExpandLengths()
 }
 
-// VaryIdentity changes at most one field.
+// VaryIdentity returns id with at most one field changed.
 func VaryIdentity(r *rand.Rand, id corpus.Identity) corpus.Identity {
 	other := RandomIdentity(r)
 	id.Annotations = maps.Clone(id.Annotations)

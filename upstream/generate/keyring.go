@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/upstream/corpus"
 )
 
-// Password is in every response. The tests search their output for it.
+// Password is the beginning of every password in a response. The tests search their output for it.
 const Password = "canary-password-4b1d"
 
 var (
@@ -25,8 +25,9 @@ var (
 	keyFragments = append([]string{"https://", "http://", "HTTP://", "/v1/", "/v2/", "/v1", "v1/", "index.docker.io", "docker.io", "*.io", "*"}, patternFragments...)
 )
 
-// NormalizeKey returns the keyring entry for an auth key. It is only used to drop
-// responses with two keys for one entry, which the kubelet returns in random order.
+// NormalizeKey returns the registry and path to which a keyring reduces an auth key. It is only
+// used to drop responses with two keys that reduce to the same text, because the kubelet returns
+// their credentials in random order.
 func NormalizeKey(key string) string {
 	if !strings.HasPrefix(key, "https://") && !strings.HasPrefix(key, "http://") {
 		key = "https://" + key
@@ -61,7 +62,8 @@ func RandomAuthKey(r *rand.Rand, repo string) string {
 	return key
 }
 
-// RandomResponses generates the responses of up to three providers for a repository.
+// RandomResponses generates the responses of up to three providers to a request for an image of a
+// repository.
 func RandomResponses(r *rand.Rand, repo string) []map[string]corpus.Auth {
 	out := make([]map[string]corpus.Auth, r.IntN(4))
 	for i := range out {
@@ -84,8 +86,8 @@ var SecretFragments = []string{
 	"dTpw", "dTpw\\n", "=", "==", "\\n", " ", "\xff", "\\u0000", "-", "_", "*.io", "https://", "/v1/", "\ufeff",
 }
 
-// RandomPullSecrets returns one to three secrets of a list, some of them changed. Many secrets
-// in the list are broken, so these are usually skipped.
+// RandomPullSecrets returns one to three secrets of a list, some of them changed. Many secrets in
+// the list are broken. It skips most of those.
 func RandomPullSecrets(r *rand.Rand, list []corpus.PullSecretCase, broken func(corpus.PullSecretCase) bool) (out []corpus.PullSecretCase) {
 	for range 1 + r.IntN(3) {
 		s := PickElement(r, list)
@@ -100,8 +102,8 @@ func RandomPullSecrets(r *rand.Rand, list []corpus.PullSecretCase, broken func(c
 	return out
 }
 
-// HasCollidingKeys reports whether two keys of a secret become equal. Kubelets use these in random
-// order.
+// HasCollidingKeys reports whether two keys of a secret are equal after normalization. Kubelets use
+// such keys in random order.
 func HasCollidingKeys(s corpus.PullSecretCase) bool {
 	var file struct {
 		Auths map[string]json.RawMessage `json:"auths"`

@@ -14,7 +14,7 @@ var (
 	sampleLabels = []string{"a", "b", "io", "com", "registry", "gcr", "dkr", "ecr", "us-east-1", "123", "x_y", "é", ""}
 	samplePaths  = []string{"a", "b", "team", "team-evil", "app", "a.b", "x_y", ""}
 	samplePorts  = []string{"", "", "", "", "", "", ":5000", ":5000", ":5000", ":443", ":443", ":", ":", ":80:80", ":x"}
-	// patternFragments are characters and fragments for unexpected places in a pattern.
+	// patternFragments are characters and fragments that are inserted anywhere in a pattern.
 	patternFragments = []string{"*", "?", "[", "]", "[a-z]", "[^a]", "\\", "%61", "%2F", "%zz", "%", "@", "u@", "u:p@", "?q", "#f", ":", "/", "//", ".", "..", " ", "\x00", "\x7f", "\n", "\xff", "é", "https://", "[::1]", "[fe80::1%25en0]", "[::1", "A", "&", ";", "+", "<", "\"", "|", "^", "`", "{", "~", "-", "_", "5000"}
 )
 

@@ -28,9 +28,9 @@ import (
 // Version is the Helm release.
 const Version = "v4.3.1"
 
-// BuildHelm builds Helm if necessary. It returns the path of a symlink in dir, or of the
-// executable if dir is empty. The first build takes minutes; the result is kept in the
-// user's cache. Once the modules of helm.mod are downloaded, it needs no network.
+// BuildHelm builds Helm if necessary. It returns the path of a symlink in dir, or of the executable
+// if dir is empty. The first build takes minutes. Later calls use the executable in the user's
+// cache directory. A build needs no network if the modules of helm.mod are already downloaded.
 func BuildHelm(dir string) (string, error) {
 	root, err := plugins.RepositoryRoot()
 	if err != nil {
@@ -68,7 +68,7 @@ func ChartDir(t testing.TB) string {
 	return filepath.Join(root, "deploy", "chart")
 }
 
-// Helm runs Helm with its own home directory.
+// Helm runs helm commands with their own home directory.
 type Helm struct {
 	path    string
 	environ []string

@@ -20,8 +20,8 @@ const (
 	kubeletPackage   = kubernetesModule + "/cmd/kubelet"
 )
 
-// Version is the version that the kubelet reports. Clients treat it as the release's
-// version.
+// Version is the version that the kubelet reports. Clients treat it as the version of the
+// Kubernetes release.
 const Version = kubelet.Version + "+regcred"
 
 // Build builds the kubelet and writes it to out. The first build takes a few minutes. It
@@ -34,9 +34,8 @@ func Build(ctx context.Context, out string) error {
 	if info, err := os.Stat(out); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is a directory or a device: give the path of a file", out)
 	}
-	// Write to a temporary file next to it, so that no one finds a partial kubelet there.
-	// This also detects a directory that is not writable before the build, which takes
-	// minutes.
+	// Write to a temporary file in the same directory, so that a partial kubelet never appears at
+	// out. If the directory is not writable, this fails before the build, which takes minutes.
 	part, err := os.CreateTemp(filepath.Dir(out), filepath.Base(out)+".part-")
 	if err != nil {
 		return err
@@ -69,8 +68,8 @@ func build(ctx context.Context, dir, out string) error {
 	if err := s.writeModule(ctx, modfile); err != nil {
 		return err
 	}
-	// With -trimpath the build cache can be reused for the next directory. The program's
-	// build information still contains this directory's path, so two builds differ.
+	// With -trimpath, a later build in another directory can reuse the build cache. The program's
+	// build information still contains the directory's path, so two builds differ.
 	flags := "-s -w -X k8s.io/component-base/version.gitVersion=" + Version
 	if _, err := release.RunGo(ctx, s.module, "build", "-modfile="+modfile, "-trimpath", "-ldflags="+flags, "-o", out, kubeletPackage); err != nil {
 		return err
@@ -82,7 +81,7 @@ func build(ctx context.Context, dir, out string) error {
 	return kubelet.CheckRelease(info)
 }
 
-// writeModule writes a go.mod that replaces the release with the copy, and its go.sum.
+// writeModule writes a go.mod that replaces the Kubernetes module with the copy, and its go.sum.
 func (s *sourceCopy) writeModule(ctx context.Context, path string) error {
 	for name, to := range map[string]string{"go.mod": path, "go.sum": strings.TrimSuffix(path, ".mod") + ".sum"} {
 		data, err := os.ReadFile(filepath.Join(s.module, name))

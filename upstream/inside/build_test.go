@@ -14,11 +14,12 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestBuildRefuses verifies that Build immediately rejects a path to which no kubelet can be written.
+// TestBuildRefuses verifies that Build immediately rejects a path at which it cannot write a
+// kubelet.
 func TestBuildRefuses(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // prevents a build
+	cancel() // stops Build before it builds
 	for path, want := range map[string]string{
 		dir:                                  "is a directory",
 		os.DevNull:                           "a device",

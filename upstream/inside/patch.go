@@ -12,9 +12,10 @@ import (
 	"slices"
 )
 
-// PatchImageManager changes a release's pkg/kubelet/images/image_manager.go so that the error of a
-// pull includes why an image credential provider failed. If the file is not as expected,
-// it returns an error that names the missing part, and changes nothing.
+// PatchImageManager changes pkg/kubelet/images/image_manager.go of a Kubernetes release. In the
+// result, the error of a pull includes why an image credential provider failed. If the file does
+// not have the expected content, PatchImageManager changes nothing and returns an error that names
+// the missing part.
 func PatchImageManager(version string, text []byte) ([]byte, error) {
 	p := &filePatch{version: version, text: text, files: token.NewFileSet()}
 	file, err := parser.ParseFile(p.files, imageManagerFile, text, parser.SkipObjectResolution)
@@ -30,7 +31,8 @@ func PatchImageManager(version string, text []byte) ([]byte, error) {
 	return p.applyEdits()
 }
 
-// lookupErrVariable is the name of the new variable, result or parameter in each changed function.
+// lookupErrVariable is the name of the variable, result or parameter that is added to each changed
+// function.
 const lookupErrVariable = "lookupErr"
 
 // filePatch collects the changes to a file. All of them are insertions.
@@ -72,7 +74,7 @@ func (p *filePatch) appendParameter(f *targetFunction, text string) error {
 	return nil
 }
 
-// checkNameUnused returns an error if the file already uses the name.
+// checkNameUnused returns an error if the file already contains the identifier lookupErrVariable.
 func (p *filePatch) checkNameUnused() (err error) {
 	ast.Inspect(p.file, func(n ast.Node) bool {
 		if id, ok := n.(*ast.Ident); ok && id.Name == lookupErrVariable {
@@ -83,8 +85,8 @@ func (p *filePatch) checkNameUnused() (err error) {
 	return err
 }
 
-// patchLookup makes the function that queries the keyrings store the lookup's error through a
-// pointer.
+// patchLookup changes the function that looks up credentials so that it also stores the lookup's
+// error.
 func (p *filePatch) patchLookup() error {
 	f, err := p.findMethod("makeLookupPullCredentialsFunc")
 	if err != nil {
@@ -112,7 +114,8 @@ func (p *filePatch) patchLookup() error {
 	return p.appendParameter(f, lookupErrVariable+" *error")
 }
 
-// patchEnsure passes the error on to the function that pulls the image.
+// patchEnsure changes the function that calls both others so that it passes the lookup's error to
+// the function that pulls the image.
 func (p *filePatch) patchEnsure() error {
 	f, err := p.findMethod("EnsureImageExists")
 	if err != nil {
@@ -133,7 +136,8 @@ func (p *filePatch) patchEnsure() error {
 	return p.appendArgument(pull, lookupErrVariable)
 }
 
-// patchPull adds the error to the error of a failed pull, before the kubelet processes it.
+// patchPull changes the function that pulls the image so that it adds the lookup's error to the
+// error of a failed pull, before the kubelet processes that error.
 func (p *filePatch) patchPull() error {
 	f, err := p.findMethod("pullImage")
 	if err != nil {

@@ -17,11 +17,11 @@ import (
 	"github.com/regcred/regcred/upstream/release"
 )
 
-// maxChanged limits how many lines of Kubernetes are changed.
+// maxChanged is the maximum number of lines of Kubernetes that may be changed.
 const maxChanged = 10
 
-// imageManagerOf returns a release's file. Releases other than the one pinned in go.mod
-// are only downloaded if the tests of this package are required.
+// imageManagerOf returns a release's image_manager.go. It downloads releases other than the one
+// pinned in go.mod only if REGCRED_TEST_REQUIRE contains "inside".
 func imageManagerOf(t *testing.T, version string) []byte {
 	t.Helper()
 	cache := must.Get(exec.Command("go", "env", "GOMODCACHE").Output())(t)
@@ -36,10 +36,10 @@ func imageManagerOf(t *testing.T, version string) []byte {
 	return must.Get(os.ReadFile(filepath.Join(dir, imageManagerFile)))(t)
 }
 
-// changedLines counts the lines of a text that are not in the other, in order.
+// changedLines returns how many lines of to are not in from, in order.
 func changedLines(from, to string) int {
 	a, b := strings.Split(from, "\n"), strings.Split(to, "\n")
-	// same[i][j] is how many lines b[j:] has in common with a[i:], in order.
+	// same[i][j] is the length of the longest common subsequence of a[i:] and b[j:].
 	same := make([][]int, len(a)+1)
 	for i := range same {
 		same[i] = make([]int, len(b)+1)
@@ -56,8 +56,8 @@ func changedLines(from, to string) int {
 	return len(b) - same[0][0]
 }
 
-// TestPatch verifies that PatchImageManager applies to the releases that have the function, and fails with the function's name for
-// the others.
+// TestPatch verifies that PatchImageManager works for the releases that have the functions. For
+// other releases, the error must name the missing function.
 func TestPatch(t *testing.T) {
 	for version, want := range map[string]string{
 		kubelet.Version: "",
@@ -98,7 +98,8 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// TestPatchManyLines verifies that calls and signatures may span several lines.
+// TestPatchManyLines verifies that PatchImageManager accepts calls and signatures that span several
+// lines.
 func TestPatchManyLines(t *testing.T) {
 	text := imageManagerOf(t, kubelet.Version)
 	for _, one := range []*regexp.Regexp{
@@ -118,7 +119,8 @@ func TestPatchManyLines(t *testing.T) {
 	}
 }
 
-// TestPatchRefuses verifies that the error names the missing or changed part.
+// TestPatchRefuses verifies that the error of PatchImageManager names the missing or changed part
+// of the file.
 func TestPatchRefuses(t *testing.T) {
 	text := string(imageManagerOf(t, kubelet.Version))
 	for _, tt := range []struct{ name, old, new, want string }{

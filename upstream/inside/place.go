@@ -9,8 +9,8 @@ import (
 	"go/token"
 )
 
-// targetFunction is a function of the file. Its methods find a node that must occur exactly
-// once.
+// targetFunction is a function of the patched file. Its methods find a syntax node that must occur
+// exactly once in the function.
 type targetFunction struct {
 	decl *ast.FuncDecl
 }
@@ -19,7 +19,7 @@ func (f *targetFunction) newError(format string, args ...any) error {
 	return fmt.Errorf("func %s: %w", f.decl.Name.Name, fmt.Errorf(format, args...))
 }
 
-// findMethod returns the image manager's method with that name.
+// findMethod returns the image manager's method with this name.
 func (p *filePatch) findMethod(name string) (*targetFunction, error) {
 	var found []*ast.FuncDecl
 	for _, d := range p.file.Decls {
@@ -33,8 +33,8 @@ func (p *filePatch) findMethod(name string) (*targetFunction, error) {
 	return &targetFunction{found[0]}, nil
 }
 
-// findCall returns the call of the function or method with that name, of any package or
-// value.
+// findCall returns the call of a function or method with this name, whatever its package or
+// receiver.
 func (f *targetFunction) findCall(name string) (*ast.CallExpr, error) {
 	found := findNodes(f, func(c *ast.CallExpr) bool { return isCallOf(c, name) })
 	if len(found) != 1 {
@@ -43,7 +43,7 @@ func (f *targetFunction) findCall(name string) (*ast.CallExpr, error) {
 	return found[0], nil
 }
 
-// findAssignment returns the statement that assigns the results of a call of that name.
+// findAssignment returns the statement that assigns the results of a call of this name.
 func (f *targetFunction) findAssignment(name string) (*ast.AssignStmt, error) {
 	if _, err := f.findCall(name); err != nil {
 		return nil, err

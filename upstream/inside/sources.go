@@ -17,18 +17,18 @@ import (
 )
 
 const (
-	pluginPackageDir   = "pkg/credentialprovider/plugin"       // in Kubernetes
-	imageManagerFile   = "pkg/kubelet/images/image_manager.go" // in Kubernetes
+	pluginPackageDir   = "pkg/credentialprovider/plugin"       // in the Kubernetes module
+	imageManagerFile   = "pkg/kubelet/images/image_manager.go" // in the Kubernetes module
 	replacementPackage = "github.com/regcred/regcred/upstream/inside/plugin"
 )
 
-// sourceCopy is a copy of the packages that a kubelet is built from.
+// sourceCopy is a copy of the Kubernetes packages that a kubelet is built from.
 type sourceCopy struct {
-	dir string // of the copy
+	dir string // directory of the copy
 
 	module   string   // directory of this module
-	release  string   // the release's directory; must not be changed
-	packages []string // relative to it
+	release  string   // directory of the Kubernetes release in the module cache; must not be changed
+	packages []string // directories of the packages, relative to release
 }
 
 // listPackages lists the packages to copy.
@@ -61,7 +61,7 @@ func (s *sourceCopy) listPackages(ctx context.Context) (err error) {
 	return nil
 }
 
-// copyPackages copies the packages, except the one that is replaced.
+// copyPackages copies the packages, except the one that package plugin replaces.
 func (s *sourceCopy) copyPackages() error {
 	for _, dir := range append(s.packages, ".") {
 		if dir == filepath.FromSlash(pluginPackageDir) {
@@ -97,7 +97,7 @@ func (s *sourceCopy) patchImageManager() error {
 	return os.WriteFile(path, changed, 0o600)
 }
 
-// isSourceFile reports whether a build needs the file.
+// isSourceFile reports whether a build needs the file, which is every file except tests.
 func isSourceFile(name string) bool { return !strings.HasSuffix(name, "_test.go") }
 
 // copyFiles copies a directory's files. The copies are writable.

@@ -27,15 +27,16 @@ func readPage(t *testing.T) string {
 }
 
 var (
-	// place matches a file of the release and the functions in it, as the page lists
-	// them.
+	// place matches a file of the Kubernetes release and the functions in that file, in the page's
+	// notation.
 	place   = regexp.MustCompile("`(pkg/[^`]+\\.go)`:((?:,?\\s+`\\w+`)+)")
 	anyFile = regexp.MustCompile("`(pkg/[^`]+)`")
 	quoted  = regexp.MustCompile("`(\\w+)`")
 	oneLine = regexp.MustCompile(`\n *`)
 )
 
-// TestDocumentedSourcesExist verifies that the files and functions that the page names exist in the release pinned in go.mod.
+// TestDocumentedSourcesExist verifies that the files and functions that the page names exist in the
+// Kubernetes release pinned in go.mod.
 func TestDocumentedSourcesExist(t *testing.T) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
 	if err != nil {
@@ -65,7 +66,7 @@ func TestDocumentedSourcesExist(t *testing.T) {
 	}
 }
 
-// functions returns the functions and methods that a file declares.
+// functions returns the names of the functions and methods that a file declares.
 func functions(t *testing.T, path string) map[string]bool {
 	t.Helper()
 	file := must.Get(parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution))(t)

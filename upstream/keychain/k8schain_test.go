@@ -34,11 +34,13 @@ const (
 // login is a pull secret with one credential. HOST in its key is replaced with the registry's host.
 type login struct{ key, user, password string }
 
-// outcome is the result of a pull: the user, or the reason for the failure.
+// outcome is the result of a pull with each implementation: the user name, or the HTTP status of
+// the failure.
 type outcome struct{ K8schain, Regcred, Kubelet string }
 
-// cases contains go-containerregistry#723 and #1431, knative/serving#13126, and other differences between k8schain and a
-// kubelet. "a" may pull team/app, "b" may pull team/db, and anonymous users may pull public/app.
+// cases contains the cases of go-containerregistry#723 and #1431 and of knative/serving#13126, and
+// other pulls in which k8schain and a kubelet may differ. User "a" may pull team/app, "b" may pull
+// team/db, and anonymous users may pull public/app.
 var cases = []struct {
 	name   string
 	logins []login
@@ -80,8 +82,9 @@ func TestSameAsK8schain(t *testing.T) {
 	}
 }
 
-// TestHelperFails verifies that go-containerregistry's wrapper for helpers, which k8schain uses for the clouds, treats
-// an error as "no credentials needed".
+// TestHelperFails verifies that go-containerregistry's wrapper for credential helpers treats an
+// error as "no credentials needed". k8schain uses this wrapper for the clouds. regcred's keychain
+// must return the error.
 func TestHelperFails(t *testing.T) {
 	s := registry(t, testregistry.AuthBasic)
 	ref := must.Get(name.ParseReference(s.Addr() + "/team/app:v1"))(t)
@@ -185,8 +188,8 @@ func pulledBy(s *testregistry.Server, err error) string {
 	return last.User
 }
 
-// BenchmarkResolve measures a warm cache: regcred with a provider's cached response,
-// k8schain with a pull secret, go-containerregistry with a file.
+// BenchmarkResolve measures Resolve with a warm cache. regcred has a provider's cached response,
+// k8schain has a pull secret, and go-containerregistry has a file.
 func BenchmarkResolve(b *testing.B) {
 	repo, err := name.NewRepository("registry.example/team/app")
 	if err != nil {

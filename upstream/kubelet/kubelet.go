@@ -62,8 +62,8 @@ func RegisterPlugins(configPath, binDir string, tokens TokenFuncs) error {
 	return register(configPath, binDir, tokens)
 }
 
-// NewKeyring returns the kubelet's keyring of the registered plugins for a pod. All arguments
-// may be empty.
+// NewKeyring returns the kubelet's keyring of the registered providers for a pod. All arguments may
+// be empty.
 func NewKeyring(namespace, pod, podUID, serviceAccount string) credentialprovider.DockerKeyring {
 	return newKeyring(namespace, pod, podUID, serviceAccount)
 }
@@ -88,12 +88,12 @@ type PluginRequest struct {
 	Annotations map[string]string
 }
 
-// SetPluginFunc is [SetPlugin] with a function. It works with all kubelet versions.
+// SetPluginFunc is [SetPlugin] for a function. It works with all kubelet versions.
 func SetPluginFunc(index int, f PluginFunc) error { return SetPlugin(index, f.newPlugin()) }
 
-// pluginField returns the field of a registered provider that holds its exec. It finds
-// fields by name, so that a rename in the kubelet causes an error instead of a write to
-// the wrong field.
+// pluginField returns the field of a registered provider that holds its exec plugin. It finds
+// fields by name, so that a rename in the kubelet causes an error and not a write to the wrong
+// field.
 func pluginField(index int) (f reflect.Value, err error) {
 	f = reflect.ValueOf(NewKeyring("", "", "", ""))
 	if f, err = fieldByName(f, providersField); err != nil {
@@ -175,8 +175,8 @@ func (e *ExecPlugin) Run(image, token string, annotations map[string]string) (*R
 	return newResponse(runPlugin(e.plugin, PluginRequest{image, token, annotations}))
 }
 
-// CacheKey returns the kubelet's cache key for a response to id whose cacheKeyType is
-// Image.
+// CacheKey returns the kubelet's cache key of a response to a request with this identity. The
+// response's cacheKeyType is Image.
 func CacheKey(cacheType string, id corpus.Identity) (string, error) {
 	if id.Name == "" {
 		return cacheKey(id.Image, "")

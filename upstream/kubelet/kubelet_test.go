@@ -49,8 +49,8 @@ func register(t *testing.T) (dir string) {
 	return dir
 }
 
-// TestBridge checks that the package uses the kubelet's own objects: a real process reads
-// what EncodeRequest returns, and registering twice does not panic.
+// TestBridge verifies that the package uses the kubelet's own objects. A real process must read the
+// same bytes that EncodeRequest returns, and registering twice must not panic.
 func TestBridge(t *testing.T) {
 	register(t)
 	dir := register(t)

@@ -9,8 +9,8 @@ import (
 	credentialproviderapi "k8s.io/kubelet/pkg/apis/credentialprovider"
 )
 
-// Functions that exist in all versions. The rest is in plugins.go and in files named after
-// the versions to which they apply.
+// Functions that exist in all kubelet versions. The other functions are in plugins.go and in files
+// named after the kubelet versions that have them.
 
 // The receiver is a *execPlugin.
 //

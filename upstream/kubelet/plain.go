@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/upstream/corpus"
 )
 
-// Provider is a provider entry of a configuration as decoded by the kubelet, in the format
-// of the test vectors: empty and missing lists are the same.
+// Provider is a provider in a configuration that the kubelet has decoded, in the format of the test
+// vectors. Empty and missing lists are the same.
 type Provider struct {
 	Name            string           `json:"name"`
 	MatchImages     []string         `json:"matchImages,omitempty"`
@@ -59,8 +59,8 @@ func Providers(c *kubeletconfig.CredentialProviderConfig) []Provider {
 	return out
 }
 
-// Response is a plugin's response as decoded by the kubelet. CacheKeyType may have any
-// value: the kubelet rejects unknown ones only in the next step.
+// Response is a plugin's response that the kubelet has decoded. CacheKeyType may have any value,
+// because the kubelet rejects unknown values only in the next step.
 type Response struct {
 	CacheKeyType  corpus.RawString `json:"cacheKeyType"`
 	CacheDuration *time.Duration   `json:"cacheDuration,omitempty"` // nanoseconds
@@ -88,8 +88,8 @@ func newResponse(r *credentialproviderapi.CredentialProviderResponse, err error)
 	return out, nil
 }
 
-// LookupCredentials combines the responses of all matching providers as the kubelet's plugin keyring
-// does.
+// LookupCredentials returns the credentials for an image from the responses of all matching
+// providers, in the same way as the kubelet's plugin keyring.
 func LookupCredentials(answers []map[string]corpus.Auth, image string) []corpus.Auth {
 	ring := &credentialprovider.BasicDockerKeyring{}
 	for _, a := range answers {
@@ -103,7 +103,7 @@ func LookupCredentials(answers []map[string]corpus.Auth, image string) []corpus.
 	return AuthsOf(creds)
 }
 
-// AuthsOf returns only the user names and passwords.
+// AuthsOf returns the user names and passwords of credentials.
 func AuthsOf(creds []Credential) []corpus.Auth {
 	out := []corpus.Auth{}
 	for _, c := range creds {

@@ -49,8 +49,8 @@ func newKeyring(namespace, pod, podUID, serviceAccount string) credentialprovide
 	return plugin.NewExternalCredentialProviderDockerKeyring(namespace, pod, podUID, serviceAccount)
 }
 
-// providersField and the following constants are the names of the fields on the path
-// from a keyring to a provider's exec.
+// providersField and pluginFieldPath are the names of the fields on the path from a keyring to a
+// provider's exec plugin.
 const providersField = "providers"
 
 var pluginFieldPath = []string{"provider", "plugin"}

@@ -15,9 +15,9 @@ import (
 // Version is the kubelet release that go.mod pins.
 const Version = "v1.36.3"
 
-// CheckRelease returns an error if a program was built with a library version other than
-// the kubelet release's. The decoding libraries affect behaviour. regcred requires newer
-// versions, so go.mod replaces them with the release's.
+// CheckRelease returns an error if a program was built with other library versions than the kubelet
+// release. The versions matter because the decoding libraries affect behavior. regcred requires
+// newer versions, so go.mod replaces them with the release's versions.
 func CheckRelease(info *debug.BuildInfo) error {
 	release, err := requiredModules()
 	if err != nil {
@@ -56,7 +56,7 @@ func requiredModules() (map[string]string, error) {
 	}
 	versions := map[string]string{"k8s.io/kubernetes": Version}
 	for _, m := range mod.Require {
-		if m.Version == "v0.0.0" { // staging modules, released together with it
+		if m.Version == "v0.0.0" { // staging modules are released together with Kubernetes
 			m.Version = strings.Replace(Version, "v1.", "v0.", 1)
 		}
 		versions[m.Path] = m.Version

@@ -21,18 +21,19 @@ func sum(data []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(dat
 // kubelets is the user name of the credential that a kubelet sends.
 const kubelets = "kubelet"
 
-// hostRequest is a runtime's request: its URL and credentials.
+// hostRequest is the URL of a runtime's request, and the credentials in it.
 type hostRequest struct {
 	URL   string
 	Shown string // user names of the credentials, in order
 }
 
-// predictedRequests returns the requests that a route predicts: those that resolve the image, and all that may be sent.
+// predictedRequests returns the requests that a route predicts: the requests that resolve the
+// image, and all requests that may be sent.
 func predictedRequests(r *route.Route) (resolve, all []hostRequest) {
 	for _, h := range r.Hops {
 		a := hostRequest{URL: hopURL(&h) + h.Repository, Shown: string(h.Shown)}
 		if a.URL == h.Repository {
-			continue // it receives no request
+			continue // this hop receives no request
 		}
 		if !h.Silent {
 			all = add(all, a)
@@ -44,7 +45,8 @@ func predictedRequests(r *route.Route) (resolve, all []hostRequest) {
 	return resolve, all
 }
 
-// hopURL returns the URL of a hop, with the scheme that its port expects, or "" if the hop is unreachable.
+// hopURL returns the URL of a hop, with the scheme that its port expects. It returns "" if the hop
+// is unreachable.
 func hopURL(h *route.Hop) string {
 	if h.HTTPToo && h.Base.Port() == "" {
 		return "https" + strings.TrimPrefix(strings.TrimPrefix(h.URL, "https"), "http")
@@ -72,7 +74,8 @@ func add(list []hostRequest, a hostRequest) []hostRequest {
 	return append(list, a)
 }
 
-// recordedRequests returns the distinct requests that the hosts recorded, in order of first occurrence.
+// recordedRequests returns the distinct requests in a log for which wanted returns true, in order
+// of their first occurrence.
 func recordedRequests(log []loggedRequest, wanted func(loggedRequest) bool) (list []hostRequest) {
 	users := map[string][]string{}
 	for _, s := range log {
@@ -88,7 +91,7 @@ func recordedRequests(log []loggedRequest, wanted func(loggedRequest) bool) (lis
 	return list
 }
 
-// userNames returns the users' names as a route shows them.
+// userNames returns the name under which a route shows the credentials of these users.
 func userNames(users []string) string {
 	switch {
 	case len(users) == 0:

@@ -32,13 +32,14 @@ type daemon struct {
 // programs returns the containerd programs by version.
 func programs() map[string]string { return map[string]string{"1.6": "containerd", "2": containerd2()} }
 
-// start starts a containerd that trusts only ca. DIR in the configuration is replaced by its directory.
+// start starts a containerd that trusts only the CA in the file ca. In the configuration, it
+// replaces DIR with the containerd's directory.
 func start(t *testing.T, program, config, ca string) *daemon {
 	t.Helper()
 	return startPrepared(t, program, config, ca, func(string) {})
 }
 
-// startPrepared is like [start], but calls a function with the directory first.
+// startPrepared is like [start], but first calls prepare with the containerd's directory.
 func startPrepared(t *testing.T, program, config, ca string, prepare func(dir string)) *daemon {
 	t.Helper()
 	dir, err := os.MkdirTemp("/run", "d") // in memory
@@ -69,7 +70,8 @@ func startPrepared(t *testing.T, program, config, ca string, prepare func(dir st
 	return d
 }
 
-// serves waits until the runtime service responds: a daemon that has booted may not have started it yet.
+// serves waits until containerd's CRI service responds. The service may start after containerd
+// reports that it has booted.
 func (d *daemon) serves(t *testing.T) {
 	t.Helper()
 	var err error
@@ -84,7 +86,8 @@ func (d *daemon) serves(t *testing.T) {
 
 func (d *daemon) path(name string) string { return filepath.Join(d.dir, name) }
 
-// waitReady waits until a daemon is ready, and keeps reading its output.
+// waitReady waits until a daemon reports that it has booted. It continues to read the daemon's
+// output.
 func waitReady(t *testing.T, lines *bufio.Scanner) {
 	t.Helper()
 	var said strings.Builder
@@ -101,7 +104,7 @@ func waitReady(t *testing.T, lines *bufio.Scanner) {
 	t.Fatalf("containerd ended before it served:\n%s", said.String())
 }
 
-// pull pulls as a kubelet does, and returns the result.
+// pull pulls an image through CRI, as a kubelet does.
 func (d *daemon) pull(t *testing.T, image string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestContainerdFiles verifies the same for formats and imports of config.toml.
+// TestContainerdFiles is like [TestContainerd], for formats and imports of config.toml.
 func TestContainerdFiles(t *testing.T) {
 	tests.SkipUnlessAvailable(t)
 	h := startHosts(t)
@@ -49,7 +49,7 @@ func TestContainerdFiles(t *testing.T) {
 	}
 }
 
-// startWith is like [start], with files next to the configuration.
+// startWith is like [start], with additional files in the containerd's directory.
 func startWith(t *testing.T, program, config, ca string, beside files) *daemon {
 	t.Helper()
 	return startPrepared(t, program, config, ca, func(dir string) {

@@ -18,12 +18,12 @@ var (
 	randomCases = flag.Int("many", 60, "how many of them there are for each runtime")
 )
 
-// dice generates configurations.
+// dice generates random configurations.
 type dice struct{ *rand.Rand }
 
 func (d dice) choose(of ...string) string { return of[d.IntN(len(of))] }
 
-// oneIn returns true once in n times.
+// oneIn returns true with probability 1/n.
 func (d dice) oneIn(n int) bool { return d.IntN(n) == 0 }
 
 // address generates a host in a form that hosts.toml allows.
@@ -40,7 +40,7 @@ func (d dice) address() string {
 	return scheme + host + port + d.choose("", "", "", "/", "/v2", "/v2/", "/pre", "/v2/pre", "/pre/v2", "/a/../b//c")
 }
 
-// settings generates lines of a table.
+// settings generates settings for a table in hosts.toml.
 func (d dice) settings() (text string) {
 	if d.oneIn(3) {
 		text += fmt.Sprintf("capabilities = [%s]\n", d.choose("'pull', 'resolve'", "'pull'", "'resolve'", "'push', 'pull'", "'PULL', 'RESOLVE'", "", "'referrers', 'pull', 'resolve'", "'none'"))
@@ -60,7 +60,7 @@ func (d dice) settings() (text string) {
 	return text
 }
 
-// hostsTOML generates a complete file.
+// hostsTOML generates a complete hosts.toml.
 func (d dice) hostsTOML() string {
 	var b strings.Builder
 	if d.oneIn(2) {
@@ -70,7 +70,7 @@ func (d dice) hostsTOML() string {
 	for range d.IntN(4) {
 		address := d.address()
 		if strings.Contains(b.String(), fmt.Sprintf("%q", address)) {
-			continue // invalid TOML
+			continue // a duplicate table is invalid TOML
 		}
 		fmt.Fprintf(&b, "[host.%q]\n%s", address, d.settings())
 	}
@@ -85,7 +85,7 @@ func (d dice) hostsTOML() string {
 	return b.String()
 }
 
-// certs generates directories with files, and an image that may use them.
+// certs generates files below certs.d, and an image for which containerd may read them.
 func (d dice) certs() (files, string) {
 	host := d.choose("origin.example", "origin.example:5443", "docker.io", "localhost:5000", "127.0.0.1:5443", "origin.example:443")
 	f := files{}
@@ -97,7 +97,7 @@ func (d dice) certs() (files, string) {
 	return f, host + "/" + d.choose("app", "team/app", "a/b/c")
 }
 
-// TestContainerdAtRandom verifies the same for random configurations.
+// TestContainerdAtRandom is like [TestContainerd], with random configurations.
 func TestContainerdAtRandom(t *testing.T) {
 	tests.SkipUnlessAvailable(t)
 	h := startHosts(t)

@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestHealthy verifies that default configurations of containerd and other projects have no warnings, with a valid
-// hosts.toml and without one.
+// TestHealthy verifies that the default configurations of containerd and other projects have no
+// warnings. They are checked with a valid hosts.toml and without one.
 func TestHealthy(t *testing.T) {
 	tests.SkipUnlessAvailable(t)
 	configs := map[string]string{
@@ -33,7 +33,7 @@ func TestHealthy(t *testing.T) {
 	for version, program := range programs() {
 		text := must.Get(exec.Command(program, "config", "default").Output())(t)
 		configs[version+" config default"] = string(text)
-		// Only the setting of the registry is needed.
+		// Change only the registry's setting.
 		path := regexp.MustCompile(`(registry\]\n\s*config_path = )["'][^"']*["']`)
 		with := path.ReplaceAllString(string(text), `$1"/etc/containerd/certs.d"`)
 		if with == string(text) {
@@ -64,7 +64,7 @@ func TestHealthy(t *testing.T) {
 			}
 			for _, f := range r.Check() {
 				if f.Rule == "mirror-unset" && files != nil && !strings.Contains(text, "config_path = \"/") {
-					continue // these files are not read
+					continue // containerd does not read these files
 				}
 				if f.Severity != finding.SeverityInfo {
 					t.Errorf("%s: %+v", name, f)

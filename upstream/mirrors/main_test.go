@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/upstream/alone"
 )
 
-// tests runs the tests in namespaces where every host name resolves to loopback and this machine's registry
-// settings are hidden.
+// tests runs the tests in namespaces. In them every host name resolves to loopback, and this
+// machine's registry settings are hidden.
 var tests = alone.Tests{
 	Name:     "mirrors",
 	Programs: alone.Programs{"containerd": "containerd", "skopeo": "skopeo"},

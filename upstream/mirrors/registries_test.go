@@ -35,23 +35,23 @@ import (
 // names lists the host names of the tests. All of them resolve to this machine.
 var names = []string{"origin.example", "m1.example", "m2.example", "m3.example", "m4.example", "m5.example", "registry-1.docker.io", "sub.wild.example"}
 
-// withTLS and the following variable are the ports of each host.
+// withTLS and plain are the ports of each host.
 var (
 	withTLS = []string{"443", "5443"}
 	plain   = []string{"80", "5000"}
 )
 
-// loggedRequest is a request to a host.
+// loggedRequest is a recorded request to a host.
 type loggedRequest struct {
-	url  string // of the registry: scheme, host, and the path up to "manifests" or "blobs"
+	url  string // URL of the repository: scheme, host, and the path up to "manifests" or "blobs"
 	kind string // "manifests", "blobs" or "ping"
-	tag  bool   // a manifest, by tag
-	user string // user name; "" if there was no login
+	tag  bool   // whether it requests a manifest by tag
+	user string // user name; "" for an anonymous request
 }
 
 // hosts holds the registries, each with its own images.
 type hosts struct {
-	ca      string // file
+	ca      string // path of the CA file
 	storage http.Handler
 
 	mu  sync.Mutex
@@ -59,7 +59,7 @@ type hosts struct {
 	has map[string]bool // URLs of existing repositories
 }
 
-// startHosts starts the hosts until the end of the test.
+// startHosts starts the hosts, which run until the test ends.
 func startHosts(t *testing.T) *hosts {
 	t.Helper()
 	cert, authority := newCertificate(t)
@@ -92,8 +92,7 @@ func newCertificate(t *testing.T) (cert tls.Certificate, authority []byte) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// serve records a request, requires a login, and serves the repositories in
-// [hosts.has].
+// serve records a request and requires credentials. It serves only the repositories in [hosts.has].
 func (h *hosts) serve(w http.ResponseWriter, r *http.Request, scheme string) {
 	base, kind, rest := cutRepository(r.URL.Path)
 	s := loggedRequest{url: scheme + "://" + r.Host + base, kind: kind}
@@ -117,7 +116,7 @@ func (h *hosts) serve(w http.ResponseWriter, r *http.Request, scheme string) {
 	}
 }
 
-// cutRepository splits a path after the repository.
+// cutRepository splits a request's path after the repository, and returns the kind of the request.
 func cutRepository(path string) (base, kind, rest string) {
 	for _, kind := range []string{"manifests", "blobs"} {
 		if base, rest, ok := strings.Cut(path, "/"+kind+"/"); ok {
@@ -127,7 +126,8 @@ func cutRepository(path string) (base, kind, rest string) {
 	return path, "ping", ""
 }
 
-// takeRequests stops recording and returns the requests. From now on the repositories of these URLs exist.
+// takeRequests returns the requests since its last call. From now on, only the repositories with
+// the URLs in there exist.
 func (h *hosts) takeRequests(there ...string) []loggedRequest {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -139,7 +139,8 @@ func (h *hosts) takeRequests(there ...string) []loggedRequest {
 	return log
 }
 
-// push uploads an image under a tag. It shares no content with other images.
+// push uploads an image under a tag and returns its digest. The image shares no content with other
+// images.
 func (h *hosts) push(t *testing.T, tag string) (digest string) {
 	t.Helper()
 	put := func(method, path, mediaType string, body []byte) http.Header {

@@ -21,8 +21,7 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-// homeConf and the following constants are paths of the user's files and of the
-// system's.
+// homeConf and the following constants are paths below the user's home directory.
 const (
 	homeConf = ".config/containers/registries.conf"
 	homeDrop = ".config/containers/registries.conf.d/"
@@ -38,7 +37,7 @@ func dockerConfig(servers ...string) string {
 	return "{\"auths\": {" + strings.Join(auths, ", ") + "}}"
 }
 
-// mirrorsConf returns a registries.conf for origin.example with mirrors.
+// mirrorsConf returns the user's registries.conf with this text.
 func mirrorsConf(text string) files { return files{homeConf: text} }
 
 // registryTable returns a [[registry]] table with the lines of more.
@@ -50,7 +49,7 @@ func mirror(location, more string) string {
 	return fmt.Sprintf("[[registry.mirror]]\nlocation = %q\n%s", location, more)
 }
 
-// confTable lists hand-written configurations.
+// confTable lists hand-written registries.conf files.
 var confTable = []struct {
 	name, image string // "" means origin.example/team/app
 	files       files
@@ -91,7 +90,7 @@ var confTable = []struct {
 	{"both versions", "", mirrorsConf("[registries.search]\nregistries = ['origin.example']\n" + registryTable("m1.example", ""))},
 	{"broken", "", mirrorsConf("[[registry]\n")},
 	{"a wrong type", "", mirrorsConf("[[registry]]\nlocation = 1\n")},
-	// TOML parsers differ here, and c/image uses a different one.
+	// TOML parsers treat these files differently, and c/image uses another parser than regcred.
 	{"a BOM", "", mirrorsConf("\ufeff" + registryTable("origin.example", mirror("m1.example", "")))},
 	{"a BOM in a drop-in", "", files{homeDrop + "a.conf": "\ufeff" + registryTable("origin.example", mirror("m1.example", ""))}},
 	{"Windows line ends", "", mirrorsConf(strings.ReplaceAll(registryTable("origin.example", mirror("m1.example", "")), "\n", "\r\n"))},
@@ -123,8 +122,8 @@ var confTable = []struct {
 	{"to the hub without library", "", mirrorsConf("[[registry]]\nprefix = 'origin.example/team'\nlocation = 'docker.io'\n")},
 }
 
-// TestSkopeo verifies that the reported route for a registries.conf equals the route of
-// skopeo, and therefore of CRI-O, which uses the same library.
+// TestSkopeo verifies that regcred reports the route that skopeo takes for a registries.conf. CRI-O
+// uses the same library and takes the same route.
 func TestSkopeo(t *testing.T) {
 	tests.SkipUnlessAvailable(t)
 	h := startHosts(t)
@@ -157,7 +156,7 @@ func compareConf(t *testing.T, h *hosts, configuration files, repository string)
 	}
 }
 
-// skopeo requests an image that does not exist. Its ping names no repository.
+// skopeo runs skopeo for an image that no host has, and returns its output.
 func skopeo(t *testing.T, h *hosts, home, image string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -176,7 +175,7 @@ func (d dice) location() string {
 	return d.choose("m1.example", "m2.example", "m3.example", "m4.example:5443", "m1.example:5000", "origin.example", "docker.io") + d.choose("", "", "/", "/pre", "/library", "/a/b")
 }
 
-// registriesConf generates a complete file.
+// registriesConf generates a complete registries.conf.
 func (d dice) registriesConf() string {
 	var b strings.Builder
 	for range 1 + d.IntN(3) {
@@ -193,14 +192,14 @@ func (d dice) registriesConf() string {
 			}
 		}
 		for range d.IntN(3) {
-			// skopeo 1.9 keeps a slash there, so that every pull fails.
+			// Without TrimSuffix every pull would fail, because skopeo 1.9 keeps the slash.
 			b.WriteString(mirror(strings.TrimSuffix(d.location(), "/"), d.choose("", "", "", "insecure = true\n", "pull-from-mirror = 'tag-only'\n", "pull-from-mirror = 'digest-only'\n")))
 		}
 	}
 	return b.String()
 }
 
-// TestSkopeoAtRandom verifies the same for random configurations.
+// TestSkopeoAtRandom is like [TestSkopeo], with random configurations.
 func TestSkopeoAtRandom(t *testing.T) {
 	tests.SkipUnlessAvailable(t)
 	h := startHosts(t)

@@ -20,11 +20,11 @@ import (
 // files maps paths below a daemon's directory, which contains certs.d, to their content.
 type files map[string]string
 
-// hostsTOML returns the files of a hosts.toml for origin.example.
+// hostsTOML returns a hosts.toml for origin.example with this text.
 func hostsTOML(text string) files { return files{"certs.d/origin.example/hosts.toml": text} }
 
-// table lists hand-written configurations. Each covers a rule that containerd's documents omit or describe
-// differently.
+// table lists hand-written hosts.toml files. Each covers a rule that containerd's documentation
+// omits or describes differently.
 var table = []struct {
 	name  string
 	image string // "" means origin.example/team/app
@@ -83,7 +83,8 @@ var table = []struct {
 	{"loopback with TLS", "127.0.0.1:5443/team/app", files{}},
 	{"a file for a directory", "", files{"certs.d/origin.example": ""}},
 	{"a directory for the file", "", files{"certs.d/origin.example/hosts.toml/x": ""}},
-	// TOML parsers differ here: containerd 1.6 uses a different one than containerd 2.
+	// TOML parsers treat these files differently, and containerd 1.6 uses another parser than
+	// containerd 2.
 	{"a BOM", "", hostsTOML("\ufeff[host.'https://m1.example']\n")},
 	{"Windows line ends", "", hostsTOML("server = 'https://m2.example'\r\n[host.'https://m1.example']\r\ncapabilities = ['pull', 'resolve']\r\n")},
 	{"old Macs' line ends", "", hostsTOML("server = 'https://m2.example'\r[host.'https://m1.example']\r")},
@@ -130,7 +131,8 @@ var table = []struct {
 	{"nine of ten", "", hostsTOML("[host.'https://m1.example']\n[host.'https://m1.example/pre']\n[host.'https://origin.example']\n")},
 }
 
-// section returns the header of the registry section for a containerd.
+// section returns the header of a table in the CRI plugin's configuration, for a containerd
+// version.
 func section(version string, keys ...string) string {
 	plugin := "plugins.'io.containerd.grpc.v1.cri'"
 	if version == "2" {
@@ -139,7 +141,8 @@ func section(version string, keys ...string) string {
 	return "[" + strings.Join(append([]string{plugin}, keys...), ".") + "]\n"
 }
 
-// baseConfig returns the configuration of a daemon that runs no containers; registry is appended to it.
+// baseConfig returns the configuration of a containerd that runs no containers. It ends with the
+// text registry.
 func baseConfig(version, registry string) string {
 	if version == "2" {
 		return "version = 3\ndisabled_plugins = ['io.containerd.nri.v1.nri', 'io.containerd.internal.v1.tracing']\n" +
@@ -151,7 +154,7 @@ func baseConfig(version, registry string) string {
 		section(version, "containerd") + "snapshotter = 'native'\n" + registry
 }
 
-// TestContainerd verifies that the reported route equals the route of containerd.
+// TestContainerd verifies that regcred reports the route that containerd takes for a hosts.toml.
 func TestContainerd(t *testing.T) {
 	tests.SkipUnlessAvailable(t)
 	h := startHosts(t)
@@ -163,8 +166,8 @@ func TestContainerd(t *testing.T) {
 	}
 }
 
-// compare pulls by tag and by digest, first if no host has the image and then if only the last one has it, and
-// compares the requests.
+// compare pulls an image by tag and by digest, and compares the requests with the reported route.
+// At first no host has the image. Then only the last host has it.
 func (d *daemon) compare(t *testing.T, h *hosts, configuration files, repository string) {
 	t.Helper()
 	must.Do(t, os.RemoveAll(d.path("certs.d")))
@@ -177,7 +180,7 @@ func (d *daemon) compare(t *testing.T, h *hosts, configuration files, repository
 	r := must.Get(containerd.Read("", d.path("config.toml"), d.version))(t)
 	tag := "t" + sum([]byte(t.Name()))[7:19]
 	h.push(t, tag)
-	digest := h.push(t, "d"+tag) // otherwise the manifest would already exist
+	digest := h.push(t, "d"+tag) // another image, because the runtime may keep the first manifest
 	for _, image := range []string{repository + ":" + tag, repository + "@" + digest} {
 		ref := must.Get(route.Parse(image))(t)
 		d.compareOne(t, h, r.Route(ref), image)
@@ -217,7 +220,7 @@ func (d *daemon) compareOne(t *testing.T, h *hosts, said *route.Route, image str
 	check(t, image+" from the last", sortRequests(want), sortRequests(recordedRequests(log, func(loggedRequest) bool { return true })))
 }
 
-// TestContainerdConfig verifies the same for settings in config.toml itself.
+// TestContainerdConfig is like [TestContainerd], for settings in config.toml.
 func TestContainerdConfig(t *testing.T) {
 	tests.SkipUnlessAvailable(t)
 	h := startHosts(t)

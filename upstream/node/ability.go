@@ -29,8 +29,8 @@ var (
 	FeatureNamedFailures   = KubeletFeature{description: "the names of provider and image with each failure in its log", defaultSince: 35}
 )
 
-// ReportsToPods and the following variables are features only of the kubelet with
-// embedded regcred: docs/project/upstream.md.
+// ReportsToPods and the following variables are features that only the kubelet with embedded
+// regcred has (docs/project/upstream.md).
 var (
 	ReportsToPods       = KubeletFeature{description: "the failures of its plugins in the events of pods", embeddedOnly: true}
 	RunsConcurrently    = KubeletFeature{description: "plugins that run side by side", embeddedOnly: true}

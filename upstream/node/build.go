@@ -146,8 +146,8 @@ func buildOnce(ctx context.Context, r *release.Release, path string) error {
 	return os.Rename(path+".part", path)
 }
 
-// lockBuild locks path, waiting for other processes that build the same programs: building
-// them twice would take as long again.
+// lockBuild locks path, so that concurrent processes do not build the same programs twice. It waits
+// for the process that holds the lock.
 func lockBuild(path string) (done func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -26,15 +26,15 @@ import (
 // ControlPlane runs etcd and an API server, but no controllers. For example, no "default"
 // service accounts are created.
 type ControlPlane struct {
-	URL    string               // of the API server
-	Issuer string               // of service-account tokens
-	Key    *rsa.PublicKey       // of service-account tokens
-	Client kubernetes.Interface // with all permissions
+	URL    string               // base URL of the API server
+	Issuer string               // issuer of service account tokens
+	Key    *rsa.PublicKey       // public key of service account tokens
+	Client kubernetes.Interface // client with all permissions
 
 	listen string // address of the API server
 	dir    string
 	ca     *certificateAuthority
-	etcd   string // address
+	etcd   string // address of etcd
 	api    *process
 }
 
@@ -45,8 +45,8 @@ func StartControlPlane(t testing.TB) *ControlPlane {
 	return startControlPlane(t, testenv.FreeAddr(t))
 }
 
-// serviceAddresses makes the API server listen on all addresses, because the address of
-// the service "kubernetes" is one of them, at that service's port.
+// serviceAddresses makes the API server listen on all addresses at the port of the service
+// "kubernetes". One of the addresses is the service's.
 const serviceAddresses = "0.0.0.0:443"
 
 // startControlPlane starts etcd, and an API server that listens on the given address.

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// policyScriptPath prevents Debian packages from starting their services (invoke-rc.d(8)).
+// policyScriptPath is the path of a script that prevents Debian packages from starting their
+// services (invoke-rc.d(8)).
 const policyScriptPath = "/usr/sbin/policy-rc.d"
 
 // installPackages installs packages if it runs as root on Debian. Otherwise, or if it fails,

@@ -26,12 +26,12 @@ import (
 type KubeletOptions struct {
 	Runtime      *Containerd
 	ControlPlane *ControlPlane // nil means standalone: only static pods
-	Name         string        // of the node; "" means "node"
-	Program      string        // path; "" means the kubelet built for the run
+	Name         string        // name of the node; "" means "node"
+	Program      string        // path of the executable; "" means the kubelet built for the run
 
 	ProviderConfig string // path of a file or directory; "" means no plugins
 	BinDir         string
-	Environ        []string // in addition to PATH and HOME; HOME is an empty directory
+	Environ        []string // variables in addition to PATH and HOME; HOME is an empty directory
 
 	// Config overrides top-level fields of the KubeletConfiguration.
 	Config map[string]any

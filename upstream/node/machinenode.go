@@ -106,8 +106,8 @@ func (m *Machine) nodeFiles(t testing.TB) map[string]string {
 	return files
 }
 
-// netDropIn returns a systemd drop-in that makes containerd use the net as its proxy. It
-// copies the net's CA certificate into the machine.
+// netDropIn returns a systemd drop-in that makes containerd use the fake network as its proxy. It
+// copies the network's CA certificate into the machine.
 func (m *Machine) netDropIn(t testing.TB) string {
 	t.Helper()
 	ca, err := os.ReadFile(m.options.Net.CAFile())
@@ -124,7 +124,7 @@ func (m *Machine) netDropIn(t testing.TB) string {
 	return b.String()
 }
 
-// kubeletConfig returns the harness's KubeletConfiguration with kubeadm's paths.
+// kubeletConfig returns the KubeletConfiguration of [Kubelet] with kubeadm's paths.
 func (m *Machine) kubeletConfig(t testing.TB) string {
 	t.Helper()
 	m.Kubelet.Options.Runtime = &Containerd{}

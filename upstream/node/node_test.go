@@ -31,9 +31,9 @@ func TestPollUntil(t *testing.T) {
 	wrong := errors.New("not yet")
 	for _, tt := range []struct {
 		name    string
-		answers []error // the last one repeats
+		answers []error // results of the calls; the last one repeats
 		want    error
-		asked   int // at least
+		asked   int // minimum number of calls
 	}{
 		{"at once", []error{nil}, nil, 1},
 		{"later", []error{wrong, nil}, nil, 2},

@@ -24,7 +24,7 @@ const readyTimeout = 90 * time.Second
 // process is a component that can be started, killed and started again.
 type process struct {
 	dir     string   // working directory, and home
-	environ []string // in addition to PATH and HOME
+	environ []string // variables in addition to PATH and HOME
 	program string
 	log     string // file with stdout and stderr of all runs
 

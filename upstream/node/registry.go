@@ -67,8 +67,8 @@ func StartRegistry(t testing.TB, net *testcloud.FakeNetwork, host string, opts t
 	return &Registry{Server: server, Host: cmp.Or(host, server.Addr()), pusher: &authn.Basic{Username: pusherName, Password: password}}
 }
 
-// PushApp pushes an image that runs waiter and returns its reference. Each reference gets
-// a different image. Injected faults also apply to the push.
+// PushApp pushes an image that runs waiter and returns its reference. Each reference gets a
+// different image. Faults that a test injects also apply to the push.
 func (r *Registry) PushApp(t testing.TB, repo, tag string) (image string) {
 	t.Helper()
 	image = r.Host + "/" + repo + ":" + tag

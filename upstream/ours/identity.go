@@ -31,7 +31,7 @@ func (a *fakeAccountClient) RequestToken(context.Context, regcred.TokenRequest) 
 	return plugin.NewSecret(a.id.Token), nil
 }
 
-// LookUpTwice looks up a and then b with the same keyring and provider.
+// LookUpTwice looks up credentials for a and then for b, with the same keyring and provider.
 func LookUpTwice(ctx context.Context, cacheType string, a, b corpus.Identity) (first, second regcred.Attempt, err error) {
 	keys := slices.Sorted(maps.Keys(a.Annotations))
 	keys = slices.AppendSeq(keys, maps.Keys(b.Annotations))

@@ -42,7 +42,7 @@ func StaticProvider(m map[string]corpus.Auth) plugin.Provider {
 	return plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) { return resp, nil })
 }
 
-// AuthsOf returns only the user names and passwords.
+// AuthsOf returns the user names and passwords of a result's credentials.
 func AuthsOf(res *regcred.Result) []corpus.Auth {
 	out := []corpus.Auth{}
 	for _, c := range res.Credentials {

@@ -23,11 +23,12 @@ import (
 	"github.com/regcred/regcred/upstream/ours"
 )
 
-// verdicts counts the kubelet's results, to detect a generator that no longer reaches a
-// stage.
+// verdicts counts the kubelet's results. A test uses it to detect a generator that no longer
+// reaches a stage.
 type verdicts struct{ refused, invalid, valid int }
 
-// checkConfig compares how regcred and the kubelet treat the configuration at path.
+// checkConfig compares how regcred and the kubelet treat the configuration at path, and reports
+// whether they agree.
 func checkConfig(t testing.TB, path string, v *verdicts) bool {
 	want, wantHash, wantErr := kubelet.ReadConfig(path)
 	got, err := config.Load(path)
@@ -35,10 +36,11 @@ func checkConfig(t testing.TB, path string, v *verdicts) bool {
 		return true
 	}
 	if wantErr == nil && err != nil && strings.Contains(err.Error(), "YAML aliases cannot be checked, because the text after the document") {
-		return true // The kubelet ignores text that hides the expansion.
+		return true // regcred cannot check the aliases because of text that the kubelet ignores
 	}
 	if err == nil && slices.ContainsFunc(got.Files(), func(f *config.File) bool { return f.APIVersion == plugin.OutOfTree }) {
-		// A file of the out-of-tree proposal, which only regcred accepts.
+		// Load also accepts files of the out-of-tree proposal. Like the kubelet, ValidateFor
+		// rejects them.
 		err = got.ValidateFor(config.Target{KubeletVersion: config.NewestKubelet})
 	}
 	if (err != nil) != (wantErr != nil) {
@@ -62,7 +64,7 @@ func checkConfig(t testing.TB, path string, v *verdicts) bool {
 	case wantErr != nil:
 		v.invalid++
 	case slices.ContainsFunc(got.Providers, func(p config.Provider) bool { return p.Name == "" || strings.Contains(p.Name, `\`) }):
-		return err != nil // names that regcred rejects, see docs/project/parity.md
+		return err != nil // regcred rejects these names, see docs/project/parity.md
 	default:
 		v.valid++
 	}

@@ -36,11 +36,11 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// A scenario is a node with providers whose responses depend only on the part of an image that their scope covers, so that
-// a cached response equals a new one.
+// scenario is a node with providers. A provider's response depends only on the part of an image
+// that the response's scope covers, so that a cached response equals a new one.
 type scenario struct {
 	seed      uint64
-	host      string // of most images, patterns and keys
+	host      string // host in most images, patterns and keys
 	providers []scriptedProvider
 	maxStale  time.Duration
 }
@@ -50,12 +50,12 @@ type scriptedProvider struct {
 	config.Provider
 	scope    plugin.CacheKeyType
 	duration *time.Duration
-	fails    int  // fails for one in this many bases; 0 means never
-	own      bool // its keys are mostly its patterns
+	fails    int  // fails for one in this many images or registries; 0 means never
+	own      bool // most keys in its responses are its patterns
 }
 
 var (
-	mu            sync.Mutex // of a node: plugins run concurrently
+	mu            sync.Mutex // guards a node's requests, because plugins run concurrently
 	dispatchHosts = []string{"registry.io", "sub.registry.io", "registry.io:5000", "docker.io", "localhost", "a.io", "[::1]:5000"}
 	dispatchPaths = []string{"team/app", "team/app-b", "team-evil/app", "t/a", "v1/x", "v2/v1/x", "library/nginx", "team/sub/app"}
 	images        = product(dispatchHosts, dispatchPaths)
@@ -100,7 +100,8 @@ func patternsOf(r *rand.Rand, host string) (list []string) {
 	return list
 }
 
-// newScenario returns one to six providers. With tokens, some are in service account mode.
+// newScenario returns a scenario with one to six providers. If tokens is set, some of them are in
+// service-account mode.
 func newScenario(r *rand.Rand, tokens bool) *scenario {
 	w := &scenario{seed: r.Uint64(), host: generate.PickElement(r, dispatchHosts), maxStale: time.Hour}
 	for i := range 1 + r.IntN(6) {
@@ -119,7 +120,7 @@ func newScenario(r *rand.Rand, tokens bool) *scenario {
 		}
 		w.providers = append(w.providers, p)
 	}
-	if generate.OneIn(r, 4) { // One or two whose responses may be valid for all images that they match
+	if generate.OneIn(r, 4) { // keep one or two providers whose responses may be valid for all images that they match
 		w.providers = w.providers[:min(len(w.providers), 1+r.IntN(2))]
 		for i := range w.providers {
 			p := &w.providers[i]
@@ -152,7 +153,7 @@ func (w *scenario) respond(i int, image string) (*plugin.Response, error) {
 		if p.own && !generate.OneIn(r, 4) {
 			key = generate.PickElement(r, p.MatchImages)
 		}
-		if same := generate.NormalizeKey(key); !seen[same] && utf8.ValidString(key) { // JSON has no other strings
+		if same := generate.NormalizeKey(key); !seen[same] && utf8.ValidString(key) { // strings in JSON are valid UTF-8
 			seen[same] = true
 			resp.Auth[key] = plugin.AuthConfig{Username: fmt.Sprintf("%s.%d", p.Name, j), Password: plugin.NewSecret(password)}
 		}
@@ -160,7 +161,8 @@ func (w *scenario) respond(i int, image string) (*plugin.Response, error) {
 	return resp, nil
 }
 
-// key returns a key that is likely to match an image of base and to be used by another provider too.
+// key returns an auth key that is likely to match an image of base, and to be in the response of
+// another provider too.
 func (w *scenario) key(r *rand.Rand, base string) string {
 	about := base
 	if base == "" {
@@ -193,7 +195,7 @@ type node struct {
 	t    *testing.T
 	bin  string
 	asks map[providerRequest]bool
-	kept map[plugin.CacheKeyType]int // number of the dispatcher's responses that the kubelet cached, by scope
+	kept map[plugin.CacheKeyType]int // number of the dispatcher's responses that the kubelet has cached, by scope
 }
 
 func newNode(t *testing.T) *node {
@@ -209,7 +211,7 @@ func newNode(t *testing.T) *node {
 	return n
 }
 
-// register starts a kubelet with providers whose responses come from ask.
+// register configures a kubelet with these providers. Their responses come from ask.
 func (n *node) register(providers []config.Provider, ask func(i int, req *plugin.Request) (*plugin.Response, error)) {
 	n.t.Helper()
 	n.asks = map[providerRequest]bool{}
@@ -258,7 +260,8 @@ func issueToken(namespace, name string, tr *authenticationv1.TokenRequest) (*aut
 	return tr, nil
 }
 
-// inProcessPlugin calls a plugin through the bytes of the protocol without a process.
+// inProcessPlugin calls a plugin without a process. It encodes requests and responses as the
+// protocol does.
 type inProcessPlugin struct {
 	exec       *kubelet.ExecPlugin
 	apiVersion string
@@ -295,7 +298,7 @@ func (n *node) ask(w *scenario, i int, req *plugin.Request) (*plugin.Response, e
 	return w.respond(i, req.Image)
 }
 
-// direct returns a kubelet that calls the providers itself.
+// direct configures the kubelet to call the providers itself.
 func (n *node) direct(w *scenario) {
 	var list []config.Provider
 	for _, p := range w.providers {
@@ -304,8 +307,9 @@ func (n *node) direct(w *scenario) {
 	n.register(list, func(i int, req *plugin.Request) (*plugin.Response, error) { return n.ask(w, i, req) })
 }
 
-// dispatched is a kubelet that is configured with the dispatcher. It has an entry for
-// each distinct tokenAttributes, which matches the patterns of its providers and more.
+// dispatched configures the kubelet to call the dispatcher. The kubelet gets an entry for each
+// distinct tokenAttributes. The entry matches the patterns of its providers and the patterns in
+// more. left returns how many of an image's credentials the dispatcher has dropped.
 func (n *node) dispatched(w *scenario, more []string) (left func(image string) int) {
 	var list []config.Provider
 	var own []entries.Entry
@@ -329,7 +333,7 @@ func (n *node) dispatched(w *scenario, more []string) (left func(image string) i
 		wider := own[i]
 		wider.MatchImages = slices.Concat(own[i].MatchImages, more)
 		kubelets = append(kubelets, wider.Provider())
-		if w.seed%2 == 0 { // otherwise the kubelet has entries of another generation
+		if w.seed%2 == 0 { // otherwise the kubelet's entries are from another generation
 			own[i] = wider
 		}
 		asked = append(asked, &dispatch.Provider{
@@ -364,15 +368,16 @@ func (n *node) dispatched(w *scenario, more []string) (left func(image string) i
 	}
 }
 
-// lookup returns the credentials that a kubelet tries for a pod's image, in order. A pod without a service account is a
-// static one.
+// lookup returns the credentials that a kubelet tries for an image, in order. An empty account
+// means a static pod.
 func lookup(image, account string) []corpus.Auth {
 	creds, _ := kubelet.NewKeyring("default", "pod", "pod-uid", account).Lookup(image)
 	return kubelet.AuthsOf(creds)
 }
 
-// TestDispatch verifies that a kubelet with the dispatcher tries for each image the same credentials in the same order
-// as a kubelet with the plugins, whatever either has cached.
+// TestDispatch verifies that a kubelet with the dispatcher tries the same credentials for each
+// image, in the same order, as a kubelet with the plugins. What the kubelets have cached must not
+// matter.
 func TestDispatch(t *testing.T) {
 	n := newNode(t)
 	found, several, leftOut := 0, 0, 0
@@ -387,7 +392,7 @@ func TestDispatch(t *testing.T) {
 		left := n.dispatched(w, w.extraPatterns(r))
 		for i, image := range list {
 			got := lookup(image, "puller")
-			if left(image) > 0 { // the first keys win
+			if left(image) > 0 { // the dispatcher drops the last keys
 				leftOut++
 				want[i] = want[i][:len(want[i])-left(image)]
 			}
@@ -411,9 +416,10 @@ func TestDispatch(t *testing.T) {
 	}
 }
 
-// TestDispatchTokens verifies TestDispatch's properties with providers in service-account mode, and so with several
-// entries: the credentials are the same, and no provider receives more data. A key in two entries follows the order of
-// the entries, not of the providers.
+// TestDispatchTokens is like TestDispatch, with providers in service-account mode and therefore
+// with several entries. The credentials must be the same, and no provider may receive more data. If
+// a key is in the responses of two entries, the order of the entries applies and not the order of
+// the providers.
 func TestDispatchTokens(t *testing.T) {
 	n := newNode(t)
 	found, ordered := 0, 0
@@ -456,8 +462,8 @@ func TestDispatchTokens(t *testing.T) {
 	}
 }
 
-// receivedSame reports whether a provider was called with the same identity. The image
-// in the call depends on the kubelet's cache.
+// receivedSame reports whether asked contains a request to the same provider with the same token
+// and annotations. The image in a request depends on the kubelet's cache.
 func receivedSame(asked map[providerRequest]bool, s providerRequest) bool {
 	for a := range asked {
 		if a.provider == s.provider && a.token == s.token && a.annotations == s.annotations {
@@ -484,7 +490,7 @@ func (w *scenario) images(r *rand.Rand) (list []string) {
 	return list
 }
 
-// extraPatterns returns patterns that only the kubelet's entry has.
+// extraPatterns returns patterns that only the kubelet's entries have.
 func (w *scenario) extraPatterns(r *rand.Rand) []string {
 	if generate.OneIn(r, 2) {
 		return nil

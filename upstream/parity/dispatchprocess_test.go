@@ -26,9 +26,9 @@ const countingScript = `echo >>%q
 echo '{"kind":"CredentialProviderResponse","apiVersion":"%s","cacheKeyType":"Registry","cacheDuration":"1h","auth":{"registry.io":{"username":"%s","password":"canary-password-4b1d"}}}'
 `
 
-// TestDispatchProcess runs the real program with the kubelet's own code through a
-// symlink in its bin dir. A flip changes the providers. The kubelet caches nothing, as
-// the generations require.
+// TestDispatchProcess runs the real dispatcher with the kubelet's own code, through a symlink in
+// the kubelet's bin directory. Then it switches to a generation with other providers. The
+// generations require that the kubelet caches nothing.
 func TestDispatchProcess(t *testing.T) {
 	store, bin, runs := generation.Store{Dir: t.TempDir()}, t.TempDir(), filepath.Join(t.TempDir(), "runs")
 	built := must.Get(plugins.Build(store.Dir, generation.DispatcherName))(t)

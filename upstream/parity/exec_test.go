@@ -20,8 +20,8 @@ import (
 	"github.com/regcred/regcred/upstream/ours"
 )
 
-// execs registers one provider per API version and returns their execs without starting
-// a process.
+// execs registers a provider for each API version and returns the exec plugins. It starts no
+// process.
 func execs(t testing.TB) map[string]*kubelet.ExecPlugin {
 	t.Helper()
 	dir := t.TempDir()
@@ -55,7 +55,7 @@ func TestRequest(t *testing.T) {
 	})
 }
 
-// checkResponse compares how regcred and the kubelet treat a plugin's output.
+// checkResponse compares how regcred and the kubelet decode a plugin's output.
 func checkResponse(t testing.TB, kubelets map[string]*kubelet.ExecPlugin, version, output string) (accepted, ok bool) {
 	want, wantErr := kubelets[version].DecodeResponse([]byte(output))
 	got, err := plugin.DecodeResponse([]byte(output), version)
@@ -70,7 +70,7 @@ func checkResponse(t testing.TB, kubelets map[string]*kubelet.ExecPlugin, versio
 	return err == nil, true
 }
 
-// hidePassword quotes an output without the corpus's password.
+// hidePassword quotes an output, without the password in the corpus.
 func hidePassword(output string) string {
 	return fmt.Sprintf("%q", strings.ReplaceAll(output, "canary-", "…"))
 }

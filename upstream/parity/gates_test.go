@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// TestGateSettings verifies which feature gate settings prevent a kubelet's start, and which turn off service account
-// tokens, including AllAlpha and AllBeta.
+// TestGateSettings compares which feature gate settings prevent a kubelet's start, and which turn
+// off service account tokens. The settings include AllAlpha and AllBeta.
 func TestGateSettings(t *testing.T) {
 	const tokens = string(features.KubeletServiceAccountTokenForCredentialProviders)
 	c := must.Get(config.Parse("f", []byte("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: p\n  matchImages: [a]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"+

@@ -17,8 +17,9 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// kubeletAt is the variable that makes the test binary run as a kubelet, which reads its home directory when it
-// starts. The value lists working directories.
+// kubeletAt is an environment variable that makes the test binary run as a kubelet. A kubelet needs
+// its own process because it reads its home directory when it starts. The value is a list of
+// working directories.
 const kubeletAt = "REGCRED_PARITY_WORKDIRS"
 
 // TestNodeDockerConfigHome compares the paths of the node's docker config files if the

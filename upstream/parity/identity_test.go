@@ -47,7 +47,8 @@ func TestCacheKey(t *testing.T) {
 	}
 }
 
-// formatIdentity shortens long values and omits the token.
+// formatIdentity formats an identity for an error. It shortens long values and omits the token's
+// secret.
 func formatIdentity(id corpus.Identity) string {
 	id.Token = id.Token[len("canary-token-4b1d"):]
 	out, _ := json.Marshal(id)

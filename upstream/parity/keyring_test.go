@@ -59,7 +59,8 @@ func TestKeyring(t *testing.T) {
 	}
 }
 
-// pullSecrets returns secrets of the corpus for both sides.
+// pullSecrets returns random secrets of the corpus, for regcred and for the kubelet. collide
+// reports whether two keys of a secret are equal after normalization.
 func pullSecrets(r *rand.Rand, list []corpus.PullSecretCase) (passed []regcred.PullSecret, theirs []corev1.Secret, collide bool) {
 	secret := func(s corpus.PullSecretCase) corev1.Secret {
 		return corev1.Secret{Type: corev1.SecretType(s.Type), Data: map[string][]byte{s.Key: []byte(s.Data)}}
@@ -123,7 +124,7 @@ func hideSecrets(list []corev1.Secret) string {
 	return b.String()
 }
 
-// TestNodeDockerConfig compares the node's docker config file that is used, and its
+// TestNodeDockerConfig compares which of the node's docker config files is used, and its
 // credentials.
 func TestNodeDockerConfig(t *testing.T) {
 	for _, path := range []string{"/.docker/config.json", "/.dockercfg"} {
@@ -143,7 +144,7 @@ func TestNodeDockerConfig(t *testing.T) {
 		} {
 			must.Do(t, os.MkdirAll(filepath.Dir(file), 0o700))
 			if generate.OneIn(r, 3) {
-				// Each path has its own users, so that a wrong one is detected.
+				// The users are different in each path, so that the test detects a wrong path.
 				text := strings.ReplaceAll(string(generate.PickElement(r, list).Data), `"u"`, fmt.Sprintf("%q", strings.TrimPrefix(file, dir)))
 				write(t, file, text)
 			}

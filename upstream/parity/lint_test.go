@@ -26,7 +26,7 @@ var dockerScraps = append([]string{
 	`"identitytoken":"x",`, `"auths":{},`, `"credsStore":"x",`, `"Auths":{"a.io":{"username":"v"}},`, `"a.io":{},`, `"auth":"dTpw",`, "\u017f", "\t", "{}", `\ud800`,
 }, generate.SecretFragments...)
 
-// dockerFile generates a docker config, member by member, sometimes with a few bytes changed.
+// dockerFile generates a docker config, member by member, and sometimes changes a few bytes.
 func dockerFile(r *rand.Rand, legacy bool) string {
 	var entries []string
 	for range r.IntN(5) {
@@ -47,7 +47,7 @@ func dockerFile(r *rand.Rand, legacy bool) string {
 	return text
 }
 
-// dockerEntry generates one entry.
+// dockerEntry generates an entry of a docker config.
 func dockerEntry(r *rand.Rand) string {
 	auth := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	const rare = 12
@@ -68,8 +68,8 @@ func dockerEntry(r *rand.Rand) string {
 	return generate.PickMostly(r, 20, []string{"{" + strings.Join(fields, ",") + "}"}, []string{"null", "1", "[]", `"x"`})
 }
 
-// TestLintDockerConfig verifies that the linter's findings about a docker config agree with the kubelet: whether it is
-// rejected, the number of credentials, and the keys that match no image.
+// TestLintDockerConfig verifies that the linter and the kubelet agree about a docker config:
+// whether it is rejected, how many credentials it has, and which keys match no image.
 func TestLintDockerConfig(t *testing.T) {
 	var refused, logins, none int
 	cases(t, 100_000, func(r *rand.Rand) bool {
@@ -132,7 +132,7 @@ func TestLintDockerConfig(t *testing.T) {
 	}
 }
 
-// agreeOnUnmatchedKeys reports whether the linter's keys that match no image are exactly the kubelet's.
+// agreeOnUnmatchedKeys checks that the linter and the kubelet agree which keys match no image.
 func agreeOnUnmatchedKeys(t *testing.T, auths credentialprovider.DockerConfig) bool {
 	for key := range auths {
 		data, _ := json.Marshal(map[string]any{"auths": map[string]any{key: map[string]string{"username": "u", "password": "p"}}})
@@ -152,7 +152,7 @@ func agreeOnUnmatchedKeys(t *testing.T, auths credentialprovider.DockerConfig) b
 	return true
 }
 
-// TestLintSecret verifies the same for pull secrets.
+// TestLintSecret is like [TestLintDockerConfig], for pull secrets.
 func TestLintSecret(t *testing.T) {
 	var passed, broken, good int
 	cases(t, 50_000, func(r *rand.Rand) bool {

@@ -24,7 +24,7 @@ import (
 	"github.com/regcred/regcred/upstream/ours"
 )
 
-// checkMatch compares one pattern with one image.
+// checkMatch compares whether regcred and the kubelet match an image with a pattern.
 func checkMatch(t testing.TB, pattern, target string) bool {
 	want, _ := credentialprovider.URLsMatchStr(pattern, target)
 	_, wantErr := credentialprovider.ParseSchemelessURL(pattern)
@@ -66,8 +66,8 @@ func FuzzMatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, pattern, target string) { checkMatch(t, pattern, target) })
 }
 
-// checkReference compares the normalized name of a raw reference, and whether patterns
-// can match it. The host of a valid reference, such as [:::1], may be invalid in a URL.
+// checkReference compares the normalized name of a raw image reference, and whether patterns can
+// match it. A valid reference can contain a host that is invalid in a URL, such as [:::1].
 func checkReference(t testing.TB, ref string) bool {
 	want, _, _, wantErr := parsers.ParseImageName(ref)
 	got, err := match.Repository(ref)
@@ -108,8 +108,8 @@ func FuzzReference(f *testing.F) {
 	f.Fuzz(func(t *testing.T, ref string) { checkReference(t, ref) })
 }
 
-// TestIndex compares the providers that are called for a configuration: regcred compiles all patterns into one index,
-// while the kubelet tries each.
+// TestIndex compares which providers are called. regcred compiles all patterns of a configuration
+// into one index, while the kubelet tries each pattern.
 func TestIndex(t *testing.T) {
 	asked := 0
 	cases(t, 1_000, func(r *rand.Rand) bool {
@@ -161,7 +161,8 @@ func attempted(t *testing.T, k *regcred.Keyring, repo string) (out []string) {
 	return out
 }
 
-// allowed does the same as the kubelet's isImageAllowed.
+// allowed returns the provider and pattern of every attempt of the kubelet, like the kubelet's
+// isImageAllowed.
 func allowed(c *config.Config, repo string) (out []string) {
 	for _, p := range c.Providers {
 		i := slices.IndexFunc(p.MatchImages, func(s string) bool {

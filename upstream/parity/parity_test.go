@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package parity compares regcred with the kubelet's own packages: generated
-// inputs go to both, and every disagreement that docs/project/parity.md does not list
-// fails the test. The generators are seeded, so a run can be repeated:
+// Package parity compares regcred with the kubelet's own packages. Both get the same generated
+// inputs. A disagreement fails the test unless docs/project/parity.md lists it. The generators are
+// seeded, so a run can be repeated:
 //
 //	go test ./parity -args -seed=7 -scale=10
 package parity
@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// cases runs f for n cases (times -scale), each with a random source seeded by its
-// number, and stops after ten failures.
+// cases calls f for n cases, multiplied by -scale. Each call gets a random source that is seeded
+// with the number of the case. cases fails the test after ten disagreements.
 func cases(t *testing.T, n int, f func(r *rand.Rand) bool) {
 	t.Helper()
 	n = int(float64(n) * *scale)

@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// observe is a plugin that records its input, arguments and environment.
+// observe is a plugin script that records its input, arguments and environment.
 const observe = `{
 	env | sort
 	pwd
@@ -28,8 +28,8 @@ const observe = `{
 echo '{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Image","auth":{"*.io":{"username":"u","password":"canary-password-4b1d"}}}'
 `
 
-// TestProcess compares the arguments, environment, working directory and standard input
-// of a real process.
+// TestProcess compares the arguments, environment, working directory and standard input with which
+// regcred and the kubelet run a real plugin process.
 func TestProcess(t *testing.T) {
 	dir := t.TempDir()
 	writeScript(t, filepath.Join(dir, "p"), observe)
@@ -66,7 +66,7 @@ func TestProcess(t *testing.T) {
 	})
 }
 
-// takeRecorded returns and clears the plugin's record.
+// takeRecorded returns the plugin's record and removes it.
 func takeRecorded(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "seen")

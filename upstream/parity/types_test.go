@@ -45,7 +45,7 @@ func jsonFields(t reflect.Type) (out []field) {
 	return out
 }
 
-// same maps type names that differ between the two sides.
+// same maps corresponding types of regcred and the kubelet to a common name.
 var same = map[reflect.Type]string{
 	reflect.TypeFor[metav1.Duration]():                        "duration",
 	reflect.TypeFor[time.Duration]():                          "duration",
@@ -79,13 +79,13 @@ func jsonType(t reflect.Type) string {
 	case reflect.Map:
 		return fmt.Sprintf("map[%s]%s", jsonType(t.Key()), jsonType(t.Elem()))
 	case reflect.Struct, reflect.Interface:
-		return t.String() // not a local type
+		return t.String() // the types of this kind in same are handled above
 	}
 	return t.Kind().String()
 }
 
-// TestConfigTypes compares the structs of a configuration file with those of each version: only tokenAttributes is
-// missing in older versions.
+// TestConfigTypes compares regcred's structs of a configuration with the kubelet's structs of each
+// version. The older versions may only lack tokenAttributes.
 func TestConfigTypes(t *testing.T) {
 	for _, c := range []struct {
 		ours, theirs reflect.Type
@@ -111,8 +111,8 @@ func TestConfigTypes(t *testing.T) {
 	}
 }
 
-// TestConfigFileTypes compares the structs of the file itself, which have a TypeMeta
-// and the list.
+// TestConfigFileTypes verifies the structs of a whole configuration file, which have a TypeMeta and
+// the list of providers.
 func TestConfigFileTypes(t *testing.T) {
 	want := []field{{"kind", "string", true}, {"apiVersion", "string", true}, {"providers", "[]Provider", false}}
 	for _, theirs := range []reflect.Type{
@@ -135,7 +135,7 @@ func byName(list []field) map[string]field {
 	return out
 }
 
-// TestExecTypes compares the field × version table with the structs of each
+// TestExecTypes compares package protocol's table of fields with the kubelet's structs of each
 // version of the exec protocol: names, order, types, omitempty.
 func TestExecTypes(t *testing.T) {
 	for version, kinds := range map[string]map[string]reflect.Type{
@@ -166,7 +166,7 @@ func TestExecTypes(t *testing.T) {
 	}
 }
 
-// TestGoFields checks that the structs have the fields of the table.
+// TestGoFields verifies that regcred's structs have the fields in package protocol's table.
 func TestGoFields(t *testing.T) {
 	for kind, ours := range map[string]reflect.Type{
 		protocol.KindRequest: reflect.TypeFor[plugin.Request](), protocol.KindResponse: reflect.TypeFor[plugin.Response](), protocol.KindAuthConfig: reflect.TypeFor[plugin.AuthConfig](),

@@ -19,7 +19,7 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// query is the page's request to its module, and the same query for the command.
+// query is the page's request to its module. The regcred command runs with the same values.
 type query struct{ Text, Image, Kubelet string }
 
 // answer is the response: documents or an error.
@@ -28,8 +28,9 @@ type answer struct {
 	Gone                                                       string // why the module stopped
 }
 
-// TestSameAnswers verifies that the browser and the command have equal results for every kubelet vector, for the
-// configurations of this repository, and for broken ones.
+// TestSameAnswers verifies that the browser and the regcred command return the same results. The
+// inputs are the configurations of the kubelet vectors, the configurations of this repository, and
+// broken ones.
 func TestSameAnswers(t *testing.T) {
 	b := browse(t)
 	questions := queries(t)
@@ -72,7 +73,7 @@ func TestSameAnswers(t *testing.T) {
 			valid++
 		}
 		if answers[i].Gone != "" && strings.Count(q.Text, "[")+strings.Count(q.Text, "{") > 1000 {
-			deep++ // a browser's stack is smaller
+			deep++ // nested too deeply for a browser, whose stack is smaller
 			continue
 		}
 		if diff := cmp.Diff(want, answers[i]); diff != "" {
@@ -85,13 +86,13 @@ func TestSameAnswers(t *testing.T) {
 	t.Logf("%d configurations, %d of them valid: the same in the browser and in the command; %d nested too deeply for a browser", len(questions)-deep, valid, deep)
 }
 
-// queries returns every combination of a configuration with an image and a kubelet.
+// queries returns a query for each configuration, with different images and kubelets in turn.
 func queries(t *testing.T) (list []query) {
 	t.Helper()
 	images := []string{"602401143452.dkr.ecr.eu-west-1.amazonaws.com/app:1.2", "registry.io/app", "Not An Image", "gcr.io/team/app@sha256:" + strings.Repeat("0", 64), "nginx", "team.azurecr.io/app"}
 	kubelets := []string{"", "1.36", "", "1.33", "", "1.25", "", "1.99"}
 	for _, text := range texts(t) {
-		if utf8.ValidString(text) { // a browser has only valid UTF-8
+		if utf8.ValidString(text) { // text in a browser is always valid UTF-8
 			n := len(list)
 			list = append(list, query{text, images[n%len(images)], kubelets[n%len(kubelets)]})
 		}
@@ -136,7 +137,7 @@ func texts(t *testing.T) (list []string) {
 	return list
 }
 
-// withoutEachLine returns the text without each of its lines in turn.
+// withoutEachLine returns copies of the text, each without one of its lines.
 func withoutEachLine(text string) (list []string) {
 	lines := strings.SplitAfter(text, "\n")
 	for i := range lines {
@@ -145,7 +146,7 @@ func withoutEachLine(text string) (list []string) {
 	return list
 }
 
-// command runs the command for the query.
+// command returns the regcred command's results for a query.
 func command(t *testing.T, q query) (a answer) {
 	t.Helper()
 	dir := t.TempDir()

@@ -22,8 +22,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// browse starts a browser with additional flags and returns an empty tab. Any error of
-// the page fails the test unless it is expected.
+// browse starts a browser with additional flags and returns an empty tab. An error that the browser
+// reports fails the test, unless errors are expected.
 func browse(t *testing.T, flags ...chromedp.ExecAllocatorOption) *tab {
 	t.Helper()
 	tests.SkipUnlessAvailable(t)
@@ -68,8 +68,8 @@ type tab struct {
 
 	mu        sync.Mutex
 	complaint []string // errors of the browser about the page
-	requests  []string // URLs
-	expected  bool     // complaints are
+	requests  []string // URLs of requests
+	expected  bool     // whether errors are expected
 }
 
 // end closes the browser and reports its errors.
@@ -83,7 +83,7 @@ func (b *tab) end() {
 	}
 }
 
-// note handles every event.
+// note records the errors and requests in the browser's events.
 func (b *tab) note(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

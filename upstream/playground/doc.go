@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package playground tests the playground in a real browser: Chromium without a
-// window, driven over its DevTools protocol, in a network with nothing but
-// loopback. To see the page as it was seen:
+// Package playground tests the playground in a real browser: headless Chromium, controlled over its
+// DevTools protocol, in a network with only a loopback interface. To keep the screenshots:
 //
-//	go test ./playground -run Shots -shots DIR
+//	go test ./playground -run Screenshots -shots DIR
 package playground

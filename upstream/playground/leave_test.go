@@ -19,8 +19,9 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestBrowserSendsNothing verifies that the browser requests only the page's files from the page's server whatever the user
-// does, and that nothing is stored. Chromium reports the requests, including those of workers.
+// TestBrowserSendsNothing verifies that the browser requests only the page's files, and only from
+// the page's server, whatever the user does. The page must store nothing in the browser. Chromium's
+// log contains all requests, including those from workers.
 func TestBrowserSendsNothing(t *testing.T) {
 	netlog := filepath.Join(t.TempDir(), "netlog.json")
 	b := browse(t, chromedp.Flag("log-net-log", netlog))
@@ -109,11 +110,11 @@ func TestWithoutModule(t *testing.T) {
 	}
 	files := http.FileServer(http.Dir(dir))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Cache-Control", "no-store") // the files change, and a browser otherwise caches files by their age
+		w.Header().Set("Cache-Control", "no-store") // the test changes the files, which a browser would otherwise cache
 		files.ServeHTTP(w, r)
 	}))
 	defer server.Close()
-	b.do(chromedp.Navigate(server.URL)) // like any host of static files
+	b.do(chromedp.Navigate(server.URL)) // any server of static files can host the page
 	b.waitResult()
 	if said := b.text("#verdict"); !strings.Contains(said, "Kubelet 1.37 starts") {
 		t.Errorf("on another server: %s", said)
@@ -137,7 +138,7 @@ func TestWithoutModule(t *testing.T) {
 func quote(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // a string or a struct of strings
+		panic(err) // cannot happen for a string or a struct of strings
 	}
 	return string(data)
 }

@@ -20,7 +20,7 @@ import (
 
 var shots = flag.String("shots", "", "the directory for the screenshots, in place of one that is removed")
 
-// tests runs the tests without a network, because a browser sends requests by itself.
+// tests runs the tests without a network, because a browser sends requests on its own.
 var tests = alone.Tests{
 	Name:     "chromium",
 	Programs: alone.Programs{"chromium": "chromium"},
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	tests.Main(m)
 }
 
-// site is the playground served by its command, and the command to compare it with.
+// site is the playground that its command serves, and the regcred command to compare it with.
 var site served
 
 type served struct {

@@ -14,7 +14,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestSamples verifies that each sample shows its feature.
+// TestSamples verifies that the page shows the expected result for each sample.
 func TestSamples(t *testing.T) {
 	b := browse(t)
 	b.open("")
@@ -41,7 +41,7 @@ func TestSamples(t *testing.T) {
 	}
 	b.choose("broken")
 	if link := get[string](b, `document.querySelector("#findings a").href`); !strings.HasSuffix(link, "/docs/lint/README.md#unmatchable-pattern-error") {
-		t.Errorf("the rule is said to be explained at %s", link) // ### `unmatchable-pattern` (error), as GitHub links it
+		t.Errorf("the rule is said to be explained at %s", link) // GitHub's anchor for the heading "### `unmatchable-pattern` (error)"
 	}
 	b.choose("service-accounts")
 	get[bool](b, `(() => { const s = document.querySelector("#kubelet"); s.value = "1.32"; return s.dispatchEvent(new Event("change")); })()`)
@@ -51,7 +51,8 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// TestMarks verifies that findings are marked at their line, with a button that leads there.
+// TestMarks verifies that findings are marked in their lines, and that a finding's button goes to
+// its line.
 func TestMarks(t *testing.T) {
 	b := browse(t)
 	b.open("")
@@ -71,7 +72,8 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// TestMarkAfterWideCharacters verifies marks after wide characters: columns count bytes, while a browser counts UTF-16 units.
+// TestMarkAfterWideCharacters verifies marks after wide characters. The columns of findings count
+// bytes, but a browser counts UTF-16 code units.
 func TestMarkAfterWideCharacters(t *testing.T) {
 	b := browse(t)
 	b.open("")
@@ -100,8 +102,8 @@ func fiftyProviders() string {
 	return s.String()
 }
 
-// TestTypingNeverBlocks verifies that typing never blocks, and that during a computation only the latest input is kept and then
-// evaluated.
+// TestTypingNeverBlocks verifies that typing never blocks. During a computation, the page must keep
+// only the latest input and evaluate it afterwards.
 func TestTypingNeverBlocks(t *testing.T) {
 	b := browse(t)
 	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `
@@ -133,7 +135,7 @@ func TestTypingNeverBlocks(t *testing.T) {
 	if said := b.text("#verdict"); !strings.Contains(said, "Would run 1 provider: provider-49") {
 		t.Errorf("the response is %s", said)
 	}
-	// Faster than any response.
+	// Type faster than responses arrive.
 	before = get[int](b, "asked")
 	get[any](b, `(() => {
 		const image = document.querySelector("#image");
@@ -172,8 +174,8 @@ func (b *tab) type50(t *testing.T) (took []float64) {
 	return took
 }
 
-// TestHostile verifies that a configuration's content is always shown as text, and that the page stays responsive for a
-// large one.
+// TestHostile verifies that the page always shows a configuration's content as text. The page must
+// stay responsive if the configuration is large.
 func TestHostile(t *testing.T) {
 	b := browse(t)
 	b.open("")
@@ -221,7 +223,7 @@ func TestHostile(t *testing.T) {
 	if said := b.text("#answer"); !strings.Contains(said, "500001 lines") || !strings.Contains(said, strings.TrimSpace(before)) {
 		t.Errorf("what is too large to paste: %s", said)
 	}
-	b.expected = true // the exception in the module below
+	b.expected = true // the module below throws an exception
 	b.paste("#config", "providers: "+strings.Repeat("[", 9000))
 	b.waitFor(`document.querySelector("#answer").innerText.includes("nested too deeply") || document.querySelector("#answer").innerText.includes("would not start")`)
 	b.choose("gke")
@@ -230,8 +232,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestShareLink verifies that a link is created on request, after a warning if it may contain a secret, and restores its
-// content.
+// TestShareLink verifies that a link is created only on request. If the link may contain a secret,
+// the page must warn first. The link restores the page's content.
 func TestShareLink(t *testing.T) {
 	b := browse(t)
 	b.open("")
@@ -239,7 +241,7 @@ func TestShareLink(t *testing.T) {
 		return get[bool](b, fmt.Sprintf("document.querySelector(%q).checkVisibility()", "#"+id))
 	}
 	press := func(id string) { get[any](b, fmt.Sprintf("document.querySelector(%q).click()", "#"+id)) }
-	b.choose("gke") // with args
+	b.choose("gke") // this sample has args
 	press("share")
 	if !visible("warning") || visible("link") || get[string](b, "location.hash") != "" {
 		t.Errorf("a link to arguments, without a warning")

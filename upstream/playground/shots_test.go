@@ -22,7 +22,7 @@ func (b *tab) look(width int64, scheme string) {
 	b.do(chromedp.EmulateViewport(width, 900))
 }
 
-// choose selects an example.
+// choose selects a sample.
 func (b *tab) choose(sample string) {
 	b.t.Helper()
 	get[bool](b, fmt.Sprintf(`(() => {
@@ -33,8 +33,8 @@ func (b *tab) choose(sample string) {
 	b.waitResult()
 }
 
-// TestLayoutAndScreenshots verifies that nothing is wider than the window, for wide and narrow windows in light and dark mode. It also
-// stores screenshots.
+// TestLayoutAndScreenshots verifies that nothing is wider than the window, in wide and narrow
+// windows and in light and dark mode. It also stores screenshots.
 func TestLayoutAndScreenshots(t *testing.T) {
 	dir := *shots
 	if dir == "" {

@@ -20,12 +20,12 @@ func expiresIn(in time.Duration) func(*cloud) {
 	return func(c *cloud) { c.Update(func(s *testcloud.AWSState) { s.Lifetime = in }) }
 }
 
-// answering sets the value of authorizationData.
+// answering sets the value of authorizationData in the cloud's responses.
 func answering(data string) func(*cloud) {
 	return func(c *cloud) { c.Update(func(s *testcloud.AWSState) { s.AuthorizationData = data }) }
 }
 
-// answers lists responses of the cloud.
+// answers lists scenarios with different responses of the cloud.
 func answers() []scenario {
 	const public = "public.ecr.aws/team/app"
 	never := func(c *cloud) { c.Update(func(s *testcloud.AWSState) { s.Expires = new(time.Time{}) }) }
@@ -65,7 +65,7 @@ func answers() []scenario {
 	}...)
 }
 
-// failures lists failures of the cloud and the network.
+// failures lists scenarios in which the cloud or the network fails.
 func failures() []scenario {
 	always := func(f testcloud.Fault) []testcloud.Fault {
 		f.Path, f.Times = "/", -1

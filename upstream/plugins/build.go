@@ -47,7 +47,7 @@ func BuildFrom(root, dir, name string) (string, error) {
 	return goBuild(root, filepath.Join(dir, name), "./cmd/"+name)
 }
 
-// BuildRelease is like [Build], with a version.
+// BuildRelease is like [Build], and sets the version that the program reports.
 func BuildRelease(dir, name, version string) (string, error) {
 	root, err := RepositoryRoot()
 	if err != nil {

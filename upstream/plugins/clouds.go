@@ -15,9 +15,9 @@ import (
 // Cloud serves a plugin's endpoints on loopback. The caller must close it.
 type Cloud struct {
 	*testcloud.Server                   // records the requests
-	Environ           []string          // of the plugin
-	Args              []string          // of the plugin
-	Annotations       map[string]string // of a service account that may pull
+	Environ           []string          // environment of the plugin
+	Args              []string          // arguments of the plugin
+	Annotations       map[string]string // annotations of a service account that may pull
 
 	close []func()
 }
@@ -50,7 +50,7 @@ func NewAWSWithKeys() (*Cloud, error) {
 const (
 	staticAccessKey = "AKIASTATIC0000000000"
 
-	// roleAnnotation is the service account annotation for its role; role is its value.
+	// roleAnnotation is the annotation that names a service account's role. roleARN is such a role.
 	roleAnnotation = "eks.amazonaws.com/ecr-role-arn"
 	roleARN        = "arn:aws:iam::111122223333:role/puller"
 )

@@ -18,16 +18,16 @@ import (
 	"github.com/regcred/regcred/plugintest"
 )
 
-// conformer is a plugin with what its check needs.
+// conformer is a plugin and the inputs for its conformance check.
 type conformer struct {
 	what    string
-	name    string // of the plugin
+	name    string // name of the plugin
 	cloud   func() (*Cloud, error)
 	args    func(dir string) []string
 	options plugintest.Options
 }
 
-// conformers returns this repository's plugins.
+// conformers returns this repository's plugins with their inputs.
 func conformers() []conformer {
 	ecr := []string{
 		"111122223333.dkr.ecr.us-west-2.amazonaws.com/team/app", "111122223333.dkr.ecr.us-west-2.amazonaws.com/team/other",
@@ -93,8 +93,8 @@ func TestConformance(t *testing.T) {
 	t.Logf("results:\n%s\n%s", table+tableRow(theirs, findings), notes+tableNotes(theirs, findings))
 }
 
-// check runs the suite. The plugin's whole configuration is in Env, because checks change
-// the inherited environment.
+// check runs the conformance suite on a plugin. It passes the plugin's whole configuration in Env
+// and Args, because the suite changes the inherited environment.
 func (c conformer) check(t *testing.T, path string) []plugintest.Finding {
 	t.Helper()
 	cmd := plugin.Command{Path: path, Environ: []string{}}
@@ -109,7 +109,7 @@ func (c conformer) check(t *testing.T, path string) []plugintest.Finding {
 	return plugintest.Run(t.Context(), cmd, c.options)
 }
 
-// tableRow counts the checks by their worst finding.
+// tableRow returns a table row with the number of findings of each severity.
 func tableRow(what string, findings []plugintest.Finding) string {
 	order := []finding.Severity{finding.SeverityOK, finding.SeverityInfo, finding.SeverityWarning, finding.SeverityError, finding.SeveritySkipped}
 	count := map[finding.Severity]int{}
@@ -123,7 +123,7 @@ func tableRow(what string, findings []plugintest.Finding) string {
 	return row + "\n"
 }
 
-// tableNotes lists the findings that are not passes.
+// tableNotes lists the findings whose severity is not OK.
 func tableNotes(what string, findings []plugintest.Finding) string {
 	var b strings.Builder
 	for _, f := range findings {

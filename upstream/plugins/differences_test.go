@@ -18,7 +18,8 @@ import (
 type difference struct {
 	id string
 
-	// adjust converts upstream's observation in a scenario to the expected one of regcred.
+	// adjust converts the observation of upstream's plugin to the observation that is expected of
+	// regcred's plugin.
 	adjust func(scenario, *observation)
 
 	in []string // names of the scenarios with the difference
@@ -95,7 +96,7 @@ var differences = []difference{
 	{"cut-retried", expectRetrySuccess, []string{"failure: body cut off once"}},
 }
 
-// unseen maps documented differences that no scenario shows to the reason.
+// unseen maps the documented differences that no scenario shows to the reason.
 var unseen = map[string]string{
 	"deadline":       "times are not compared; go run ./bench -only slow -slow measures them",
 	"standard-error": "texts are not compared, and exit codes other than 0 count as one",
@@ -124,7 +125,7 @@ func expectNoResponse(_ scenario, o *observation) {
 	o.End, o.Stdout = "answers", true
 }
 
-// expectVersion expects the response of v1.
+// expectVersion expects a response in this version of the protocol.
 func expectVersion(version string) func(scenario, *observation) {
 	return func(_ scenario, o *observation) {
 		o.End, o.Stdout = "answers", true
@@ -134,7 +135,8 @@ func expectVersion(version string) func(scenario, *observation) {
 	}
 }
 
-// expectRequests expects requests in which words are replaced: theirs, ours, and so on.
+// expectRequests expects the same requests with some words replaced. words lists pairs of
+// upstream's and regcred's word.
 func expectRequests(words ...string) func(scenario, *observation) {
 	return func(_ scenario, o *observation) {
 		o.Requests = slices.Clone(o.Requests)
@@ -144,7 +146,7 @@ func expectRequests(words ...string) func(scenario, *observation) {
 	}
 }
 
-// expectRetry expects a retried request.
+// expectRetry expects that each request is retried.
 func expectRetry(_ scenario, o *observation) {
 	o.Requests = slices.Clone(o.Requests)
 	for i := range o.Requests {
@@ -161,7 +163,7 @@ func expectRetrySuccess(s scenario, o *observation) {
 // expectFirstHost expects that only the first host is called.
 func expectFirstHost(_ scenario, o *observation) { o.Requests = o.Requests[:min(1, len(o.Requests))] }
 
-// asPod expects that the service account's role is assumed, and works.
+// asPod expects that the plugin assumes the service account's role and returns credentials.
 func asPod(_ scenario, o *observation) {
 	o.End, o.Stdout, o.Answer = "answers", true, answered("111122223333.dkr.ecr.us-west-2.amazonaws.com")
 	o.Requests = []string{askSTS("us-west-2"), askECR("us-west-2", "ASIAASSUMEDROLE00000")}
@@ -177,13 +179,13 @@ func portInKey(s scenario, o *observation) {
 	o.Answer.Auth[req.Registry()] = credentials
 }
 
-// regionOfInstance expects that the metadata service is called for the region.
+// regionOfInstance expects that the plugin gets the region from the metadata service.
 func regionOfInstance(s scenario, o *observation) {
 	o.Requests = []string{
 		"PUT loopback/latest/api/token; X-Aws-Ec2-Metadata-Token-Ttl-Seconds 300",
 		"GET loopback/latest/meta-data/placement/region; X-Aws-Ec2-Metadata-Token",
 	}
-	if s.arrange == nil { // otherwise the instance does not know the region
+	if s.arrange == nil { // otherwise the metadata service has no region
 		o.End, o.Stdout, o.Answer = "answers", true, answered("registry.example.com")
 		o.Requests = append(o.Requests, askECR("eu-west-1", ""))
 	}
@@ -215,7 +217,7 @@ func issuerRetried(_ scenario, o *observation) {
 	o.Requests = []string{askSTS("us-west-2") + ", and again", askECR("us-west-2", "ASIAASSUMEDROLE00000")}
 }
 
-// answered returns the response of a cloud without failures.
+// answered returns the response if the cloud does not fail.
 func answered(key string) *answer {
 	return &answer{
 		APIVersion: plugin.V1, Kind: protocol.KindResponse, CacheKeyType: "Registry", CacheDuration: new(lifetime(6 * time.Hour)),
@@ -223,8 +225,8 @@ func answered(key string) *answer {
 	}
 }
 
-// askECR returns the request for a token, signed with a key from STS or with the static
-// key.
+// askECR returns the request for a registry token. It is signed with a key from STS or, if key is
+// empty, with the static key.
 func askECR(region, key string) string {
 	session := "X-Amz-Security-Token; "
 	if key == "" {

@@ -21,13 +21,13 @@ import (
 
 var slow = flag.Bool("slow", false, "run the scenarios that take minutes, too")
 
-// scenarios returns all scenarios.
+// scenarios returns all scenarios that this run includes.
 func scenarios() []scenario {
 	all := slices.Concat(hosts(), sources(), endpoints(), answers(), serviceAccounts(), protocolScenarios(), failures())
 	return slices.DeleteFunc(all, func(s scenario) bool { return s.slow && !*slow })
 }
 
-// TestECR runs AWS's plugin and ours in each scenario and compares exit, response and
+// TestECR runs AWS's plugin and regcred's plugin in each scenario and compares exit, response and
 // requests. Every difference must be listed in differences.
 func TestECR(t *testing.T) {
 	dir := t.TempDir()
@@ -104,8 +104,8 @@ func (s scenario) differences() []difference {
 	return slices.DeleteFunc(slices.Clone(differences), func(d difference) bool { return !slices.Contains(d.in, s.name) })
 }
 
-// compare applies the scenario's differences to upstream's observation and compares the
-// result with ours. It returns the mismatches.
+// compare applies the scenario's differences to the observation of upstream's plugin and compares
+// the result with the observation of regcred's plugin. It returns the mismatches.
 func compare(s scenario, upstream, regcred *observation) (problems []string) {
 	opts := cmp.Comparer(roughlyEqual)
 	problems = append(s.unusedFaults(upstream), s.unusedFaults(regcred)...)
@@ -126,8 +126,8 @@ func compare(s scenario, upstream, regcred *observation) (problems []string) {
 	return problems
 }
 
-// unusedFaults returns the faults that no request triggered, so their effects were not
-// observed.
+// unusedFaults returns a problem for each fault that no request triggered. Such a fault had no
+// effect that could be observed.
 func (s scenario) unusedFaults(o *observation) (problems []string) {
 	for _, f := range s.faults {
 		if !slices.ContainsFunc(o.Requests, func(line string) bool { return strings.Contains(line, f.Path) }) {
@@ -148,7 +148,8 @@ func report(t *testing.T, n int, shown map[string]int) {
 	t.Logf("%d scenarios: alike in %d, different as documented in %d:%s", n, n-differ, differ, lines.String())
 }
 
-// TestDifferences verifies that the listed scenarios exist, and each is listed once.
+// TestDifferences verifies that the scenarios of each difference exist, and that each scenario is
+// listed once.
 func TestDifferences(t *testing.T) {
 	count := map[string]int{}
 	for _, s := range scenarios() {

@@ -8,7 +8,7 @@ import "slices"
 // region is a default region, which custom hosts require.
 var region = []string{"AWS_REGION=eu-central-1"}
 
-// hosts lists registry host names.
+// hosts lists scenarios with different registry host names.
 func hosts() []scenario {
 	var list []scenario
 	for _, host := range []string{
@@ -33,7 +33,7 @@ func hosts() []scenario {
 	} {
 		list = append(list, scenario{name: host, image: host + "/team/app"})
 	}
-	// With a region, upstream returns the node's credentials for all names.
+	// With a region, upstream returns the node's credentials for any host.
 	for _, host := range []string{
 		"registry.example.com", "registry.k8s.io", "localhost", "127.0.0.1",
 		"11112222333.dkr.ecr.us-west-2.amazonaws.com",
@@ -49,8 +49,8 @@ func hosts() []scenario {
 	return groupScenarios("host", slices.Concat(list, withUpstreamFlags(list), customHosts())...)
 }
 
-// withUpstreamFlags adds the flags that make ours behave like upstream: serve all hosts, and
-// use the plain endpoints.
+// withUpstreamFlags returns the scenarios with flags that make regcred's plugin behave like
+// upstream's: it serves all hosts and uses the plain endpoints. It also appends a few scenarios.
 func withUpstreamFlags(list []scenario) []scenario {
 	list = slices.Clone(list)
 	for i := range list {
@@ -64,7 +64,8 @@ func withUpstreamFlags(list []scenario) []scenario {
 	return append(list, empty)
 }
 
-// customHosts lists names that are unrelated to AWS, and unusual references.
+// customHosts lists scenarios with host names that are unrelated to AWS, and with unusual
+// references.
 func customHosts() []scenario {
 	allow := []string{"--allow-host=registry.example.com"}
 	return []scenario{

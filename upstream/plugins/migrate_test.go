@@ -52,8 +52,8 @@ const eksConfig = `{
 }
 `
 
-// gkeConfig and aksConfig are the configurations of GKE and AKS nodes; the latter in a
-// cluster without outbound access, with AZURE as placeholder for azure.json.
+// gkeConfig and aksConfig are the configurations of GKE and AKS nodes. The AKS cluster has no
+// outbound access. AZURE is replaced with the path of azure.json.
 const (
 	gkeConfig = `kind: CredentialProviderConfig
 apiVersion: kubelet.config.k8s.io/v1
@@ -95,8 +95,8 @@ func buildPlugins(t *testing.T, dir, name string) string {
 	return must.Get(Build(dir, name))(t)
 }
 
-// migrated applies regcred's suggested changes to a configuration and returns its
-// provider.
+// migrated applies the changes that "regcred plugin migrate" suggests to a configuration, and
+// returns the configuration's provider.
 func migrated(t *testing.T, regcred, text string) *config.Provider {
 	t.Helper()
 	if _, err := exec.LookPath("patch"); err != nil {
@@ -122,8 +122,9 @@ func migrated(t *testing.T, regcred, text string) *config.Provider {
 	return &cfg.Providers[0]
 }
 
-// TestMigrateEKS verifies for each image on an EKS node, as the node and as a service account, that regcred's plugin
-// returns the same and sends the same requests as AWS's plugin.
+// TestMigrateEKS compares regcred's plugin, with the migrated configuration of an EKS node, with
+// AWS's plugin. For each image, they must return the same response and send the same requests, with
+// the node's identity and with a service account's.
 func TestMigrateEKS(t *testing.T) {
 	dir := t.TempDir()
 	theirs := must.Get(BuildUpstreamECR(dir))(t)
@@ -155,8 +156,7 @@ func TestMigrateEKS(t *testing.T) {
 	}
 }
 
-// answerOf runs a plugin as configured in its provider, and returns the keys and users of
-// its response.
+// answerOf runs a plugin with these arguments and returns the keys and user names in its response.
 func answerOf(t *testing.T, c *Cloud, path string, args []string, image string) (list []string) {
 	t.Helper()
 	cmd := plugin.Command{Path: path, Args: plugin.NewSecrets(args...), Environ: c.Environ, APIVersion: plugin.V1}
@@ -171,7 +171,8 @@ func answerOf(t *testing.T, c *Cloud, path string, args []string, image string) 
 	return list
 }
 
-// TestMigrateGKE verifies that the responses have the same keys as upstream's, for each image of a node's patterns.
+// TestMigrateGKE verifies regcred's plugin with the migrated configuration of a GKE node. For an
+// image of each pattern, its response must have the same keys as upstream's response.
 func TestMigrateGKE(t *testing.T) {
 	dir := t.TempDir()
 	path, regcred := buildPlugins(t, dir, GCR), buildPlugins(t, dir, "regcred")
@@ -194,14 +195,15 @@ func TestMigrateGKE(t *testing.T) {
 	}
 }
 
-// TestMigrateAKS verifies that the responses have the same keys as upstream's, with a managed identity and with a
+// TestMigrateAKS verifies regcred's plugin with the migrated configuration of an AKS node. Its
+// responses must have the same keys as upstream's responses, with a managed identity and with a
 // service principal.
 func TestMigrateAKS(t *testing.T) {
 	dir := t.TempDir()
 	path, regcred := buildPlugins(t, dir, ACR), buildPlugins(t, dir, "regcred")
 	const user = "00000000-0000-0000-0000-000000000000"
 	for name, tt := range map[string]struct {
-		file string // azure.json
+		file string // content of azure.json
 		want map[string][]string
 	}{
 		"managed identity": {azureConfigJSON, map[string][]string{

@@ -98,8 +98,8 @@ func (n *Node) Close() {
 // UnknownHosts returns the unknown host names to which requests were sent.
 func (n *Node) UnknownHosts() []string { return n.net.UnknownHosts() }
 
-// nodeEnvironment returns a cloud's environment without proxies and endpoints, except the
-// metadata server's.
+// nodeEnvironment returns a cloud's environment without proxies and without endpoints, except the
+// metadata server's endpoint.
 func (n *Node) nodeEnvironment(of []string) []string {
 	kept := slices.DeleteFunc(slices.Clone(of), func(entry string) bool {
 		name, _, _ := strings.Cut(strings.ToUpper(entry), "=")

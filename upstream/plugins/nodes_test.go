@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestStore verifies that Go reads the same from the store as from Debian's: all CAs in the bundle, and again in the
-// directory's files.
+// TestStore verifies that Go reads from the store what it reads from Debian's store: all CAs from
+// the bundle, and all CAs again from the directory's files.
 func TestStore(t *testing.T) {
 	server := httptest.NewTLSServer(nil)
 	defer server.Close()
@@ -34,7 +34,7 @@ func TestStore(t *testing.T) {
 		found = found || cert.Equal(server.Certificate())
 		count++
 	}
-	// Debian's bundle has 220 kB.
+	// The size of Debian's bundle is 220 kB.
 	if count != storeCACount || !found || len(bundle) < 180e3 || len(bundle) > 260e3 {
 		t.Errorf("a bundle of %d certificates and %d bytes, with the cloud's: %t", count, len(bundle), found)
 	}
@@ -54,7 +54,8 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestLatencyIsConcurrent delays handshakes and requests, and verifies that two connections are delayed concurrently.
+// TestLatencyIsConcurrent verifies that handshakes and requests are delayed, and that the delays of
+// two connections are concurrent.
 func TestLatencyIsConcurrent(t *testing.T) {
 	const trip = 200 * time.Millisecond
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

@@ -19,12 +19,12 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// cloud is the environment of one run of a plugin: a cloud reached by its public host
-// names, and no other network.
+// cloud is the environment of one run of a plugin. The plugin can reach an AWS cloud by its public
+// host names, and no other network.
 type cloud struct {
 	*testcloud.AWS
 	net *testcloud.FakeNetwork
-	dir string // for the run's files
+	dir string // directory for the run's files
 	env []string
 }
 
@@ -48,7 +48,8 @@ func newCloud(dir string) (*cloud, error) {
 	for _, d := range domains {
 		fakeNet.Handle(d, aws)
 	}
-	// Only the metadata service is configured by address; the others are reached by name.
+	// Only the metadata service is configured by its address. The plugin reaches the other services
+	// by name.
 	env := slices.DeleteFunc(aws.Environ(), func(s string) bool { return strings.HasPrefix(s, "AWS_ENDPOINT_URL") })
 	env = append(append(env, fakeNet.Environ()...), "HOME="+dir)
 	return &cloud{AWS: aws, net: fakeNet, dir: dir, env: env}, nil
@@ -81,7 +82,7 @@ type observation struct {
 	Strays   []string // other hosts that were queried
 }
 
-// answer is a response in plain values.
+// answer is a decoded response.
 type answer struct {
 	APIVersion    string          `json:"apiVersion"`
 	Kind          string          `json:"kind"`
@@ -95,7 +96,7 @@ type auth struct {
 	Password string `json:"password"` // the cloud's "open-sesame", or the scenario's
 }
 
-// lifetime is a duration that depends on the time of the run.
+// lifetime is a cache duration, which may depend on the time of the run.
 type lifetime time.Duration
 
 func (l *lifetime) UnmarshalJSON(data []byte) error {

@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// serviceAccounts are requests with a pod's identity.
+// serviceAccounts lists scenarios in which requests have a pod's identity.
 func serviceAccounts() []scenario {
 	pod := map[string]string{roleAnnotation: roleARN}
 	fallback := "AWS_ECR_ROLE_ARN=arn:aws:iam::111122223333:role/fallback"
@@ -67,7 +67,7 @@ func serviceAccounts() []scenario {
 	}...)
 }
 
-// podToken is a token whose claims name the pod's service account.
+// podToken returns a token whose claims name the pod's service account.
 func podToken() string {
 	encode := base64.RawURLEncoding.EncodeToString
 	claims := fmt.Sprintf(`{"exp":%d,"sub":"system:serviceaccount:payments:puller",`+
@@ -75,7 +75,7 @@ func podToken() string {
 	return encode([]byte(`{"alg":"RS256"}`)) + "." + encode([]byte(claims)) + "." + canary.TokenSecret
 }
 
-// protocolScenarios are standard inputs and command lines.
+// protocolScenarios lists scenarios with different standard inputs and command lines.
 func protocolScenarios() []scenario {
 	request := func(apiVersion, kind, rest string) *string {
 		return new(`{"apiVersion":"` + apiVersion + `","kind":"` + kind + `"` + rest + `}`)

@@ -12,21 +12,21 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// scenario is a situation in which both programs are run.
+// scenario is an input and an environment with which both plugins are run.
 type scenario struct {
 	name string
 
-	image       string // in the v1 request; "" means private
-	token       string // of a service account
+	image       string // image in the v1 request; "" means private
+	token       string // service account token in the request
 	annotations map[string]string
-	request     *string // standard input, instead of the above
+	request     *string // standard input, instead of a request with the fields above
 
 	noKeys  bool     // no access key in the environment
 	env     []string // added to the environment
 	args    []string
-	ourArgs []string          // for ours only
+	ourArgs []string          // additional arguments of regcred's plugin
 	arrange func(*cloud)      // changes the cloud before the run
-	faults  []testcloud.Fault // likewise
+	faults  []testcloud.Fault // faults that the cloud injects
 	slow    bool              // takes more than 20 s; only run with -slow
 }
 

@@ -13,8 +13,8 @@ import (
 
 func noRegion(s *testcloud.AWSState) { s.Region = "" }
 
-// profile writes a config file. TOKEN is replaced with the path of a token file, and KEYS
-// with static keys.
+// profile returns a function that writes an AWS config file. In the content, TOKEN is replaced with
+// the path of a token file, and KEYS with static keys.
 func profile(content string) func(*cloud) {
 	return func(c *cloud) {
 		keys := "aws_access_key_id = AKIAPROFILE000000000\naws_secret_access_key = " + canary.PasswordSecret
@@ -23,13 +23,13 @@ func profile(content string) func(*cloud) {
 	}
 }
 
-// process writes the output of credential_process.
+// process configures a credential_process that prints static keys.
 func process(c *cloud) {
 	path := c.file("process.json", `{"Version":1,"AccessKeyId":"AKIAPROCESS000000000","SecretAccessKey":"`+canary.PasswordSecret+`"}`)
 	profile("[default]\ncredential_process = /bin/cat " + path + "\n")(c)
 }
 
-// sources are the sources of the plugin's own credentials.
+// sources lists scenarios with different sources of the plugin's own credentials.
 func sources() []scenario {
 	webIdentity := func(c *cloud) {
 		c.setenv("AWS_REGION=us-west-2", "AWS_ROLE_ARN="+roleARN, "AWS_ROLE_SESSION_NAME=node", "AWS_WEB_IDENTITY_TOKEN_FILE="+c.file("token", canary.TokenSecret))
@@ -59,14 +59,14 @@ func sources() []scenario {
 	}, metadata()...)...)
 }
 
-// redirect redirects the container endpoint to another host.
+// redirect returns faults with which the container endpoint redirects to another host.
 func redirect(status int) []testcloud.Fault {
 	elsewhere := http.Header{"Location": {"https://credentials.amazonaws.com/v2/credentials"}}
 	match := func(r testcloud.Request) bool { return r.Host != "credentials.amazonaws.com" }
 	return []testcloud.Fault{{Path: "/v2/credentials", Match: match, Status: status, Header: elsewhere, Times: -1}}
 }
 
-// metadata uses the instance metadata service as source.
+// metadata lists scenarios in which the instance metadata service is the source.
 func metadata() []scenario {
 	refusing := func(status int, path string) []testcloud.Fault {
 		return []testcloud.Fault{{Path: path, Status: status, Times: -1}}
@@ -89,7 +89,7 @@ func metadata() []scenario {
 	}
 }
 
-// endpoints are variants of the endpoint's address.
+// endpoints lists scenarios with different addresses of the endpoint.
 func endpoints() []scenario {
 	own := func(name string) func(*cloud) {
 		return func(c *cloud) { c.setenv(name + "=" + c.URL()) }

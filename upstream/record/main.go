@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command record runs every case of package corpus through the kubelet's own packages and writes the results to
-// testdata/parity of the root module, whose tests replay them without any Kubernetes code.
+// Command record runs every case of package corpus through the kubelet's own packages. It writes
+// the results to testdata/parity of the root module, whose tests replay them without any Kubernetes
+// code.
 //
 // Run it in upstream/, whose go.mod has the dependencies of the kubelet's release:
 //
@@ -68,7 +69,8 @@ func run(out string, check bool) error {
 	return nil
 }
 
-// checkLibraries refuses a build with other libraries than the release has.
+// checkLibraries returns an error if this program was built with other library versions than the
+// kubelet release.
 func checkLibraries() error {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -77,7 +79,7 @@ func checkLibraries() error {
 	return kubelet.CheckRelease(info)
 }
 
-// encodeCases puts one case on a line, so that a changed one is seen in a diff.
+// encodeCases writes one case per line, so that a diff shows which case has changed.
 func encodeCases(cases []any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -100,7 +102,7 @@ func encodeCases(cases []any) ([]byte, error) {
 // casesKey separates the header of a file from its cases.
 const casesKey = "\n\"cases\": [\n"
 
-// compareFile fails unless the file at path has the cases of data. Versions in
+// compareFile returns an error unless the file at path has the same cases as data. The versions in
 // the header may differ.
 func compareFile(path string, data []byte) error {
 	have, err := os.ReadFile(path)

@@ -12,17 +12,18 @@ import (
 	"strings"
 )
 
-// RunGo runs the go command in a directory, "" for the current one, and returns its trimmed
-// output. An error includes the command's output or, if ctx was canceled, the cause.
+// RunGo runs the go command in dir and returns its trimmed output. If dir is empty, it uses the
+// current directory. An error includes the command's error output or, if ctx was canceled, the
+// cause.
 func RunGo(ctx context.Context, dir string, args ...string) (string, error) {
-	temp, err := os.MkdirTemp(os.Getenv("GOTMPDIR"), "regcred-go-") // a killed build does not clean up
+	temp, err := os.MkdirTemp(os.Getenv("GOTMPDIR"), "regcred-go-") // a go command that is killed does not remove its files
 	if err != nil {
 		return "", err
 	}
 	defer os.RemoveAll(temp)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
-	// Build the module, not a workspace around it, perhaps with another go.mod.
+	// Ignore a workspace that contains the module: -modfile is not allowed in it.
 	cmd.Env = append(cmd.Environ(), "GOWORK=off", "GOTMPDIR="+temp)
 	out, err := cmd.Output()
 	if err != nil && ctx.Err() != nil {

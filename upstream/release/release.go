@@ -21,24 +21,24 @@ import (
 
 // Release is a release of Kubernetes as a Go module.
 type Release struct {
-	Version string // "v1.33.13"
+	Version string // for example "v1.33.13"
 	Dir     string // the module's sources; must not be changed
-	GODEBUG string // Go version whose defaults apply: "go1.24"
+	GODEBUG string // Go version whose defaults apply, for example "go1.24"
 
-	flags      []string // of go build: the go.mod
-	moduleRoot string   // of this module
+	flags      []string // flags of go build that select the go.mod
+	moduleRoot string   // directory of this module
 }
 
-// kubernetesModule is the module path.
+// kubernetesModule is the path of the Kubernetes module.
 const kubernetesModule = "k8s.io/kubernetes"
 
 // OpenRelease writes a go.mod for a release, such as 1.33.13 or v1.33.13, to a directory in the
-// user's cache, and downloads missing modules. If the Go proxy does not have the release,
-// the error lists the ones that it has.
+// user's cache, and downloads missing modules. If the Go proxy does not have the release, the error
+// lists the available releases.
 //
-// The release that this module requires is built with this module's go.mod, so that it
-// needs no downloads. CheckRelease in package kubelet reports whether that go.mod has
-// everything in the release's.
+// The release that this module requires is built with this module's go.mod, so that it needs no
+// downloads. CheckRelease in package kubelet reports whether that go.mod has the release's library
+// versions.
 func OpenRelease(ctx context.Context, version string) (*Release, error) {
 	r := &Release{Version: "v" + strings.TrimPrefix(version, "v")}
 	if !regexp.MustCompile(`^v1\.\d+\.\d+$`).MatchString(r.Version) {
@@ -60,8 +60,8 @@ func OpenRelease(ctx context.Context, version string) (*Release, error) {
 	return r, nil
 }
 
-// CacheDir returns a directory in the user's cache for files generated from a release. Other
-// packages use it too.
+// CacheDir returns a directory in the user's cache for files that are generated from the release.
+// Other packages use the directory too.
 func (r *Release) CacheDir() (dir string, err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -140,8 +140,7 @@ func (r *Release) writeModule(ctx context.Context) error {
 	}
 	// go build adds to both files, so a changed go.mod gets a new file name.
 	modfile := filepath.Join(dir, fmt.Sprintf("%x.mod", sha256.Sum256([]byte(text))))
-	// -mod=mod adds the checksums of the modules released with it; the checksum database
-	// verifies them.
+	// -mod=mod adds the checksums of the staging modules. The checksum database verifies them.
 	r.flags = []string{"-mod=mod", "-modfile=" + modfile}
 	if _, err := os.Stat(modfile); err == nil {
 		return nil
@@ -177,8 +176,8 @@ var (
 	godebugLinePattern  = regexp.MustCompile(`(?m)^godebug default=(\S+)$`)
 )
 
-// convertGoMod converts a release's go.mod to ours: the staging modules, which are replaced
-// by directories there, get their released versions.
+// convertGoMod converts a release's go.mod for use by this module. The release replaces the staging
+// modules with directories. In the result, they have their released versions.
 func convertGoMod(text, name, version string) (string, error) {
 	pinned := "v0" + strings.TrimPrefix(version, "v1")
 	for _, line := range []*regexp.Regexp{moduleLinePattern, stagingLinePattern} {
@@ -203,8 +202,8 @@ func godebugVersion(text string) string {
 	return ""
 }
 
-// Build builds a package, of Kubernetes or "./directory" of this module, and writes it to
-// out. Flags are passed to go build.
+// Build builds a package and writes the program to out. pkg is a package of Kubernetes, or
+// "./directory" of this module. flags are passed to go build.
 func (r *Release) Build(ctx context.Context, out, pkg string, flags ...string) error {
 	out, err := filepath.Abs(out)
 	if err != nil {

@@ -59,7 +59,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestWorkspace verifies that the module is this one and may use another module file, even within a workspace.
+// TestWorkspace verifies that RunGo uses this module and accepts another module file, even within a
+// workspace.
 func TestWorkspace(t *testing.T) {
 	want := must.Get(os.Getwd())(t)
 	want = filepath.Dir(want)

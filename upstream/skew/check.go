@@ -9,36 +9,36 @@ import (
 	"math/rand/v2"
 )
 
-// comparison pairs a kubelet with regcred.
+// comparison compares a kubelet with regcred.
 type comparison struct {
 	ctx    context.Context
 	oracle *kubeletProcess
-	dir    string // for files
+	dir    string // directory for temporary files
 }
 
 // comparisonKind is one kind of comparison.
 type comparisonKind struct {
 	name string
 	n    int
-	// prepare returns a function that generates an input, queries both sides, and returns
-	// a verdict: agreed, a named difference, or an example.
+	// prepare returns a function that generates an input, passes it to the kubelet and to regcred,
+	// and returns a verdict. It returns nil if the kubelet cannot be compared.
 	prepare func(*comparison) (compareFunc, error)
 }
 
 type compareFunc func(s *comparison, r *rand.Rand) (verdict, error)
 
-// verdict is the result of one comparison.
+// verdict is the result of comparing one input.
 type verdict struct {
 	differs bool
-	name    string // of the difference
+	name    string // name of a known difference, or ""
 	example string
 }
 
-// verdictAgreed is the verdict if both sides agree.
+// verdictAgreed is the verdict if the kubelet and regcred agree.
 var verdictAgreed verdict
 
-// newDifference returns a verdict with the name of a difference. If the name is "", the example
-// is reported.
+// newDifference returns the verdict for a difference. If the difference has no name, the verdict
+// contains an example, which is reported.
 func newDifference(name, format string, args ...any) verdict {
 	v := verdict{differs: true, name: name}
 	if name == "" {
@@ -47,7 +47,7 @@ func newDifference(name, format string, args ...any) verdict {
 	return v
 }
 
-// comparisonKinds lists all checks with their default number of inputs.
+// comparisonKinds lists all kinds of comparisons with their default number of inputs.
 var comparisonKinds = []comparisonKind{
 	{"configurations", 20_000, compareConfigs(false)},
 	{"configurations, token gate off", 20_000, compareConfigs(true)},

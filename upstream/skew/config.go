@@ -23,15 +23,15 @@ import (
 	"github.com/regcred/regcred/upstream/vector"
 )
 
-// compareConfigs compares which configurations are accepted, with the feature gate on or off. A
-// kubelet on which the gate cannot be turned off is queried once.
+// compareConfigs compares which configurations are accepted, with the feature gate on or off. If a
+// kubelet's gate cannot be turned off, it compares them only with the gate on.
 func compareConfigs(off bool) func(*comparison) (compareFunc, error) {
 	return func(s *comparison) (compareFunc, error) {
 		target := config.Target{KubeletVersion: s.oracle.version}
 		switch gate := s.oracle.featureGate(protocol.TokenGateName); {
 		case gate.IsLocked() && off:
 			return nil, nil
-		case !gate.IsLocked() && gate.Default == off: // differs from the default
+		case !gate.IsLocked() && gate.Default == off: // the gate is not at its default
 			target.FeatureGates = map[string]bool{protocol.TokenGateName: !off}
 		}
 		list := generate.SmallConfigs()
@@ -87,8 +87,8 @@ func (l loadResult) compareWith(want vector.ConfigVector, c corpus.Config) verdi
 	return verdictAgreed
 }
 
-// rejectionDifference returns the name of the difference because of which regcred rejects a
-// configuration that the kubelet accepts, or "".
+// rejectionDifference returns the name of the known difference that explains why regcred rejects a
+// configuration that the kubelet accepts. It returns "" if there is none.
 func (l loadResult) rejectionDifference(want vector.ConfigVector) string {
 	if l.err == nil {
 		return ""
@@ -96,7 +96,7 @@ func (l loadResult) rejectionDifference(want vector.ConfigVector) string {
 	if slices.ContainsFunc(fieldErrors(l.err), func(p *config.FieldError) bool {
 		return isAboutField(p, "apiVersion") && strings.Contains(p.Value, "__internal")
 	}) {
-		return diffInternalVersion // its field names differ too
+		return diffInternalVersion // the internal version also has other field names
 	}
 	if strings.Contains(l.err.Error(), "YAML aliases cannot be checked, because the text after the document") {
 		return diffHiddenAliases
@@ -125,7 +125,7 @@ func fieldErrors(err error) (list []*config.FieldError) {
 	return append(list, problem)
 }
 
-// isAboutField reports whether a problem is about the field with that name.
+// isAboutField reports whether an error is about the field with this name.
 func isAboutField(p *config.FieldError, field string) bool {
 	return p != nil && (p.Path == field || strings.HasSuffix(p.Path, "."+field))
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/regcred/regcred/upstream/skew/protocol"
 )
 
-// TestFixedGate verifies that a kubelet whose token gate is locked or removed is not queried with the gate off, because
-// it does not start.
+// TestFixedGate verifies that a kubelet whose token gate is locked or removed is not queried with
+// the gate off, because it would not start.
 func TestFixedGate(t *testing.T) {
 	for _, tt := range []struct {
 		gate protocol.Gate

@@ -106,7 +106,7 @@ func diffVectors(kind string, base, got json.RawMessage) (diff json.RawMessage, 
 	return diff, name, err
 }
 
-// sameJSON compares two values, either of which may be missing.
+// sameJSON reports whether two JSON values are equal. A missing value does not equal any value.
 func sameJSON(a, b json.RawMessage) bool {
 	var x, y any
 	if a == nil || b == nil || unmarshalBoth(a, &x, b, &y) != nil {
@@ -122,7 +122,7 @@ func unmarshalBoth(a json.RawMessage, into any, b json.RawMessage, intoB any) er
 	return json.Unmarshal(b, intoB)
 }
 
-// comparedParts returns the parts of a configuration's two vectors that are compared.
+// comparedParts returns the parts of a configuration's two vectors that must be equal.
 func comparedParts(base, got json.RawMessage) (b, g map[string]json.RawMessage, err error) {
 	var x, y vector.ConfigVector
 	if err := unmarshalBoth(base, &x, got, &y); err != nil {

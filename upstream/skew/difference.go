@@ -7,10 +7,10 @@ package main
 // docs/project/parity.md has a row for each, with its ID.
 type knownDifference struct {
 	ID    string
-	Until int // last minor release with it; 0 for all
+	Until int // last minor release with the difference; 0 means all releases
 }
 
-// The names of the differences.
+// Names of the known differences.
 const (
 	diffLooseColons = "loose-colons"
 	diffTokenGate   = "token-gate"
@@ -23,8 +23,8 @@ const (
 	diffHiddenAliases   = "hidden-aliases"
 )
 
-// knownDifferences lists the differences between releases, then those between regcred and all
-// releases.
+// knownDifferences lists the differences between kubelet releases, and then the differences between
+// regcred and all releases.
 var knownDifferences = []knownDifference{
 	{diffLooseColons, 35},
 	{diffTokenGate, 0}, // the gate can be turned off in all releases

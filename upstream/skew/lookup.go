@@ -48,7 +48,8 @@ func dropInvalidKeys(answer map[string]corpus.Auth) map[string]corpus.Auth {
 	return out
 }
 
-// lookupCredentials returns the credentials that regcred finds if providers return these responses.
+// lookupCredentials returns the credentials that regcred finds for req if its providers return the
+// responses in answers.
 func lookupCredentials(ctx context.Context, answers []map[string]corpus.Auth, req regcred.Request) ([]corpus.Auth, error) {
 	k, err := ours.NewKeyring(answers, regcred.Options{})
 	if err != nil {
@@ -83,7 +84,7 @@ func comparePullSecrets(s *comparison) (compareFunc, error) {
 	return func(s *comparison, r *rand.Rand) (verdict, error) {
 		c := generate.RandomPullSecrets(r, list, func(s corpus.PullSecretCase) bool { return broken[s.Data] })[0]
 		if generate.HasCollidingKeys(c) {
-			return verdictAgreed, nil // in random order
+			return verdictAgreed, nil // the kubelet returns their credentials in random order
 		}
 		want, err := queryVector[vector.DockerConfigVector](s.oracle, "dockerconfig", c, false)
 		if err != nil {
@@ -113,7 +114,7 @@ func compareCacheKeys(*comparison) (compareFunc, error) {
 		if ok || err != nil {
 			return verdictAgreed, err
 		}
-		// As if only the service account mattered.
+		// Compare as if the cache key depended only on the service account.
 		name := ""
 		c.CacheType = "ServiceAccount"
 		if ok, _, err := compareKeySharing(s.ctx, c, want); ok && err == nil {
@@ -123,8 +124,9 @@ func compareCacheKeys(*comparison) (compareFunc, error) {
 	}, nil
 }
 
-// compareKeySharing looks up credentials for two identities in regcred and compares whether they
-// share a cache key with the vector.
+// compareKeySharing looks up credentials for two identities with regcred. It compares whether the
+// second lookup uses the cached response with whether the identities have the same cache key in the
+// kubelet's vector.
 func compareKeySharing(ctx context.Context, c corpus.CacheKeyCase, want vector.CacheKeyVector) (ok bool, what string, err error) {
 	a, b, err := ours.LookUpTwice(ctx, c.CacheType, c.A, c.B)
 	if err != nil {

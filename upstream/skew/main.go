@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command skew sends the same inputs to several releases of the kubelet and to regcred,
-// which gets the release as its target. Each kubelet runs in its own process, built with
-// its release's libraries and Go settings, so that these do not affect regcred. Run it in
-// upstream/:
+// Command skew sends the same inputs to several releases of the kubelet and to regcred, and
+// compares the results. regcred gets the release as its target. Each kubelet runs in its own
+// process, which is built with its release's libraries and Go settings, so that these do not affect
+// regcred. Run it in upstream/:
 //
 //	go run ./skew                        all releases, 20,000 inputs of each kind
 //	go run ./skew -kubelet 1.33.13       one release
@@ -46,7 +46,7 @@ type options struct {
 	record, check bool
 	output        string
 	vectors       string
-	rest          []string // after the flags
+	rest          []string // arguments after the flags
 }
 
 // parseFlags parses the flags.
@@ -67,7 +67,7 @@ func parseFlags(args []string) (o options, err error) {
 	return o, o.validate()
 }
 
-// validate rejects options with which a run would compare less than it appears to.
+// validate rejects options with which a run would compare less than the user expects.
 func (o options) validate() error {
 	usual := strings.Join(o.kubelets, ",") == defaultReleases && o.seed == 1 && o.scale == 1
 	switch {
@@ -102,7 +102,7 @@ func main() {
 		err = run(ctx, os.Stdout, o)
 	}
 	if err != nil && ctx.Err() != nil {
-		err = errors.New("interrupted") // whatever failed because of it
+		err = errors.New("interrupted") // instead of the errors that the interruption has caused
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "skew:", err)
@@ -110,10 +110,10 @@ func main() {
 	}
 }
 
-// run compares all releases. It checks for errors before the first comparison, because
-// the comparisons take many minutes.
+// run compares all releases. It detects errors before the first comparison if possible, because the
+// comparisons take many minutes.
 func run(ctx context.Context, w io.Writer, opts options) error {
-	kubelet.DisableLog() // its types are used here
+	kubelet.DisableLog() // this process uses the kubelet's types
 	base, err := loadBaselineVectors(opts.vectors)
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func run(ctx context.Context, w io.Writer, opts options) error {
 	return nil
 }
 
-// openReleases locates the releases.
+// openReleases opens the releases, and downloads them if necessary.
 func openReleases(ctx context.Context, versions []string) (list []*release.Release, err error) {
 	for _, version := range versions {
 		r, err := release.OpenRelease(ctx, version)
@@ -169,7 +169,7 @@ func openReleases(ctx context.Context, versions []string) (list []*release.Relea
 	return list, nil
 }
 
-// compareRelease compares one release.
+// compareRelease compares one release of the kubelet with the baseline and with regcred.
 func compareRelease(ctx context.Context, r *release.Release, opts options, base baselineVectors, recorded *recording) (k kubeletReport, err error) {
 	fmt.Fprintln(os.Stderr, "skew: asking kubelet", r.Version)
 	dir, err := os.MkdirTemp("", "skew")

@@ -16,7 +16,8 @@ import (
 	"github.com/regcred/regcred/upstream/vector"
 )
 
-// TestOptions verifies that options with which a run would compare nothing, or something else, are rejected.
+// TestOptions verifies that options are rejected with which a run would compare nothing, or not
+// what the user expects.
 func TestOptions(t *testing.T) {
 	for _, args := range []string{"", "-scale 0.01 -o json", "-kubelet v1.33.13,1.40.0", "-record", "-check -seed 18446744073709551615"} {
 		if o, err := parseFlags(strings.Fields(args)); err != nil || slices.ContainsFunc(o.kubelets, func(v string) bool { return strings.HasPrefix(v, "v") }) {
@@ -43,11 +44,11 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestEarlyErrors verifies that errors are found before the first release is queried. 1.36.3 is available because this module
-// requires it.
+// TestEarlyErrors verifies that errors are reported before the first release is queried. Release
+// 1.36.3 is available because this module requires it.
 func TestEarlyErrors(t *testing.T) {
 	vectors := filepath.Join("..", "..", "testdata", "parity")
-	bare := t.TempDir() // without skew.json
+	bare := t.TempDir() // a directory without skew.json
 	for _, k := range vector.Kinds {
 		data, err := os.ReadFile(filepath.Join(vectors, k.Name+".json"))
 		if err == nil {
@@ -74,7 +75,7 @@ func TestEarlyErrors(t *testing.T) {
 	}
 }
 
-// TestWritable verifies that -record checks the directory first, and leaves no file.
+// TestWritable verifies that checkWritable leaves no file and rejects a missing directory.
 func TestWritable(t *testing.T) {
 	dir := t.TempDir()
 	if err := checkWritable(dir); err != nil {
@@ -88,8 +89,8 @@ func TestWritable(t *testing.T) {
 	}
 }
 
-// TestVersionThatIsNot verifies that the error for a release that the Go proxy does not have lists the available ones.
-// The proxy is a directory; other modules come from the local cache.
+// TestVersionThatIsNot verifies the error for a release that the Go proxy does not have. It must
+// list the available releases. The proxy is a directory. Other modules come from the local cache.
 func TestVersionThatIsNot(t *testing.T) {
 	proxy := t.TempDir()
 	dir := filepath.Join(proxy, "k8s.io", "kubernetes", "@v")

@@ -19,10 +19,10 @@ import (
 	"github.com/regcred/regcred/upstream/skew/protocol"
 )
 
-// kubeletProcess is a running process with one release of the kubelet.
+// kubeletProcess is a running oracle: a process that contains one release of the kubelet.
 type kubeletProcess struct {
-	version string // "v1.33.13"
-	minor   int    // 33
+	version string // for example "v1.33.13"
+	minor   int    // for example 33
 	build   protocol.Build
 	gates   []protocol.Gate
 
@@ -31,7 +31,7 @@ type kubeletProcess struct {
 	responses *json.Decoder
 }
 
-// startKubeletProcess builds an oracle in dir and starts it there.
+// startKubeletProcess builds the oracle of a release in dir and starts it.
 func startKubeletProcess(ctx context.Context, r *release.Release, dir string) (*kubeletProcess, error) {
 	o := &kubeletProcess{version: r.Version}
 	o.minor, _ = strconv.Atoi(strings.Split(r.Version, ".")[1])
@@ -72,7 +72,8 @@ func (o *kubeletProcess) startProcess(ctx context.Context, path string) (err err
 	return o.cmd.Start()
 }
 
-// queryBuild queries the oracle's build, which must be of release r, and its gates.
+// queryBuild gets the oracle's build information and feature gates. The oracle must be built with
+// release r.
 func (o *kubeletProcess) queryBuild(r *release.Release) error {
 	if err := o.query(protocol.Query{Kind: protocol.BuildQuery}, &o.build); err != nil {
 		return err
@@ -86,7 +87,7 @@ func (o *kubeletProcess) queryBuild(r *release.Release) error {
 	return o.query(protocol.Query{Kind: protocol.GatesQuery}, &o.gates)
 }
 
-// query sends a question and decodes the vector.
+// query sends a query to the oracle and decodes the vector in the response.
 func (o *kubeletProcess) query(q protocol.Query, vector any) error {
 	data, err := json.Marshal(q)
 	if err != nil {
@@ -105,7 +106,7 @@ func (o *kubeletProcess) query(q protocol.Query, vector any) error {
 	return json.Unmarshal(a.Vector, vector)
 }
 
-// queryVector returns the vector of a case.
+// queryVector returns the oracle's vector for a case.
 func queryVector[V any](o *kubeletProcess, kind string, c any, tokensOff bool) (v V, err error) {
 	data, err := json.Marshal(c)
 	if err != nil {
@@ -115,8 +116,8 @@ func queryVector[V any](o *kubeletProcess, kind string, c any, tokensOff bool) (
 	return v, err
 }
 
-// exitError returns the error for an oracle that has exited, which a kubelet does on
-// klog.Fatal. The exit status is part of close's error.
+// exitError returns the error if the oracle has exited, for example because the kubelet has called
+// klog.Fatal. The exit status is in the error of close.
 func (o *kubeletProcess) exitError(err error) error {
 	return fmt.Errorf("the oracle of kubelet %s answers no more: %w", o.version, err)
 }
@@ -127,7 +128,8 @@ func (o *kubeletProcess) close() error {
 	return o.cmd.Wait()
 }
 
-// featureGate returns one of the kubelet's gates. A gate that the kubelet does not have is Gone.
+// featureGate returns the kubelet's feature gate with this name. If the kubelet does not have the
+// gate, Gone is set.
 func (o *kubeletProcess) featureGate(name string) protocol.Gate {
 	for _, g := range o.gates {
 		if g.Name == name {

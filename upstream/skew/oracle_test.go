@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/upstream/skew/protocol"
 )
 
-// TestOracleEnds verifies that an oracle works in its own directory, which is removed with everything that a killed
-// oracle leaves. Its exit error is reported once.
+// TestOracleEnds verifies an oracle that exits. The oracle works in its own directory, which is
+// removed with all files that a killed oracle leaves. Its exit error must be reported once.
 func TestOracleEnds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "oracle")
 	const program = "#!/bin/sh\nread question\nprintf '{\"vector\": {\"kubelet\": \"%s\"}}' \"$TMPDIR\"\nread question\nexit 7\n"
@@ -38,8 +38,8 @@ func TestOracleEnds(t *testing.T) {
 	}
 }
 
-// TestOracleRelease verifies that an oracle of the wrong release is rejected; for the right one the GODEBUG defaults are
-// reported.
+// TestOracleRelease verifies that an oracle of the wrong release is rejected. For the right
+// release, the GODEBUG defaults must be reported.
 func TestOracleRelease(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "oracle")
 	const program = "#!/bin/sh\nread question\nprintf '{\"vector\": {\"kubelet\": \"v1.33.13\"}}'\nread question\nprintf '{\"vector\": [{\"name\": \"A\"}]}'\nread question || :\n"

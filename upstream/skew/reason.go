@@ -12,8 +12,8 @@ import (
 	"github.com/regcred/regcred/upstream/vector"
 )
 
-// differenceName returns the name of the difference that explains why a kubelet's vector differs
-// from the baseline, or "". A difference explains only its own effects: the rest of the
+// differenceName returns the name of the known difference that explains why a kubelet's vector
+// differs from the baseline, or "". A difference explains only its own effects. The rest of the
 // vector must be equal.
 func (l differenceLine) differenceName(o *kubeletProcess, base, got json.RawMessage) string {
 	switch l.Kind {
@@ -41,9 +41,9 @@ func (l differenceLine) differenceName(o *kubeletProcess, base, got json.RawMess
 	return ""
 }
 
-// differsOnlyByColons reports whether two vectors of a match differ only because one kubelet accepts
-// several colons in a host. Then a pattern with several colons is valid and only matches
-// hosts that have them too, and an image with several colons may match.
+// differsOnlyByColons reports whether two match vectors differ only because one kubelet accepts
+// several colons in a host. For that kubelet, a pattern with several colons is valid, but only
+// matches hosts with several colons. An image with several colons may match.
 func differsOnlyByColons(strict, got vector.MatchVector) bool {
 	pattern, image := isLoosePattern(string(strict.Pattern)), isLoosePattern(string(strict.Image))
 	if pattern {
@@ -52,8 +52,9 @@ func differsOnlyByColons(strict, got vector.MatchVector) bool {
 	return image && strict.Invalid == got.Invalid
 }
 
-// configDifferenceName returns the reason for another verdict on a configuration. Kubelets may
-// not differ in anything else there.
+// configDifferenceName returns the name of the known difference that explains why one kubelet
+// rejects a configuration and the other accepts it, or "". It explains no other differences between
+// two vectors of a configuration.
 func (l differenceLine) configDifferenceName(o *kubeletProcess, base json.RawMessage) string {
 	var v vector.ConfigVector
 	if err := json.Unmarshal(base, &v); err != nil {

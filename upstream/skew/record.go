@@ -12,18 +12,18 @@ import (
 	"slices"
 )
 
-// differenceLine is a case for which some kubelets' vectors differ from the baseline.
+// differenceLine is a case for which the vectors of some kubelets differ from the baseline.
 type differenceLine struct {
-	ID        string          `json:"id"` // of the difference
+	ID        string          `json:"id"` // name of the known difference
 	Kind      string          `json:"kind"`
 	Case      int             `json:"case"` // index in the kind's file
 	Name      string          `json:"name,omitempty"`
-	TokensOff bool            `json:"tokensOff,omitempty"` // the feature gate is off
+	TokensOff bool            `json:"tokensOff,omitempty"` // whether the feature gate is off
 	Says      json.RawMessage `json:"says"`                // the parts that differ
 	Kubelets  []string        `json:"kubelets"`
 }
 
-// recording collects lines. Kubelets with the same result share a line.
+// recording collects difference lines. Kubelets with the same result share a line.
 type recording struct {
 	lines      []*differenceLine
 	linesByKey map[string]*differenceLine
@@ -47,7 +47,7 @@ type recordFile struct {
 	Cases    []*differenceLine `json:"cases"`
 }
 
-// write writes one line per case, so that diffs are readable.
+// write writes the recording with one case per line, so that diffs are readable.
 func (r *recording) write(path string, rep *report) error {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -91,7 +91,7 @@ func checkWritable(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// loadRecordFile reads a recorded file.
+// loadRecordFile reads skew.json.
 func loadRecordFile(path string) (*recordFile, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -104,8 +104,8 @@ func loadRecordFile(path string) (*recordFile, error) {
 	return f, nil
 }
 
-// compare returns an error unless the file has the same lines and gates for the kubelets
-// that were run.
+// compare returns an error unless the file has the same lines and feature gates for each kubelet of
+// this run.
 func (r *recording) compare(have *recordFile, rep *report) error {
 	for _, k := range rep.Kubelets {
 		i := slices.IndexFunc(have.Kubelets, func(h kubeletReport) bool { return h.Kubelet == k.Kubelet })
@@ -122,7 +122,7 @@ func (r *recording) compare(have *recordFile, rep *report) error {
 	return nil
 }
 
-// formatLines formats the lines that apply to a kubelet.
+// formatLines formats the lines of a kubelet.
 func formatLines(lines []*differenceLine, kubelet string) (list []string) {
 	for _, l := range lines {
 		if slices.Contains(l.Kubelets, kubelet) {

@@ -24,8 +24,8 @@ import (
 
 func raw(s string) json.RawMessage { return json.RawMessage(s) }
 
-// TestRelevantOutput verifies that error texts and a missing hash are ignored; a verdict, the parsed result and another hash are
-// not.
+// TestRelevantOutput verifies which differences between vectors matter. Error texts and a missing
+// hash are ignored. A different verdict, parsed result or hash is reported.
 func TestRelevantOutput(t *testing.T) {
 	const provider = `"providers":[{"name":"p","apiVersion":"v1"}]`
 	for _, tt := range []struct {
@@ -82,8 +82,8 @@ func TestReason(t *testing.T) {
 	}
 }
 
-// TestReasonsAsRecorded verifies that reason returns the recorded ID for each line of skew.json and each of its
-// kubelets.
+// TestReasonsAsRecorded verifies that differenceName returns the recorded name for each line of
+// skew.json and each of its kubelets.
 func TestReasonsAsRecorded(t *testing.T) {
 	dir := filepath.Join("..", "..", "testdata", "parity")
 	base := must.Get(loadBaselineVectors(dir))(t)
@@ -106,7 +106,8 @@ func TestReasonsAsRecorded(t *testing.T) {
 	}
 }
 
-// TestReasonGate verifies that with the token gate off, kubelets only reject more.
+// TestReasonGate verifies that turning the token gate off explains only rejections of additional
+// configurations.
 func TestReasonGate(t *testing.T) {
 	o := &kubeletProcess{minor: 36}
 	base := raw(`{"files":[{"content":"tokenAttributes: {}"}]}`)
@@ -136,7 +137,7 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// TestRefusal verifies that a difference explains a rejection only if it causes it.
+// TestRefusal verifies that a known difference explains a rejection only if it is the cause.
 func TestRefusal(t *testing.T) {
 	const file = "apiVersion: %s\nkind: CredentialProviderConfig\nproviders:\n- name: '%s'\n  matchImages: [%s]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
 	const v1, internal = "kubelet.config.k8s.io/v1", "kubelet.config.k8s.io/__internal"
@@ -180,7 +181,8 @@ func TestUnexplainedDifference(t *testing.T) {
 	}
 }
 
-// TestCompareRecording verifies that a recorded file compares equal; another line, gate or kubelet is detected.
+// TestCompareRecording verifies that a recorded file equals its recording. A different line, gate
+// or kubelet must be detected.
 func TestCompareRecording(t *testing.T) {
 	r := newRecording()
 	l := differenceLine{ID: diffLooseColons, Kind: "match", Case: 7, Says: raw(`{"match":true}`)}

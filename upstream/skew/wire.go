@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/upstream/vector"
 )
 
-// isLoosePattern reports whether only older kubelets parse s.
+// isLoosePattern reports whether s is a pattern that only older kubelets can parse.
 func isLoosePattern(s string) bool {
 	_, err := match.Parse(s)
 	return err != nil && location.IsValidBefore136(s)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package transcript checks the documentation: tests run the commands of a section and
-// compare their output with the page.
+// Package transcript checks the documentation. Tests run the commands of a section and compare the
+// output with the page.
 package transcript
 
 import (
@@ -18,9 +18,9 @@ import (
 
 var walkthroughPattern = flag.String("walkthrough", "", "run the walk-through in this `file`, and write what the commands print into it")
 
-// Replay checks a section of the documentation. It writes the files that the section shows
-// (blocks whose first line is "# NAME.yaml"), runs the commands ("$ …"), and compares their
-// output.
+// Replay checks a section of the documentation. It passes the section to start, runs the section's
+// commands ("$ …") with the function that start returns, and compares their output with the
+// section.
 func Replay(t *testing.T, path, heading string, start func(section string) (run func(t *testing.T, command string) string)) {
 	t.Helper()
 	write := *walkthroughPattern != "" && filepath.Base(*walkthroughPattern) == filepath.Base(path)
@@ -56,7 +56,8 @@ func Replay(t *testing.T, path, heading string, start func(section string) (run 
 
 var fencePattern = regexp.MustCompile("(?ms)^```[a-z]*\n(.*?)^```$")
 
-// ExampleFiles returns the files that a section shows, by name.
+// ExampleFiles returns the files that a section shows, by name: the blocks whose first line is "#
+// NAME.yaml".
 func ExampleFiles(section string) map[string]string {
 	files := map[string]string{}
 	for _, block := range fencePattern.FindAllStringSubmatch(section, -1) {
@@ -103,7 +104,7 @@ var variablePatterns = []struct{ pattern, name string }{
 	{` +`, " "},                              // column widths
 }
 
-// replaceVariableParts returns text with the changing parts replaced.
+// replaceVariableParts returns text with the parts replaced that differ between runs.
 func replaceVariableParts(text string) string {
 	for _, c := range variablePatterns {
 		text = regexp.MustCompile(c.pattern).ReplaceAllString(text, c.name)

@@ -83,7 +83,7 @@ func (a *VectorRunner) configVector(c corpus.Config) (ConfigVector, error) {
 	return v, nil
 }
 
-// cleanError shortens an error and removes what depends on the machine.
+// cleanError returns a shortened error text without the parts that depend on the machine.
 func cleanError(err error, dir string) string {
 	msg := strings.ReplaceAll(err.Error(), dir, "DIR")
 	if len(msg) > 500 {
@@ -98,8 +98,8 @@ type KeyringVector struct {
 	Credentials []corpus.Auth `json:"credentials"`
 }
 
-// keyringVector queries registered plugins. Their names are in reverse order, to show that the
-// order in the configuration counts.
+// keyringVector looks up credentials with registered plugins. The plugins' names are in reverse
+// order, to verify that only the order in the configuration matters.
 func (a *VectorRunner) keyringVector(k corpus.KeyringCase) (KeyringVector, error) {
 	repo, _, _, err := parsers.ParseImageName(k.Image)
 	if err != nil {
@@ -121,7 +121,7 @@ func (a *VectorRunner) keyringVector(k corpus.KeyringCase) (KeyringVector, error
 // DockerConfigVector is a vector of dockerconfig.json.
 type DockerConfigVector struct {
 	corpus.PullSecretCase
-	Error   bool     `json:"error,omitempty"` // the secret is rejected
+	Error   bool     `json:"error,omitempty"` // whether the kubelet rejects the secret
 	Lookups []Lookup `json:"lookups,omitempty"`
 }
 

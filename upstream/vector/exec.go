@@ -48,7 +48,7 @@ func (a *VectorRunner) checkRequest(exec *kubelet.ExecPlugin, r corpus.Request, 
 // ResponseVector is a vector of response.json.
 type ResponseVector struct {
 	corpus.Response
-	Decoded *kubelet.Response `json:"decoded"` // null if it is rejected
+	Decoded *kubelet.Response `json:"decoded"` // null if the response is rejected
 }
 
 func (a *VectorRunner) responseVector(r corpus.Response) (ResponseVector, error) {
@@ -84,7 +84,7 @@ func isSameResponse(a, b *kubelet.Response) bool {
 
 func (a *VectorRunner) execDirPath() string { return filepath.Join(a.dir, "exec") }
 
-// execPlugin returns the kubelet's runner for plugins with a version of the protocol.
+// execPlugin returns the kubelet's exec plugin for a version of the protocol.
 func (a *VectorRunner) execPlugin(version string) (*kubelet.ExecPlugin, error) {
 	if a.execs == nil {
 		if err := a.registerExecs(); err != nil {

@@ -73,7 +73,7 @@ func (a *VectorRunner) registerOne(cfg string, tokens kubelet.TokenFuncs, p reco
 	return &a.inProcess[0], a.registerInProcess("one", cfg, []string{"p"}, tokens)
 }
 
-// registerInProcess registers plugins that a.plugs serve.
+// registerInProcess registers plugins that are implemented by a.inProcess.
 func (a *VectorRunner) registerInProcess(ready, cfg string, names []string, tokens kubelet.TokenFuncs) error {
 	if err := a.registerPlugins(ready, cfg, "", names, tokens); err != nil {
 		return err
@@ -93,7 +93,7 @@ type ServiceAccountVector struct {
 	GotToken    bool              `json:"gotToken,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"` // the annotations passed to the plugin
 	Credentials int               `json:"credentials"`
-	From        string            `json:"from,omitempty"` // namespace/name/uid in the credential's coordinates
+	From        string            `json:"from,omitempty"` // namespace/name/uid of the credential's service account
 }
 
 func (a *VectorRunner) serviceAccountVector(c corpus.ServiceAccountCase) (ServiceAccountVector, error) {
@@ -113,7 +113,7 @@ func (a *VectorRunner) serviceAccountVector(c corpus.ServiceAccountCase) (Servic
 	return v, nil
 }
 
-// newTokenFuncs simulates the API server of a case.
+// newTokenFuncs returns functions that simulate the API server of a case.
 func newTokenFuncs(c corpus.ServiceAccountCase) kubelet.TokenFuncs {
 	return kubelet.TokenFuncs{
 		ServiceAccount: func(namespace, name string) (*corev1.ServiceAccount, error) {

@@ -20,7 +20,7 @@ import (
 // Kind is one file in testdata/parity.
 type Kind struct {
 	Name  string
-	Cases func() []any // from the corpus
+	Cases func() []any // returns the cases of package corpus
 	// Ask returns the vector of a JSON case, as JSON.
 	Ask    func(a *VectorRunner, data []byte) (any, error)
 	vector func(a *VectorRunner, c any) (any, error)
@@ -85,7 +85,7 @@ type VectorRunner struct {
 	dir           string // empty directory for the kubelet's files
 	execs         map[string]*kubelet.ExecPlugin
 	registeredKey string            // identifies the registered plugins
-	inProcess     []recordingPlugin // they serve the registered plugins
+	inProcess     []recordingPlugin // implementations of the registered plugins
 }
 
 // New returns a VectorRunner that writes to dir.

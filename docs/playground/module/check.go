@@ -20,7 +20,7 @@ import (
 
 const (
 	newestKubelet = config.NewestKubelet
-	// messageFileName is the name for the page's text in messages.
+	// messageFileName is the file name that messages show for the text on the page.
 	messageFileName = "providers.yaml"
 )
 

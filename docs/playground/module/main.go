@@ -9,8 +9,8 @@ package main
 
 import "syscall/js"
 
-// The page calls these functions through a global object, which is set once, before the
-// page is notified.
+// main sets the global object through which the page calls these functions, and then notifies the
+// page.
 func main() {
 	var r checker
 	js.Global().Set("regcred", map[string]any{

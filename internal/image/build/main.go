@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command build writes the image of a release from compiled programs, as an OCI layout: a
-// directory, or an archive if the name ends in ".tar".
+// Command build writes the image of a release from compiled programs, as an OCI layout. The
+// layout is a directory, or an archive if the name ends in ".tar".
 //
 //	go run ./internal/image/build -version v1.2.3 -programs linux/amd64=DIR -o LAYOUT
 //	go run ./internal/image/build -version v1.2.3 -revision COMMIT -time SECONDS \
@@ -95,7 +95,7 @@ func parseFlags(args []string) (*buildFlags, error) {
 	return o, nil
 }
 
-// platformFlag defines a flag with a value for a platform.
+// platformFlag defines a flag whose argument is a platform and a value, as OS/ARCH=VALUE.
 func platformFlag(f *flag.FlagSet, name, form, usage string, set func(platform, value string)) {
 	f.Func(name, "`"+form+"`: "+usage, func(s string) error {
 		platform, value, ok := strings.Cut(s, "=")

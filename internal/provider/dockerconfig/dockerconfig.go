@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package dockerconfig implements a [plugin.Provider] that returns credentials from a
-// docker config.json or podman auth.json, and from the docker-credential-* helpers
-// configured there. It reads the file for each request. docs/plugins/dockerconfig.md
+// Package dockerconfig implements a [plugin.Provider] that returns credentials from a docker
+// config.json or podman auth.json. It also calls the docker-credential-* helpers that are
+// configured in the file. It reads the file for each request. docs/plugins/dockerconfig.md
 // describes the plugin.
 //
-// The public package dockerconfig parses the file; this package converts the entries
-// into a response that the kubelet can use.
+// The public package dockerconfig parses the file. This package converts the credentials into a
+// response that the kubelet can use.
 package dockerconfig
 
 import (
@@ -27,14 +27,13 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// DefaultCacheDuration is the interval at which the kubelet re-reads its own docker
-// config files (pkg/credentialprovider/provider.go). A defaultCacheDuration of 12h,
-// often copied from a cloud provider's configuration, could outlive helpers' tokens,
-// whose expiry is not known.
+// DefaultCacheDuration is the interval at which the kubelet re-reads its own docker config files
+// (pkg/credentialprovider/provider.go). The 12h that cloud providers' configurations use could be
+// longer than the lifetime of a helper's token, which is unknown.
 const DefaultCacheDuration = 5 * time.Minute
 
-// emptyCacheDuration limits how long responses without credentials are cached, so that
-// new entries take effect soon.
+// emptyCacheDuration limits how long responses without credentials are cached, so that new
+// credentials in the file take effect soon.
 const emptyCacheDuration = time.Minute
 
 // Options configures a [Provider]. Path is required.
@@ -42,7 +41,8 @@ type Options struct {
 	Path     string // required
 	Optional bool   // a missing file is not an error
 
-	// HelperDir is the directory of the helpers; "" means to search PATH from Environ.
+	// HelperDir is the directory of the helpers. If it is "", the helpers are searched in the PATH
+	// of Environ.
 	HelperDir string
 
 	// Environ is the environment of helpers, as "key=value"; nil means the current
@@ -72,8 +72,8 @@ func New(opts Options) (*Provider, error) {
 	return &Provider{opts}, nil
 }
 
-// GetCredentials implements [plugin.Provider]. The response is valid for the registry,
-// or only for the image if the file has entries for parts of the registry.
+// GetCredentials implements [plugin.Provider]. The response is valid for the whole registry. If the
+// file has keys with a path in this registry, the response is valid only for the image.
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	host := req.Registry()
 	if host == "" {
@@ -135,8 +135,8 @@ func (p *Provider) readFile() (*dockerconfig.File, error) {
 	return file, nil
 }
 
-// callHelper returns a response for the whole registry, because helpers receive no
-// path.
+// callHelper returns the helper's credential. The response is valid for the whole registry, because
+// helpers receive no path.
 func (p *Provider) callHelper(ctx context.Context, registry, name, server string) (*plugin.Response, error) {
 	helper := dockerconfig.Helper{Name: name, Dir: p.opts.HelperDir, Environ: p.opts.Environ}
 	auth, err := helper.Get(ctx, server)
@@ -155,8 +155,8 @@ func (p *Provider) callHelper(ctx context.Context, registry, name, server string
 	return resp, nil
 }
 
-// usableAuth returns the matches that the kubelet can use, or an error if there are
-// none.
+// usableAuth returns the matching credentials that the kubelet can use. If there are only tokens,
+// which it cannot use, usableAuth returns an error.
 func (p *Provider) usableAuth(matches []dockerconfig.Match) (map[string]plugin.AuthConfig, error) {
 	auths := map[string]plugin.AuthConfig{}
 	var tokens []dockerconfig.Match
@@ -197,9 +197,9 @@ func tokenKindText(auth dockerconfig.Auth) string {
 
 // authKey returns the key under which the kubelet finds the credential for a scope.
 //
-// kubelet: it strips a leading path segment v1 or v2 from keys, so a key for a
-// namespace with that name would never match. In that case the key is the host and the
-// response is valid only for this image.
+// The kubelet removes a leading path segment v1 or v2 from keys. A key for a namespace with that
+// name would therefore match no image. In this case the key is the host, and the response is valid
+// only for this image.
 func authKey(scope string) string {
 	host, path, _ := strings.Cut(scope, "/")
 	if strings.HasPrefix(path, "v1/") || strings.HasPrefix(path, "v2/") {

@@ -28,7 +28,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestMain makes the test binary run as a helper if it is called by that name.
+// TestMain runs the test binary as a credential helper if it was started under a helper's name.
 func TestMain(m *testing.M) {
 	name, ok := strings.CutPrefix(filepath.Base(os.Args[0]), "docker-credential-")
 	if !ok {
@@ -56,7 +56,8 @@ func write(t testing.TB, data string) string {
 	return path
 }
 
-// config writes a config.json and returns its path, and a directory of helpers.
+// config writes a config.json and creates credential helpers. It returns the path of the file and
+// the helpers' directory.
 func config(t *testing.T, data string) (path, helpers string) {
 	t.Helper()
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise the race detector sleeps for a second at exit
@@ -90,7 +91,7 @@ func TestGetCredentials(t *testing.T) {
 	)
 	tests := []struct {
 		name, file, image string
-		want              map[string]string // user by key
+		want              map[string]string // user name of each key
 		scope             plugin.CacheKeyType
 	}{
 		{"host", `{"auths":{"r.io":` + login("u") + `,"s.io":` + login("v") + `}}`, "r.io/team/app", map[string]string{"r.io": "u"}, all},
@@ -141,8 +142,7 @@ func TestGetCredentials(t *testing.T) {
 	}
 }
 
-// checkMatches checks that every key matches the image, because a kubelet ignores other
-// keys.
+// checkMatches checks that the key matches the image. The kubelet ignores keys that do not match.
 func checkMatches(t *testing.T, key, image string) {
 	t.Helper()
 	p, err := match.Parse(key)
@@ -155,7 +155,7 @@ func checkMatches(t *testing.T, key, image string) {
 	}
 }
 
-// failures lists errors for the registry r.io.
+// failures lists configurations that lead to an error for the registry r.io.
 var failures = []struct{ name, file, want string }{
 	{"no credential in the helper's words", `{"credHelpers":{"r.io":"failing"}}`, `docker-credential-failing get "r.io": exit status 1; the helper's output is hidden because it might contain secrets: to see it, run the helper manually as the same user and in the same environment`},
 	{"no helper", `{"credsStore":"absent"}`, `docker-credential-absent get "r.io": start "DIR/docker-credential-absent": no such file or directory`},
@@ -205,7 +205,7 @@ func TestFailuresOfTheFile(t *testing.T) {
 	}
 }
 
-// TestMissingFile verifies that a missing file leads to an empty response with a short duration.
+// TestMissingFile verifies that a missing optional file leads to an empty response and no warning.
 func TestMissingFile(t *testing.T) {
 	var log bytes.Buffer
 	opts := dockerconfig.Options{
@@ -234,7 +234,7 @@ func TestReplacedFileIsRead(t *testing.T) {
 	}
 }
 
-// TestLog verifies that log output contains no secrets.
+// TestLog verifies what is logged, and that the log contains no secrets.
 func TestLog(t *testing.T) {
 	var log bytes.Buffer
 	path, dir := config(t, `{"credHelpers":{"s.io":"good"},"auths":{"r.io":`+login("u")+`,"r.io/app":{"identitytoken":"`+canary.TokenSecret+`"}}}`)
@@ -252,7 +252,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestDocsFailures verifies that the document's table lists exactly these failures.
+// TestDocsFailures verifies that the documentation lists exactly these errors.
 func TestDocsFailures(t *testing.T) {
 	doc := must.Get(os.ReadFile("../../../docs/plugins/dockerconfig.md"))(t)
 	_, table, _ := strings.Cut(string(doc), "\n## Failure messages\n")

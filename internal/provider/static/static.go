@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package static implements a [plugin.Provider] that returns one user name and password
-// from files for the configured registries. It reads the files for each request.
+// Package static implements a [plugin.Provider] that returns one credential for all configured
+// registries. The user name and password are read from files for each request.
 // docs/plugins/static.md describes the plugin.
 package static
 
@@ -37,12 +37,12 @@ type Options struct {
 	PasswordFile       string // or PasswordCredential
 	PasswordCredential string // name of a systemd credential
 
-	// CredentialsDir is the value of CREDENTIALS_DIRECTORY, where systemd puts
-	// a unit's credentials.
+	// CredentialsDir is the value of CREDENTIALS_DIRECTORY, the directory in which systemd puts a
+	// unit's credentials.
 	CredentialsDir string
 
-	// Hosts lists the registries that receive the password, as host[:port]. A * matches
-	// within one label and is not allowed in the last two labels.
+	// Hosts lists the registries that receive the password, as host[:port]. A * matches within one
+	// label. It is not allowed in the last two labels.
 	Hosts []string
 
 	// CacheDuration is the cache duration of responses; 0 disables caching.
@@ -93,8 +93,7 @@ func (o Options) validate() error {
 	return registry.OtherHosts(o.OtherHosts).Validate()
 }
 
-// GetCredentials implements [plugin.Provider]. It does not read the files for other
-// hosts.
+// GetCredentials implements [plugin.Provider]. It reads the files only for configured hosts.
 func (p *Provider) GetCredentials(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 	host := req.Registry()
 	if host == "" {
@@ -113,8 +112,8 @@ func (p *Provider) GetCredentials(_ context.Context, req *plugin.Request) (*plug
 	}, nil
 }
 
-// readCredential reads the user name and password. If both are in files, they are from
-// the same version.
+// readCredential reads the user name and password. If both are in files, it reads them together, so
+// that they are from the same version.
 func (p *Provider) readCredential() (plugin.AuthConfig, error) {
 	paths := []string{p.opts.PasswordFile}
 	if p.opts.UsernameFile != "" {
@@ -122,7 +121,7 @@ func (p *Provider) readCredential() (plugin.AuthConfig, error) {
 	}
 	files, err := secretfile.Read(paths...)
 	if err == nil {
-		err = files[0].CheckNotExposed() // the password
+		err = files[0].CheckNotExposed() // the password file
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -144,8 +143,8 @@ func (p *Provider) readCredential() (plugin.AuthConfig, error) {
 	return auth, nil
 }
 
-// checkUsername validates a user name. Its errors do not contain the name, because the
-// files may have been swapped.
+// checkUsername validates a user name. The files may have been swapped, so errors do not contain
+// the name.
 func checkUsername(name string) error {
 	switch {
 	case name == "":
@@ -158,7 +157,8 @@ func checkUsername(name string) error {
 	return nil
 }
 
-// trimLineEnding returns data without one line ending, which editors and echo add.
+// trimLineEnding returns data without the line ending that editors and echo append. It removes only
+// one.
 func trimLineEnding(data []byte) string {
 	if rest, ok := bytes.CutSuffix(data, []byte("\n")); ok {
 		data = bytes.TrimSuffix(rest, []byte("\r"))

@@ -60,7 +60,7 @@ func TestHosts(t *testing.T) {
 	}
 	for _, tt := range tests {
 		opts := static.Options{Username: "u", PasswordFile: "/nonexistent", Hosts: tt.hosts, CacheDuration: time.Hour}
-		if tt.key == "" { // the file is not read
+		if tt.key == "" { // the missing file does not matter, because it is not read
 			wantOther(t, opts, tt.image)
 			continue
 		}
@@ -80,8 +80,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// wantOther checks that a registry that is not listed leads to an error with a fix, or to an empty response if the
-// options ask for that.
+// wantOther checks that a host that is not configured leads to an error with a fix, or to an empty
+// response if OtherHosts is "empty".
 func wantOther(t *testing.T, opts static.Options, image string) {
 	t.Helper()
 	host, _, _ := strings.Cut(image, "/")
@@ -98,7 +98,7 @@ func wantOther(t *testing.T, opts static.Options, image string) {
 
 func TestFiles(t *testing.T) {
 	tests := []struct {
-		name, user, password string // as in the files
+		name, user, password string // user and password are the contents of the files
 		want                 plugin.AuthConfig
 	}{
 		{"plain", "u", canary.PasswordSecret, plugin.AuthConfig{Username: "u", Password: plugin.NewSecret(canary.PasswordSecret)}},
@@ -137,7 +137,7 @@ func TestReplacedFilesAreRead(t *testing.T) {
 	}
 }
 
-// failure is an error and its cause.
+// failure is a configuration and image that lead to an error.
 type failure struct {
 	name  string
 	opts  static.Options
@@ -201,7 +201,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestDocsFailures verifies that the document's table lists exactly these failures.
+// TestDocsFailures verifies that the documentation lists exactly these errors.
 func TestDocsFailures(t *testing.T) {
 	doc := must.Get(os.ReadFile("../../../docs/plugins/static.md"))(t)
 	_, table, _ := strings.Cut(string(doc), "\n## Failure messages\n")

@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// exchangeText describes the exchange for errors.
+// exchangeText describes the exchange for error messages.
 func (v placeholderValues) exchangeText() string {
 	switch {
 	case v.token.text == "":
@@ -29,8 +29,8 @@ func (v placeholderValues) exchangeText() string {
 	return "exchange the service-account token"
 }
 
-// callSteps calls the endpoints in order. Work that does not need the token is done
-// first, while connections are being established.
+// callSteps calls the endpoints in order. While connections are being established, it does the work
+// that needs no connection.
 func (p *Provider) callSteps(ctx context.Context, v placeholderValues) (cred credential, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, remote.RequestTimeout, fmt.Errorf("no response within %v", remote.RequestTimeout))
 	defer cancel()
@@ -55,7 +55,7 @@ func (p *Provider) callSteps(ctx context.Context, v placeholderValues) (cred cre
 	return cred, nil
 }
 
-// prepareValues validates the token and sets the values that all steps share.
+// prepareValues validates the token and sets the values that are the same for all steps.
 func (p *Provider) prepareValues(v placeholderValues) (_ placeholderValues, err error) {
 	if p.needsToken {
 		if err := p.checkClaims(&v.token); err != nil {
@@ -73,7 +73,7 @@ func (p *Provider) prepareValues(v placeholderValues) (_ placeholderValues, err 
 	return v, nil
 }
 
-// logWarnings logs problems with a credential that is still returned.
+// logWarnings logs problems with a credential. The credential is returned nevertheless.
 func (p *Provider) logWarnings(cred credential, v placeholderValues) {
 	if v.token.path == "" && cred.secret == v.token.text {
 		p.opts.Logger.Warn("the endpoint returned the service-account token, which the kubelet rejects unless cacheType is Token", "registry", v.registry)
@@ -83,8 +83,7 @@ func (p *Provider) logWarnings(cred credential, v placeholderValues) {
 	}
 }
 
-// callStep runs one step. Its response is used by later steps or contains the
-// credential.
+// callStep runs one step. Its response contains the credential, or values for later steps.
 func (p *Provider) callStep(ctx context.Context, l connections, s *compiledStep, v placeholderValues) (credential, error) {
 	attempt := v.exchangeText()
 	if s.name != "" {

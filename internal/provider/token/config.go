@@ -16,9 +16,9 @@ import (
 	"github.com/regcred/regcred/internal/secretfile"
 )
 
-// Load reads a configuration file for the exchange.
+// Load reads a configuration file with an exchange.
 func Load(name string) (Options, error) {
-	data, err := secretfile.ReadTrusted(name) // anyone who can write the file controls who receives the token
+	data, err := secretfile.ReadTrusted(name) // a user who can write this file controls who receives the token
 	if err != nil {
 		return Options{}, fmt.Errorf("read %w", err)
 	}
@@ -49,7 +49,7 @@ func Parse(data []byte) (Options, error) {
 	return opts, nil
 }
 
-// withLine adds the line number to an error that begins with a field.
+// withLine adds the line number to an error that begins with the name of a field.
 func withLine(err error, data []byte) error {
 	var document yaml.Node
 	if yaml.Unmarshal(data, &document) != nil || len(document.Content) == 0 {
@@ -64,8 +64,8 @@ func withLine(err error, data []byte) error {
 	return fmt.Errorf("line %d: %w", line, err)
 }
 
-// childNode returns the node for the first name or index in a field, and the rest of
-// the field. The node is nil if it does not exist.
+// childNode returns the node for the first name or index in field, and the rest of field. It
+// returns nil if there is no such node.
 func childNode(node *yaml.Node, field string) (*yaml.Node, string) {
 	if node.Kind == yaml.AliasNode {
 		node = node.Alias
@@ -86,7 +86,7 @@ func childNode(node *yaml.Node, field string) (*yaml.Node, string) {
 	return nil, ""
 }
 
-// yamlError returns the decoder's first error without values or Go type names.
+// yamlError returns the decoder's first error, without values and Go type names.
 func yamlError(err error) error {
 	if errors.Is(err, io.EOF) {
 		return errors.New("file is empty")

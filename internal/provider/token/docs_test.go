@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestDocsFailureMessages verifies that the document quotes the code's messages.
+// TestDocsFailureMessages verifies that the error messages in the documentation exist in the code.
 func TestDocsFailureMessages(t *testing.T) {
 	var sources strings.Builder
 	for _, glob := range []string{"../../secretfile/*.go", "../../regularfile/*.go", "../../jwt/*.go", "../../hostpattern/*.go", "../../registry/*.go", "../../hostpattern/public/*.go", "*.go", "../../remote/*.go"} {
@@ -27,7 +27,7 @@ func TestDocsFailureMessages(t *testing.T) {
 			}
 		}
 	}
-	// Joins concatenated literals, and fills in %d and StatusText.
+	// Join string literals that are concatenated in the code.
 	code := regexp.MustCompile(`" \+\s*"`).ReplaceAllString(sources.String(), "")
 	_, table, found := strings.Cut(readText(t, "../../../docs/plugins/token.md"), "## Failure messages")
 	messages := regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(firstCells(table), -1)
@@ -43,7 +43,7 @@ func TestDocsFailureMessages(t *testing.T) {
 	}
 }
 
-// firstCells returns the first cell of each row.
+// firstCells returns the first cell of each row in a Markdown table.
 func firstCells(table string) string {
 	var cells []string
 	for line := range strings.Lines(table) {

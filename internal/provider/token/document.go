@@ -9,8 +9,7 @@ import (
 	"slices"
 )
 
-// parseTemplates parses the values of a map; nil stays nil. Errors are reported in
-// order of the names.
+// parseTemplates parses the values of a map in order of their names. It returns nil for nil.
 func parseTemplates(field string, texts map[string]string, in templateContext) (map[string]template, error) {
 	if texts == nil {
 		return nil, nil
@@ -26,8 +25,8 @@ func parseTemplates(field string, texts map[string]string, in templateContext) (
 	return parsed, nil
 }
 
-// mapDocument returns a copy of a JSON document in which leaf has replaced each scalar. Members
-// are visited in order of their names. field is the document's name for errors.
+// mapDocument returns a copy of a JSON document in which leaf has replaced each scalar. It visits
+// members in order of their names. field is the name of the document in errors.
 func mapDocument(field string, value any, leaf func(field string, value any) (any, error)) (any, error) {
 	var err error
 	switch v := value.(type) {

@@ -17,14 +17,14 @@ import (
 	"github.com/regcred/regcred/internal/registry"
 )
 
-// Exchange configures the request to an endpoint, or several requests in order.
-// All values are templates unless stated otherwise.
+// Exchange configures a request to an endpoint, or several requests in order. All strings are
+// templates unless stated otherwise.
 type Exchange struct {
 	Unprintable `yaml:"-"`
 
-	// URL is the endpoint. Its path and query may contain placeholders, whose values
-	// are escaped. It must not contain secrets ({token}, {jwt}, {file:…},
-	// {answer:…}), because URLs are printed and logged.
+	// URL is the endpoint. Its path and query may contain placeholders, whose values are escaped.
+	// It must not contain placeholders for secrets ({token}, {jwt}, {file:…}, {answer:…}), because
+	// URLs are printed and logged.
 	URL string `yaml:"url"`
 
 	// Method is GET or POST. "" means POST if Form, JSON or TokenExchange is set, and
@@ -44,21 +44,20 @@ type Exchange struct {
 
 	Response Response `yaml:"response"`
 
-	CAFile       string `yaml:"caFile"`       // PEM file of extra CAs to trust; read for each request; not a template
+	CAFile       string `yaml:"caFile"`       // PEM file of additional trusted CAs; not a template; read for each request
 	InsecureHTTP bool   `yaml:"insecureHTTP"` // allow http for hosts other than loopback
 
-	// JWT configures a token that the node signs, for {jwt}.
+	// JWT configures the token for {jwt}, which the node signs.
 	JWT *JWT `yaml:"jwt"`
 
-	// Steps lists exchanges to run in order. They replace all fields except JWT. The
-	// last response contains the credential.
+	// Steps lists requests to send in order. All other fields except JWT must be empty. The last
+	// response contains the credential.
 	Steps []Step `yaml:"steps"`
 }
 
-// Step is one of several exchanges. It has neither JWT nor Steps.
+// Step is one of several requests. JWT and Steps are not allowed in it.
 type Step struct {
-	// Name identifies the response for later steps. It may contain letters, digits, _
-	// and -.
+	// Name identifies the response in later steps. It may contain letters, digits, _ and -.
 	Name     string `yaml:"name"`
 	Exchange `yaml:",inline"`
 }
@@ -70,8 +69,8 @@ type BasicAuth struct {
 	Password    string `yaml:"password"`
 }
 
-// TokenExchange configures a request as in RFC 8693, section 2.1. The subject_token is
-// the service-account token.
+// TokenExchange configures a request as in RFC 8693, section 2.1. The service account token is the
+// subject_token.
 type TokenExchange struct {
 	Audience           string `yaml:"audience"`
 	Scope              string `yaml:"scope"`
@@ -80,9 +79,8 @@ type TokenExchange struct {
 	RequestedTokenType string `yaml:"requestedTokenType"`
 }
 
-// Response contains paths into the JSON response: member names and array indexes
-// separated by dots, such as "data.auth.0.token". Steps before the last may set only
-// the expiry.
+// Response contains paths of values in the JSON response. Member names and array indexes are
+// separated by dots, as in "data.auth.0.token". Only the last step may set Username and Secret.
 type Response struct {
 	Username  string `yaml:"username"`  // "" means Options.Username
 	Secret    string `yaml:"secret"`    // "" with TokenExchange means access_token
@@ -90,7 +88,7 @@ type Response struct {
 	ExpiresAt string `yaml:"expiresAt"` // RFC 3339, or seconds or milliseconds since 1970
 }
 
-// maxSteps limits the steps of an exchange, because they share the time of one request.
+// maxSteps limits the number of steps. All steps together have the time of one request.
 const maxSteps = 8
 
 // compiledExchange is a validated Exchange.
@@ -101,9 +99,9 @@ type compiledExchange struct {
 
 // compiledStep is a request to an endpoint.
 type compiledStep struct {
-	field     string          // field in the file, such as "exchange" or "exchange.steps[0]"
+	field     string          // name in the configuration file, such as "exchange" or "exchange.steps[0]"
 	name      string          // "" if it is the only step
-	place     templateContext // place of its secret strings
+	place     templateContext // for templates that may contain secrets
 	method    string
 	base      string // scheme and host; placeholders cannot change them
 	path      template
@@ -111,7 +109,7 @@ type compiledStep struct {
 	headers   map[string]template
 	basic     *[2]template
 	form      map[string]template
-	json      any // document in which each string is a template
+	json      any // each string in the document is a template
 	username  jsonPath
 	secret    jsonPath // nil except in the last step
 	expiresIn jsonPath
@@ -119,7 +117,7 @@ type compiledStep struct {
 	caFile    string
 }
 
-// compile validates the exchange. Errors begin with the field, as in
+// compile validates the exchange. Errors begin with the name of the field, as in
 // "exchange.steps[1].url: …".
 func (x Exchange) compile() (c *compiledExchange, err error) {
 	c = &compiledExchange{}
@@ -318,7 +316,7 @@ func (c *compiledStep) setBody(x Exchange) (err error) {
 	return err
 }
 
-// formFields returns the non-empty RFC 8693, section 2.1 parameters.
+// formFields returns the parameters of RFC 8693, section 2.1 that are not empty.
 func (t TokenExchange) formFields() map[string]string {
 	fields := map[string]string{
 		"grant_type":           "urn:ietf:params:oauth:grant-type:token-exchange",
@@ -348,8 +346,8 @@ func (c *compiledStep) setMethod(x Exchange) error {
 	return nil
 }
 
-// setResponse sets the paths into the response. Only the last step's response contains the
-// credential.
+// setResponse sets the paths into the response. Only the last step has a credential in its
+// response.
 func (c *compiledStep) setResponse(x Exchange, last bool) (err error) {
 	r := x.Response
 	if x.TokenExchange != nil {

@@ -26,7 +26,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// newConstantServer starts a server that responds to every request with the body.
+// newConstantServer starts a server that responds to every request with body.
 func newConstantServer(t *testing.T, body string) *testcloud.Server {
 	t.Helper()
 	server := testcloud.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -37,7 +37,8 @@ func newConstantServer(t *testing.T, body string) *testcloud.Server {
 	return server
 }
 
-// exchangeProvider returns a provider with a short timeout that calls the server at /token.
+// exchangeProvider returns a provider with short timeouts that exchanges tokens at the server's
+// path /token.
 func exchangeProvider(t *testing.T, server *testcloud.Server, change func(*Options)) *Provider {
 	t.Helper()
 	opts := exchangeOptions(&Exchange{URL: server.URL() + "/token", TokenExchange: &TokenExchange{}})
@@ -85,7 +86,7 @@ func TestTokenExchange(t *testing.T) {
 	}
 }
 
-// TestAnswers verifies the result of each response with status 200.
+// TestAnswers verifies how responses with status 200 are handled.
 func TestAnswers(t *testing.T) {
 	const secret = `"access_token":"` + canary.PasswordSecret + `"`
 	var (
@@ -99,8 +100,8 @@ func TestAnswers(t *testing.T) {
 		response Response
 		cache    *time.Duration
 		body     string
-		want     time.Duration // the cache duration
-		username string        // default: the options' user name
+		want     time.Duration // cache duration
+		username string        // "" means the user name in the options
 		err      string
 	}{
 		"seconds":                {body: `{` + secret + `,"expires_in":600}`, want: 5 * time.Minute},
@@ -185,7 +186,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestFailures verifies the errors for failures before a response.
+// TestFailures verifies the errors of failed requests.
 func TestFailures(t *testing.T) {
 	elsewhere := newConstantServer(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
 	html := http.Header{"Content-Type": {"text/html; charset=utf-8"}}

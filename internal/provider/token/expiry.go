@@ -15,8 +15,8 @@ import (
 // maxUnixSeconds limits lifetimes and Unix times to the year 9999.
 const maxUnixSeconds = 253402300799
 
-// minMillisecondTime is the smallest number that is treated as a time in milliseconds.
-// In seconds it would be in the year 5138.
+// minMillisecondTime is the smallest number that is parsed as milliseconds instead of seconds. As
+// seconds, it would be a time in the year 5138.
 const minMillisecondTime = 100_000_000_000
 
 // parseLifetime parses a lifetime in seconds, given as a number or a string of digits.
@@ -25,17 +25,17 @@ func parseLifetime(value any, now time.Time) (time.Time, error) {
 	if !ok {
 		return time.Time{}, fmt.Errorf("is %s, not a number of seconds", jsonKind(value))
 	}
-	if seconds <= 0 { // unlike a time in the past, clock skew cannot cause this
+	if seconds <= 0 { // not caused by clock skew, unlike an expiry in the past
 		return time.Time{}, errors.New("is not a positive number of seconds")
 	}
 	// Do not use now.Add, because a Duration is limited to 292 years.
 	return timeFromSeconds(float64(now.Unix()) + seconds), nil
 }
 
-// parseTime parses a time: RFC 3339, or seconds or milliseconds since 1970.
+// parseTime parses a time in RFC 3339, or in seconds or milliseconds since 1970.
 func parseTime(value any) (time.Time, error) {
 	if seconds, ok := parseNumber(value); ok {
-		if seconds <= 0 { // some endpoints use this for "never"
+		if seconds <= 0 { // some endpoints send 0 for "never"
 			return time.Time{}, errors.New("is not a positive timestamp")
 		}
 		if seconds >= minMillisecondTime {

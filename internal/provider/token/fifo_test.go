@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestNamedPipe verifies that a file that never ends is rejected without waiting.
+// TestNamedPipe verifies that a named pipe is rejected without waiting for a writer.
 func TestNamedPipe(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	must.Do(t, syscall.Mkfifo(pipe, 0o600))

@@ -44,7 +44,7 @@ func TestCAFile(t *testing.T) {
 		io.WriteString(w, `{"access_token":"`+canary.PasswordSecret+`"}`)
 	}))
 	defer server.Close()
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of the failing handshake
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // one TLS handshake fails
 	dir := t.TempDir()
 	write := func(name string, content []byte) string {
 		t.Helper()

@@ -9,8 +9,8 @@ import (
 	"io"
 )
 
-// Unprintable is embedded in types whose fields may contain secrets. Such types cannot be
-// printed or encoded.
+// Unprintable is embedded in types that may contain secrets. It prevents printing and encoding of
+// their values.
 type Unprintable struct{}
 
 // Format writes a fixed text for every verb.

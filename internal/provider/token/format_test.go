@@ -14,7 +14,8 @@ import (
 	"github.com/regcred/regcred/internal/provider/token"
 )
 
-// TestExchangeIsOpaque verifies that neither formatting verbs nor encoders print the content of a request.
+// TestExchangeIsOpaque verifies that neither formatting verbs nor encoders print the contents of an
+// exchange.
 func TestExchangeIsOpaque(t *testing.T) {
 	auth := token.BasicAuth{Username: "u", Password: canary.PasswordSecret}
 	e := token.Exchange{

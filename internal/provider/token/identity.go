@@ -25,8 +25,8 @@ func missingToken(apiVersion string) error {
 		"set --optional to return no credential, or --token-file to use another token")
 }
 
-// requestToken returns the request's token, or the token from the file if the request
-// has none.
+// requestToken returns the request's token. If the request has no token, it returns the token from
+// Options.TokenFile.
 func (p *Provider) requestToken(req *plugin.Request) (t inputToken, err error) {
 	t.text = req.ServiceAccountToken.Reveal()
 	if t.text != "" || p.opts.TokenFile == "" {
@@ -46,8 +46,8 @@ func isInvalidTokenRune(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._~+/=", r)
 }
 
-// checkClaims parses the token's claims and reports errors for which the registry would
-// return only a 401. A token that is not a JWT has no claims.
+// checkClaims parses the token's claims and returns an error if the registry would reject the
+// token, because the registry would return only a 401. A token that is not a JWT has no claims.
 func (p *Provider) checkClaims(t *inputToken) (err error) {
 	t.claims, err = jwt.Parse(t.text)
 	if err != nil {
@@ -79,7 +79,7 @@ func (p *Provider) checkClaims(t *inputToken) (err error) {
 	return nil
 }
 
-// describeClaims describes the token for the error of an endpoint that rejected it.
+// describeClaims describes the token in the error of an endpoint that rejected it.
 func describeClaims(c jwt.Claims) string {
 	if c.Subject == "" && c.Issuer == "" {
 		return "the token is not a JSON Web Token"
@@ -88,16 +88,16 @@ func describeClaims(c jwt.Claims) string {
 }
 
 const (
-	// minRemainingLifetime is the minimum remaining lifetime of a cached response,
-	// because the pull takes time.
+	// minRemainingLifetime is the minimum remaining lifetime of a cached credential, because the
+	// pull takes time.
 	minRemainingLifetime = time.Minute
 
 	// maxCacheDuration limits the cache duration.
 	maxCacheDuration = 24 * time.Hour
 )
 
-// responseCacheDuration returns how long to cache a response with this expiry: half of
-// the remaining lifetime, at most one day, and never into the last minute.
+// responseCacheDuration returns how long to cache a response. This is half of the remaining
+// lifetime and at most one day. It never includes the last minute of the lifetime.
 func (p *Provider) responseCacheDuration(expires time.Time) *time.Duration {
 	if expires.IsZero() {
 		return new(*cmp.Or(p.opts.CacheDuration, new(time.Duration(0))))
@@ -110,7 +110,7 @@ func (p *Provider) responseCacheDuration(expires time.Time) *time.Duration {
 	return &d
 }
 
-// expandUsername returns the user name, or "" if it comes from the exchange.
+// expandUsername returns the user name. It returns "" if the user name comes from the response.
 func (p *Provider) expandUsername(v placeholderValues) (string, error) {
 	if p.username == nil {
 		return "", nil
@@ -125,8 +125,8 @@ func (p *Provider) expandUsername(v placeholderValues) (string, error) {
 	return username, nil
 }
 
-// checkUsername rejects user names that HTTP Basic authentication cannot carry (RFC
-// 7617, section 2). Anything after a colon would be parsed as the password.
+// checkUsername rejects user names that are invalid in HTTP Basic authentication (RFC 7617, section
+// 2). Text after a colon would be parsed as the password.
 func checkUsername(name string) error {
 	switch {
 	case name == "":

@@ -11,11 +11,12 @@ import (
 	"github.com/regcred/regcred/internal/secretfile"
 )
 
-// connections holds the connections of a request, keyed by the CA file of the steps.
+// connections holds the transports of a request. The key is the CA file of the steps that use the
+// transport.
 type connections map[string]*remote.Transport
 
-// startConnections starts connecting to every host in the exchange. All hosts come from
-// the configuration; none depends on a request or response.
+// startConnections starts connecting to every host in the exchange. The hosts come only from the
+// configuration, not from requests or responses.
 func (p *Provider) startConnections(ctx context.Context) (connections, error) {
 	l := connections{}
 	for _, s := range p.exchange.steps {
@@ -42,7 +43,7 @@ func (c *compiledStep) addCAs(transport *remote.Transport) error {
 	if c.caFile == "" {
 		return nil
 	}
-	data, err := secretfile.ReadTrusted(c.caFile) // anyone who can write the file controls who receives the token
+	data, err := secretfile.ReadTrusted(c.caFile) // a user who can write this file controls who receives the token
 	if err != nil {
 		return err
 	}

@@ -17,12 +17,13 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// startTLS starts a TLS server and returns its CA file and a channel that is closed at the first connection.
+// startTLS starts a TLS server. It also returns its CA file and a channel that is closed at the
+// first connection.
 func startTLS(t *testing.T, handler http.HandlerFunc) (server *httptest.Server, caFile string, connected <-chan struct{}) {
 	t.Helper()
 	first := make(chan struct{})
 	server = httptest.NewUnstartedServer(handler)
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of clients that connect without a request
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // some clients connect but send no request
 	server.Config.ConnState = func() func(net.Conn, http.ConnState) {
 		var once sync.Once
 		return func(net.Conn, http.ConnState) { once.Do(func() { close(first) }) }
@@ -32,8 +33,8 @@ func startTLS(t *testing.T, handler http.HandlerFunc) (server *httptest.Server, 
 	return server, secretOf(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})), 0o644), first
 }
 
-// TestConnectsAhead verifies that a connection to the second endpoint is opened, without a request, while the first
-// endpoint is busy.
+// TestConnectsAhead verifies that the provider connects to the second endpoint while it waits for
+// the first one, and that it sends the requests in order.
 func TestConnectsAhead(t *testing.T) {
 	var login, read *httptest.Server
 	asked := make(chan string, 10)
@@ -68,7 +69,8 @@ func TestConnectsAhead(t *testing.T) {
 	}
 }
 
-// TestConnectsToItsOwn verifies that no connection is opened for another host's image or without a token.
+// TestConnectsToItsOwn verifies that the provider does not connect to the endpoint if the image is
+// on another host or if there is no token.
 func TestConnectsToItsOwn(t *testing.T) {
 	server, ca, connected := startTLS(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, given) })
 	p := newProvider(t, exchangeOptions(&Exchange{URL: server.URL, TokenExchange: &TokenExchange{}, CAFile: ca}))

@@ -186,7 +186,7 @@ exchange:
 	}
 }
 
-// TestParseLocates verifies that errors in fields include the line.
+// TestParseLocates verifies that errors about fields include the line number.
 func TestParseLocates(t *testing.T) {
 	steps := func(text string) string {
 		return "exchange:\n  steps:\n  - name: login\n    url: https://a.example\n  - name: read\n    url: https://a.example\n    response: {secret: s}\n" + text
@@ -281,8 +281,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// FuzzTemplate verifies that the value of an annotation arrives unchanged, and that the
-// body remains JSON of the same structure.
+// FuzzTemplate verifies that a value in a header, body or URL arrives unchanged, and that it cannot
+// change the rest of the request.
 func FuzzTemplate(f *testing.F) {
 	f.Add("{annotation:a}", `x","y":"`)
 	f.Add(`{{"a": "{annotation:a}"}}`, "{token}")
@@ -330,7 +330,8 @@ func FuzzTemplate(f *testing.F) {
 	})
 }
 
-// FuzzRead verifies that no response leads to a panic or to a password that it does not contain.
+// FuzzRead verifies that parsing a response and extracting the credential never panics, and that
+// invalid JSON has no credential.
 func FuzzRead(f *testing.F) {
 	f.Add("a.b", []byte(`{"a":{"b":"x"},"expires_in":60,"expires_at":"2030-01-01T00:00:00Z"}`))
 	f.Add("0.1", []byte(`[["a","b"]]`))
@@ -355,7 +356,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzParse verifies that no configuration leads to a panic, and that errors are one line.
+// FuzzParse verifies that no configuration leads to a panic, and that every error is one line.
 func FuzzParse(f *testing.F) {
 	samples, err := filepath.Glob("../../../docs/plugins/token/*.yaml")
 	if err != nil || len(samples) == 0 {

@@ -10,9 +10,8 @@ import (
 	"strings"
 )
 
-// jsonPath is the path to a value in a JSON document: member names and array indexes
-// separated by dots, such as "data.auth.0.token". A backslash escapes a dot or a
-// backslash.
+// jsonPath is the path of a value in a JSON document. Member names and array indexes are separated
+// by dots, as in "data.auth.0.token". A backslash escapes a dot or a backslash.
 type jsonPath []string
 
 // maxPathLength limits the number of names in a path.
@@ -44,7 +43,7 @@ func parsePath(text string) (jsonPath, error) {
 	return path, nil
 }
 
-// String returns the path in dotted syntax.
+// String returns the path in the syntax of parsePath.
 func (p jsonPath) String() string {
 	escaped := make([]string, len(p))
 	for i, step := range p {
@@ -72,7 +71,7 @@ func (p jsonPath) find(document any) (value any, ok bool) {
 	return document, document != nil
 }
 
-// findString returns the string at the path. Errors contain no values.
+// findString returns the string at the path. Errors do not quote values.
 func (p jsonPath) findString(document any) (string, error) {
 	value, ok := p.find(document)
 	if !ok {

@@ -22,31 +22,30 @@ type Options struct {
 	// OtherHosts is the behavior for other hosts: "fail" (default) or "empty".
 	OtherHosts string `yaml:"-"`
 
-	// Username is a template. "" means [DefaultUsername] if the token is the password.
-	// Otherwise "" means that the endpoint's response contains the user name.
+	// Username is a template. If it is "", the user name is [DefaultUsername] if the token is the
+	// password, and otherwise comes from the endpoint's response.
 	Username string `yaml:"username"`
 
-	// Audience is the required audience of the token; "" accepts any. It must
-	// be set if the token is the password.
+	// Audience is the required audience of the token. "" accepts any audience. It must be set if
+	// the token is the password.
 	Audience string `yaml:"audience"`
 
-	// TokenFile is the absolute path of a token for requests without one. It is
-	// read for each request.
+	// TokenFile is the absolute path of a token that is used if the request has no token. The file
+	// is read for each request.
 	TokenFile string `yaml:"tokenFile"`
 
 	// Optional returns a response without credentials instead of an error when there is
 	// no token.
 	Optional bool `yaml:"optional"`
 
-	// CacheDuration limits how long responses are cached. If the expiry is unknown, it
-	// is the cache duration, and zero disables caching.
+	// CacheDuration limits how long responses are cached. If a credential's expiry is unknown,
+	// CacheDuration is the cache duration, and zero disables caching.
 	CacheDuration *time.Duration `yaml:"cacheDuration"`
 
-	// Exchange configures the exchange; nil means that the token is the
-	// password.
+	// Exchange configures the exchange. If it is nil, the token is the password.
 	Exchange *Exchange `yaml:"exchange"`
 
-	Logger *slog.Logger     `yaml:"-"` // nil discards
+	Logger *slog.Logger     `yaml:"-"` // nil discards messages
 	Now    func() time.Time `yaml:"-"` // nil means [time.Now]
 }
 
@@ -55,14 +54,14 @@ type Provider struct {
 	opts         Options // without nil Logger and Now
 	registries   []registryPattern
 	username     template // nil if the user name comes from the response
-	needsToken   bool     // if false, the token is ignored
-	sendsToken   bool     // the token is sent to an endpoint or registry
+	needsToken   bool     // whether a request requires a token
+	sendsToken   bool     // whether the token is sent to an endpoint or registry
 	cacheKeyType plugin.CacheKeyType
 	exchange     *compiledExchange
 	client       remote.Client
 }
 
-// registryPattern is an entry of Options.Registries.
+// registryPattern is a pattern in Options.Registries.
 type registryPattern struct {
 	host    string // without the path
 	pattern match.Pattern

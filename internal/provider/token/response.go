@@ -19,8 +19,8 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// readResponse keeps the response for later steps, or extracts the credential from the
-// last one. Errors do not contain any part of the response.
+// readResponse extracts the credential from the last step's response, and stores the responses of
+// other steps in v.answers. Errors do not quote the response.
 func (p *Provider) readResponse(s *compiledStep, answer *remote.Response, v placeholderValues) (cred credential, err error) {
 	document, err := decodeJSON(answer)
 	if err != nil {
@@ -75,8 +75,8 @@ func decodeJSON(answer *remote.Response) (any, error) {
 	return document, nil
 }
 
-// contentTypeHint describes the content type of a response if it explains the
-// error.
+// contentTypeHint returns the content type of a response that is text instead of JSON, for error
+// messages.
 func contentTypeHint(h http.Header) string {
 	media, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 	if err != nil || len(media) > 40 || !strings.HasPrefix(media, "text/") {
@@ -85,8 +85,8 @@ func contentTypeHint(h http.Header) string {
 	return ", but " + media
 }
 
-// credentialExpiry returns the credential's expiry. The expiry is optional (RFC 8693,
-// section 2.2.1), but if present it must be a time.
+// credentialExpiry returns the credential's expiry. A response without an expiry is valid (RFC
+// 8693, section 2.2.1), but a value that is not a time is an error.
 func (c *compiledStep) credentialExpiry(document any, now time.Time) (time.Time, error) {
 	var expires time.Time
 	for _, field := range []struct {
@@ -109,7 +109,7 @@ func (c *compiledStep) credentialExpiry(document any, now time.Time) (time.Time,
 	return expires, nil
 }
 
-// earlierTime returns the earlier of two times; zero means none.
+// earlierTime returns the earlier of two times. It ignores zero times.
 func earlierTime(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -16,14 +16,14 @@ import (
 	"github.com/regcred/regcred/internal/secretfile"
 )
 
-// JWT configures a JSON Web Token (RFC 7519) that the node signs to authenticate as an
-// app or client (RFC 7523). Issuer, Subject, Audience and the strings in Claims are
-// templates, without {jwt} and {answer:…}. Empty claims are omitted.
+// JWT configures a JSON Web Token (RFC 7519) that the node signs to authenticate as an app or
+// client (RFC 7523). Issuer, Subject, Audience and the strings in Claims are templates. They cannot
+// contain {jwt} or {answer:…}. Empty claims are omitted.
 type JWT struct {
 	Unprintable `yaml:"-"`
 
-	// KeyFile is the absolute path of an unencrypted PEM private key: RSA (RS256),
-	// P-256 (ES256) or Ed25519 (EdDSA). It is read for each request.
+	// KeyFile is the absolute path of a private key in PEM without a passphrase: RSA (RS256), P-256
+	// (ES256) or Ed25519 (EdDSA). The file is read for each request.
 	KeyFile string `yaml:"keyFile"`
 	KeyID   string `yaml:"keyID"` // "" means none
 
@@ -42,19 +42,19 @@ const (
 	defaultSignedLifetime = 5 * time.Minute
 	maxSignedLifetime     = time.Hour
 
-	// clockDrift is subtracted from the issue time to tolerate clocks that are slow.
+	// clockDrift is subtracted from the issue time, in case the endpoint's clock is slow.
 	clockDrift = time.Minute
 )
 
-// jwtSigner is a validated JWT.
+// jwtSigner is a validated [JWT].
 type jwtSigner struct {
 	keyFile  string
 	keyID    string
 	lifetime time.Duration
-	claims   map[string]any // with templates
+	claims   map[string]any // strings are templates
 }
 
-// compile validates the JWT. Errors begin with the field.
+// compile validates the JWT. Errors begin with the name of the field.
 func (j JWT) compile() (*jwtSigner, error) {
 	s := &jwtSigner{keyFile: j.KeyFile, keyID: j.KeyID, lifetime: cmp.Or(j.Lifetime, defaultSignedLifetime), claims: map[string]any{}}
 	switch {
@@ -121,8 +121,7 @@ func (s *jwtSigner) readKey() (*jwt.Key, error) {
 	return key, nil
 }
 
-// describeSigned describes the token's claims for the error of an endpoint that
-// rejected it.
+// describeSigned describes the signed token in the error of an endpoint that rejected it.
 func (s *jwtSigner) describeSigned(signed string) string {
 	c, err := jwt.Parse(signed)
 	if err != nil {

@@ -31,7 +31,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// appKey holds a key that is generated once, because that is slow.
+// appKey returns a key that is generated once, because generating a key is slow.
 var appKey = sync.OnceValue(func() *rsa.PrivateKey {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -40,7 +40,7 @@ var appKey = sync.OnceValue(func() *rsa.PrivateKey {
 	return key
 })
 
-// keyFile returns the appKey in GitHub's format, PKCS #1 in PEM.
+// keyFile writes appKey in GitHub's format, which is PKCS #1 in PEM, and returns the path.
 func keyFile(t *testing.T, mode os.FileMode) string {
 	t.Helper()
 	return secretOf(t, string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(appKey())})), mode)
@@ -54,7 +54,7 @@ func secretOf(t *testing.T, text string, mode os.FileMode) string {
 	return name
 }
 
-// newGitHubApp returns the exchange of a GitHub App.
+// newGitHubApp returns a provider that authenticates as a GitHub App.
 func newGitHubApp(t *testing.T, server *testcloud.Server, change func(*Options)) *Provider {
 	t.Helper()
 	return exchangeProvider(t, server, func(o *Options) {
@@ -71,7 +71,7 @@ func newGitHubApp(t *testing.T, server *testcloud.Server, change func(*Options))
 	})
 }
 
-// claimsOf verifies the signature of a token and returns its claims.
+// claimsOf verifies the signature of a token and returns its header and claims.
 func claimsOf(t *testing.T, token string) (header, claims map[string]any) {
 	t.Helper()
 	parts := strings.Split(token, ".")
@@ -94,7 +94,8 @@ func claimsOf(t *testing.T, token string) (header, claims map[string]any) {
 
 const installed = `{"token":"` + canary.PasswordSecret + `","expires_at":"2026-11-21T13:00:00Z","permissions":{"packages":"read"}}`
 
-// TestSigned verifies that a request without a token gets a credential signed with the node's key.
+// TestSigned verifies that a request without a service account token gets a credential for a token
+// that the node signs.
 func TestSigned(t *testing.T) {
 	server := newConstantServer(t, installed)
 	got := must.Get(get(t, newGitHubApp(t, server, nil), request("", nil)))(t)
@@ -134,7 +135,8 @@ func TestSignedClaims(t *testing.T) {
 	}
 }
 
-// TestSignedNeedsToken verifies that a token's claims are required if the request uses them.
+// TestSignedNeedsToken verifies that a service account token is required if the request uses the
+// token or its claims.
 func TestSignedNeedsToken(t *testing.T) {
 	server := newConstantServer(t, installed)
 	for title, change := range map[string]func(*Options){
@@ -154,7 +156,7 @@ func TestSignedNeedsToken(t *testing.T) {
 	p := newGitHubApp(t, server, func(o *Options) { o.Exchange.JWT.Claims = map[string]any{"a": "{namespace}"} })
 	_, err := get(t, p, request(serviceAccountToken(map[string]any{"sub": "x"}), nil))
 	wantError(t, err, "exchange.jwt.claims: {namespace}: the token does not name a service account")
-	// An unused token is not parsed.
+	// A token that is not used is not checked.
 	if _, err := get(t, newGitHubApp(t, server, nil), request(serviceAccountToken(map[string]any{"exp": 1, "aud": "https://cluster.example"}), nil)); err != nil {
 		t.Error(err)
 	}
@@ -189,7 +191,7 @@ func TestSignedFails(t *testing.T) {
 	}
 }
 
-// TestSignedRefused verifies that the error describes the token that the endpoint received.
+// TestSignedRefused verifies that the error describes the token that the endpoint rejected.
 func TestSignedRefused(t *testing.T) {
 	server := newConstantServer(t, installed)
 	server.Inject(testcloud.Fault{Status: 401, Body: `{"message":"'Expiration time' claim ('exp') is too far in the future"}`})
@@ -198,8 +200,8 @@ func TestSignedRefused(t *testing.T) {
 	wantError(t, err, "check that the endpoint trusts them, and check the node's clock")
 }
 
-// TestShortExpiryIsNotCached verifies that a credential that expires in ten seconds is returned for the current pull, is not cached,
-// and is logged.
+// TestShortExpiryIsNotCached verifies that a credential that expires in ten seconds is returned
+// with a warning and is not cached.
 func TestShortExpiryIsNotCached(t *testing.T) {
 	var logged bytes.Buffer
 	server := newConstantServer(t, `{"token":"`+canary.PasswordSecret+`","expires_at":"2026-11-21T12:00:10Z"}`)

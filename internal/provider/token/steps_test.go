@@ -19,7 +19,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// newVaultServer starts a server whose login returns a token that can be exchanged for a password.
+// newVaultServer starts a server with the paths /login and /read, like HashiCorp Vault. login and
+// read are the responses.
 func newVaultServer(t *testing.T, login, read string) *testcloud.Server {
 	t.Helper()
 	server := testcloud.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -36,7 +37,7 @@ func newVaultServer(t *testing.T, login, read string) *testcloud.Server {
 	return server
 }
 
-// twoSteps returns an exchange that logs in at one server and reads from another.
+// twoSteps returns a provider that logs in at one server and reads the credential from another.
 func twoSteps(t *testing.T, login, read *testcloud.Server, change func(*Options)) *Provider {
 	t.Helper()
 	return exchangeProvider(t, login, func(o *Options) {
@@ -80,8 +81,8 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestResponseValuesInBodies verifies that a value of a response is inserted unchanged
-// at any position of a body.
+// TestResponseValuesInBodies verifies that a value from a response is inserted unchanged anywhere
+// in a request body.
 func TestResponseValuesInBodies(t *testing.T) {
 	const value = `a&b="c"{token}\`
 	for title, step := range map[string]Exchange{
@@ -146,7 +147,8 @@ func TestStepFails(t *testing.T) {
 	}
 }
 
-// TestStepRefused verifies that the error of an endpoint that received no token does not mention tokens.
+// TestStepRefused verifies that the error of a step that does not send the service account token
+// does not mention the token.
 func TestStepRefused(t *testing.T) {
 	server, refusing := newVaultServer(t, loggedIn, given), newVaultServer(t, loggedIn, given)
 	refusing.Inject(testcloud.Fault{Status: 403})
@@ -157,7 +159,7 @@ func TestStepRefused(t *testing.T) {
 	}
 }
 
-// TestStepExpired verifies that a token that is used later must not have expired.
+// TestStepExpired verifies that an expired token in an earlier step's response is an error.
 func TestStepExpired(t *testing.T) {
 	server := newVaultServer(t, `{"auth":{"client_token":"a"},"end":"2026-11-21T11:59:59Z"}`, given)
 	p := twoSteps(t, server, server, func(o *Options) { o.Exchange.Steps[0].Response = Response{ExpiresAt: "end"} })
@@ -165,7 +167,7 @@ func TestStepExpired(t *testing.T) {
 	wantError(t, err, `step "login": `+server.URL()+": the credential in the response expired at 2026-11-21T11:59:59Z; check the node's clock")
 }
 
-// TestStepsShareTheTime verifies that the timeout covers the whole run, not each step.
+// TestStepsShareTheTime verifies that the timeout applies to all steps together.
 func TestStepsShareTheTime(t *testing.T) {
 	first, second := newVaultServer(t, loggedIn, given), newVaultServer(t, loggedIn, given)
 	second.Inject(testcloud.Fault{Hang: true, Times: -1})
@@ -176,7 +178,7 @@ func TestStepsShareTheTime(t *testing.T) {
 	wantError(t, err, `step "read": GET `+second.URL()+"/read: that was all")
 }
 
-// TestStepsAreOpaque verifies that the templates of steps are not printed.
+// TestStepsAreOpaque verifies that formatting does not print the templates of steps.
 func TestStepsAreOpaque(t *testing.T) {
 	s := Step{"a", Exchange{URL: "https://a.example", Form: map[string]string{"a": canary.PasswordSecret}}}
 	x := Exchange{Steps: []Step{s}, JWT: &JWT{Claims: map[string]any{"a": canary.PasswordSecret}}}

@@ -16,10 +16,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// template is a string with placeholders: {token}, {jwt}, {image}, {registry},
-// {repository}, {namespace}, {serviceaccount}, {annotation:KEY}, {file:PATH},
-// {answer:STEP.PATH}. {{ and }} are literal braces. Values are not expanded again, so
-// an annotation cannot insert the token.
+// template is a string with placeholders: {token}, {jwt}, {image}, {registry}, {repository},
+// {namespace}, {serviceaccount}, {annotation:KEY}, {file:PATH}, {answer:STEP.PATH}. {{ and }} are
+// literal braces. Values are not expanded again, so that an annotation cannot insert the token.
 type template []templatePart
 
 // templatePart is a literal or a placeholder.
@@ -27,31 +26,30 @@ type templatePart struct {
 	literal string
 	name    string // "" for a literal
 	arg     string
-	path    jsonPath // path of {answer:…}; its step is arg
+	path    jsonPath // path in the response of the step arg, for {answer:…}
 }
 
-// templateContext describes where a template is used, and therefore which placeholders
-// it may contain.
+// templateContext determines which placeholders a template may contain.
 type templateContext struct {
-	secrets bool     // secrets are allowed
+	secrets bool     // placeholders with secrets are allowed
 	signed  bool     // {jwt} is allowed
-	step    int      // index of the template's step in steps; 0 without steps
+	step    int      // index of the template's step in steps
 	steps   []string // the names of all steps
 }
 
-// visibleContext returns the place for templates whose values are printed or logged.
+// visibleContext returns the context of templates whose values are printed or logged.
 func visibleContext() templateContext { return templateContext{} }
 
-// contextWithSecrets returns the place for templates whose values are never printed.
+// contextWithSecrets returns the context of templates whose values are never printed.
 func contextWithSecrets() templateContext { return templateContext{secrets: true} }
 
-// isSecretPlaceholder reports whether a placeholder's value must not be used in a URL
-// or user name, because both are printed. A response may contain secrets.
+// isSecretPlaceholder reports whether a placeholder is not allowed in URLs and user names, which
+// are printed. Values of {answer:…} count as secrets, because a response may contain secrets.
 func isSecretPlaceholder(name string) bool {
 	return name == "token" || name == "file" || name == "jwt" || name == "answer"
 }
 
-// parseTemplate parses a template for a place.
+// parseTemplate parses a template and checks that its placeholders are allowed in the context.
 func parseTemplate(text string, in templateContext) (template, error) {
 	var t template
 	for text != "" {
@@ -112,8 +110,8 @@ func parsePlaceholder(inside string, in templateContext) (templatePart, error) {
 	return templatePart{}, fmt.Errorf("unknown placeholder {%s}; use {token}, {jwt}, {image}, {registry}, {repository}, {namespace}, {serviceaccount}, {annotation:KEY}, {file:PATH} or {answer:STEP.PATH}, or {{ for a literal brace", printablePlaceholder(inside))
 }
 
-// parseAnswerArg parses the argument of {answer:…}: the name of an earlier step,
-// and a path in its response.
+// parseAnswerArg parses the argument of {answer:…}, which is the name of an earlier step and a path
+// in its response.
 func parseAnswerArg(arg string, in templateContext) (templatePart, error) {
 	step, rest, _ := strings.Cut(arg, ".")
 	path, err := parsePath(rest)
@@ -131,8 +129,8 @@ func parseAnswerArg(arg string, in templateContext) (templatePart, error) {
 	return templatePart{name: "answer", arg: step, path: path}, nil
 }
 
-// printablePlaceholder returns the part of a placeholder that may be printed. The rest
-// could be a secret that was not meant as a placeholder.
+// printablePlaceholder returns a placeholder for an error message, or "…" if it might be a secret
+// that contains braces.
 func printablePlaceholder(inside string) string {
 	if len(inside) > 30 || strings.Trim(inside, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_:-") != "" {
 		return "…"
@@ -145,7 +143,7 @@ func useAny(ts []template, names ...string) bool {
 	return slices.ContainsFunc(slices.Concat(ts...), func(p templatePart) bool { return slices.Contains(names, p.name) })
 }
 
-// expand replaces the placeholders with their values, escaped for the place.
+// expand replaces the placeholders with their escaped values.
 func (t template) expand(v placeholderValues, escape func(string) string) (string, error) {
 	var b strings.Builder
 	for _, p := range t {
@@ -167,15 +165,15 @@ func noEscape(s string) string { return s }
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// placeholderValues holds the values of placeholders.
+// placeholderValues holds the values of all placeholders.
 type placeholderValues struct {
 	req        *plugin.Request
 	registry   string
 	repository string
 	token      inputToken
-	username   string         // set unless the response contains the user name
+	username   string         // "" if the response contains the user name
 	signed     string         // the value of {jwt}
-	answers    map[string]any // responses of completed steps, by name
+	answers    map[string]any // responses of earlier steps, by name of the step
 }
 
 func (v placeholderValues) value(p templatePart) (string, error) {
@@ -215,8 +213,8 @@ func (v placeholderValues) value(p templatePart) (string, error) {
 	return name, nil
 }
 
-// readSecretFile reads a one-line file that other users cannot read. Errors do not
-// contain any of its content.
+// readSecretFile reads a file that has one line and that other users cannot read. Errors do not
+// quote the file.
 func readSecretFile(name string) (string, error) {
 	data, err := secretfile.ReadSecret(name)
 	if err != nil {
@@ -232,10 +230,10 @@ func readSecretFile(name string) (string, error) {
 	return secret, nil
 }
 
-// inputToken is the token to return or exchange. text is "" if none exists.
+// inputToken is the token to return or exchange. text is "" if there is no token.
 type inputToken struct {
 	text   string
-	path   string // file that the token was read from; "" if it came from the request
+	path   string // file of the token; "" if the token came from the request
 	claims jwt.Claims
 }
 

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package token exchanges the pod's service-account token (KEP-4412) for a registry
-// credential: it returns the token as the password, or what a configured endpoint
-// returns for the token.
+// Package token exchanges the pod's service account token (KEP-4412) for a registry credential. It
+// sends the token to a configured endpoint, or returns the token itself as the password.
 //
 //	provider, err := token.New(token.Options{
 //		Registries: []string{"registry.example.com"},
 //		Audience:   "registry.example.com",
 //	})
 //
-// A token is sent only to the runtime that pulls, or to the configured endpoints. A
-// request cannot change them.
+// A token is sent only to the configured endpoints, or to the runtime that pulls the image. A
+// request cannot change this.
 package token
 
 import (
@@ -32,12 +31,11 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// DefaultUsername is the user name when the token is the password. Registries that
-// accept such tokens ignore it.
+// DefaultUsername is the user name if the token is the password. Registries that accept such a
+// token ignore the user name.
 const DefaultUsername = "serviceaccount"
 
-// New returns a provider. It validates only the options, because files are read when
-// they are needed.
+// New validates the options and returns a provider. It reads no files.
 func New(opts Options) (*Provider, error) {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	if opts.Now == nil {
@@ -111,8 +109,8 @@ func (p *Provider) setExchange() (err error) {
 	return err
 }
 
-// applyTemplates determines the scope of responses and whether a token is required. A node
-// that signs its own token needs none, unless the request uses the token's claims.
+// applyTemplates determines the cache key type and whether a token is required. If the node signs
+// its own token, a service account token is required only if the request uses its claims.
 func (p *Provider) applyTemplates() {
 	used := []template{p.username}
 	if p.exchange != nil {
@@ -125,8 +123,8 @@ func (p *Provider) applyTemplates() {
 	p.needsToken = p.sendsToken || p.exchange.signer == nil || p.opts.Audience != "" || useAny(used, "namespace", "serviceaccount")
 }
 
-// GetCredentials returns a credential for the image's registry. For parts of a registry
-// that are not configured, the response has no credentials.
+// GetCredentials returns a credential for the image's registry. If the image is outside the
+// configured paths of the registry, the response has no credentials.
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	host := req.Registry()
 	_, repository, _ := strings.Cut(registry.TrimReference(req.Image), "/")
@@ -154,8 +152,8 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	}, nil
 }
 
-// credential returns the credential, or nil if there is no token and it is
-// optional.
+// credential returns the credential. It returns nil if there is no token and Options.Optional is
+// set.
 func (p *Provider) credential(ctx context.Context, v placeholderValues) (cred *credential, err error) {
 	if p.needsToken {
 		if v.token, err = p.requestToken(v.req); err != nil {
@@ -185,8 +183,8 @@ func (p *Provider) tokenAsPassword(_ context.Context, v placeholderValues) (cred
 	return credential{username: username, secret: v.token.text, expires: v.token.claims.Expires}, err
 }
 
-// serves reports whether the registry is configured, and whether the image is in a
-// configured part of the registry.
+// serves reports whether the registry is configured (known), and whether the image is in a
+// configured part of the registry (part).
 func (p *Provider) serves(host, image string) (known, part bool) {
 	for _, r := range p.registries {
 		if hostpattern.Match(r.host, host) {
@@ -196,7 +194,7 @@ func (p *Provider) serves(host, image string) (known, part bool) {
 	return known, part
 }
 
-// emptyResponse returns a response without credentials. It is not cached, because the
+// emptyResponse returns a response without credentials. The response is not cached, because the
 // next pod may have a token.
 func emptyResponse() *plugin.Response {
 	return &plugin.Response{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Duration(0))}

@@ -23,7 +23,7 @@ import (
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // serviceAccountToken returns a token of the service account "puller" in "team" for the audience
-// "registry.example". Its first part contains the marker.
+// "registry.example", with changed claims. Its header is a canary.
 func serviceAccountToken(claims map[string]any) string {
 	all := map[string]any{
 		"iss": "https://cluster.example", "sub": "system:serviceaccount:team:puller",
@@ -64,7 +64,7 @@ func newProvider(t *testing.T, opts Options) *Provider {
 	return must.Get(New(opts))(t)
 }
 
-// outcome is an expected response.
+// outcome contains the fields of a response.
 type outcome struct {
 	Key, Username, Password string
 	Cache                   time.Duration
@@ -88,7 +88,7 @@ func get(t *testing.T, p *Provider, req *plugin.Request) (outcome, error) {
 	return o, nil
 }
 
-// wantError compares an error without printing it, because it may contain a secret.
+// wantError checks that an error contains want. It does not print an error that contains a secret.
 func wantError(t *testing.T, err error, want string) {
 	t.Helper()
 	switch {
@@ -187,8 +187,8 @@ func TestRefusedTokens(t *testing.T) {
 	}
 }
 
-// TestOtherHosts verifies that another host leads to an error with a fix, or to an empty response if the options ask for
-// that.
+// TestOtherHosts verifies that a host that is not configured leads to an error with a fix, or to an
+// empty response if OtherHosts is "empty".
 func TestOtherHosts(t *testing.T) {
 	for title, image := range map[string]string{
 		"other registry": "evil.example/registry.example/a",
@@ -216,7 +216,8 @@ func TestOtherHosts(t *testing.T) {
 	wantError(t, err, `image "/a" does not begin with a registry host`)
 }
 
-// TestForAPIServer verifies that a token for the API server is not sent, because its receiver could act as the pod.
+// TestForAPIServer verifies that a token is not sent if the API server accepts it, because the
+// receiver could act as the pod.
 func TestForAPIServer(t *testing.T) {
 	const issuer = "https://cluster.example"
 	asked := newConstantServer(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
@@ -246,7 +247,7 @@ func TestForAPIServer(t *testing.T) {
 	if got := asked.RequestLines(); len(got) > 0 {
 		t.Errorf("the endpoint was called: %q", got)
 	}
-	// A token that stays on the node is safe.
+	// This request contains only the namespace, so the token does not leave the node.
 	opts := exchangeOptions(&Exchange{URL: asked.URL(), Form: map[string]string{"who": "{namespace}"}, Response: Response{Secret: "access_token"}})
 	if _, err := get(t, newProvider(t, opts), request(serviceAccountToken(map[string]any{"aud": issuer}), nil)); err != nil {
 		t.Error(err)

@@ -49,7 +49,7 @@ func TestTokenFile(t *testing.T) {
 	}
 }
 
-// TestTokenFileIsReadAnew verifies that a replaced token file is used in the next run.
+// TestTokenFileIsReadAnew verifies that a replaced token file is used for the next request.
 func TestTokenFileIsReadAnew(t *testing.T) {
 	file := secretOf(t, spiffeToken(map[string]any{"jti": "1"}), 0o600)
 	p := newProvider(t, Options{TokenFile: file})
@@ -92,13 +92,14 @@ func TestTokenFileFails(t *testing.T) {
 			wantError(t, err, strings.ReplaceAll(tt.want, "FILE", fmt.Sprintf("%q", tt.file)))
 		})
 	}
-	// The pod's token is still used, whatever the file contains.
+	// The token in the request takes precedence over the file.
 	if _, err := get(t, newProvider(t, Options{TokenFile: "/nonexistent"}), request(serviceAccountToken(nil), nil)); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestTokenFileExchanged verifies that an endpoint's error names the subject of the token.
+// TestTokenFileExchanged verifies that the token in the file is exchanged, and that an error names
+// the file.
 func TestTokenFileExchanged(t *testing.T) {
 	server := newConstantServer(t, `{"access_token":"`+canary.PasswordSecret+`","expires_in":600}`)
 	file := secretOf(t, spiffeToken(nil), 0o600)

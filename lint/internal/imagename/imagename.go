@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package imagename determines whether any image can match a parsed pattern or auth
-// key, and fixes common mistakes in them. The grammar of image names is from
-// distribution/reference.
+// Package imagename determines whether any image can match a pattern or a docker config key, and
+// corrects common mistakes in both. The grammar of image names is from distribution/reference.
 package imagename
 
 import (
@@ -36,17 +35,17 @@ func InvalidLabel(l location.Location) (label string, bad bool) {
 	return "", false
 }
 
-// IsValidLabel reports whether the glob matches any label that a host can have.
+// IsValidLabel reports whether the glob matches at least one label that a host can have.
 func IsValidLabel(glob string) bool {
 	_, err := match.Registry(strings.ReplaceAll(glob, "*", "a"))
 	return err == nil
 }
 
-// IsDomain reports whether l's host can be the registry in an image reference: it
-// contains a dot, a port or capital letters, or is localhost.
+// IsDomain reports whether l's host can be the registry in an image reference. Such a host contains
+// a dot, a port or upper-case letters, or is localhost.
 func IsDomain(l location.Location) bool {
 	if l.Host == "index.docker.io" && l.Port == "" {
-		return false // the host becomes docker.io before the comparison
+		return false // the kubelet converts this host in image names to docker.io
 	}
 	if !IsDotless(l) || location.MatchLabel(l.Host, "localhost") {
 		return true
@@ -54,8 +53,8 @@ func IsDomain(l location.Location) bool {
 	return strings.Contains(l.Host, "*") || HasUpperCase(l.Host)
 }
 
-// IsDotless reports whether l's host has one label and no port. In an image reference,
-// such a host is part of a Docker Hub name; see [IsDomain].
+// IsDotless reports whether l's host has one label and no port. Image references treat such a host
+// as part of a Docker Hub name; [IsDomain] knows the exceptions.
 func IsDotless(l location.Location) bool {
 	return l.Host != "" && l.Port == "" && !strings.ContainsAny(l.Host, ".:[")
 }
@@ -69,19 +68,21 @@ func IsValidPort(port string) bool {
 	return port == "" || err == nil && 0 < n && n < 1<<16
 }
 
-// IsValidPath reports whether path is a prefix of any valid repository path.
+// IsValidPath reports whether path is a prefix of at least one valid repository path.
 func IsValidPath(path string) bool {
 	return path == "" || path[0] == '/' && (IsValidRepository(path[1:]) || IsValidRepository(path[1:]+"a"))
 }
 
-// IsValidRepository reports whether s can follow the host in an image name.
+// IsValidRepository reports whether s is a valid repository path, which follows the host in an
+// image name.
 func IsValidRepository(s string) bool {
 	name := "registry.example/" + s
 	repository, err := match.Repository(name)
 	return err == nil && repository == name // otherwise s has a tag or a digest
 }
 
-// RepairLocation returns l without parts that prevent a match, such as a tag.
+// RepairLocation returns l with common mistakes corrected. For example, it removes a tag and
+// converts the path to lower case.
 func RepairLocation(l location.Location) location.Location {
 	if !strings.Contains(l.Host, ":") {
 		l.Host = repairHost(l.Host, l.Port)
@@ -114,15 +115,15 @@ func repairHost(host, port string) string {
 	return host
 }
 
-// IsAPIPath reports whether path is the root of the registry API. Keys in docker
+// IsAPIPath reports whether path is the root of the registry API (/v1 or /v2). Keys in docker
 // configs can have such a path, but image names cannot.
 func IsAPIPath(path string) bool {
 	path = strings.TrimSuffix(path, "/")
 	return path == "/v1" || path == "/v2"
 }
 
-// IsHubAlias reports whether host is a Docker Hub host other than docker.io, which is
-// the host in image names.
+// IsHubAlias reports whether host is another name for docker.io, the only Docker Hub host in image
+// names.
 func IsHubAlias(host string) bool {
 	return host == "*.docker.io" || host == "*.docker.com" || slices.Contains(diagnose.HubAliases, host)
 }

@@ -14,9 +14,8 @@ import (
 	"github.com/regcred/regcred/finding"
 )
 
-// Rule checks a T for one kind of mistake. A table may contain several rules with the
-// same name, one per case. Names are stable; docs/lint/README.md has a section for
-// each.
+// Rule checks a T for one kind of mistake. Several rules can have the same name if they check
+// variants of the same mistake. Names are stable; docs/lint/README.md has a section for each.
 type Rule[T any] struct {
 	Name     string
 	Severity finding.Severity
@@ -47,24 +46,24 @@ func Names[T any](list []Rule[T]) (names []string) {
 	return names
 }
 
-// MaxResults bounds how often one rule is reported, because a file can repeat a
-// mistake a hundred thousand times.
+// MaxResults limits the number of findings per rule, because a file can contain the same mistake
+// thousands of times.
 const MaxResults = 100
 
 // Result is a mistake that a rule found.
 type Result struct {
 	Message, Fix string
-	Field        string          // field of the rule's subject
-	Position     config.Position // position in a file, for rules whose subject has none
+	Field        string          // field of the checked value; see [Apply]
+	Position     config.Position // position in a file, if Apply is called without locate
 }
 
-// NewResult returns one result about the subject as a whole.
+// NewResult returns one result about the whole checked value.
 func NewResult(fix, format string, args ...any) []Result {
 	return []Result{{Message: fmt.Sprintf(format, args...), Fix: fix}}
 }
 
-// ResultIf returns result if the subject has the problem, and nil otherwise. Use it only
-// if result is cheap, because it is built in both cases.
+// ResultIf returns result if found is true, and nil otherwise. Use it only if result is cheap to
+// create, because the caller creates it in both cases.
 func ResultIf(found bool, result []Result) []Result {
 	if !found {
 		return nil
@@ -72,7 +71,7 @@ func ResultIf(found bool, result []Result) []Result {
 	return result
 }
 
-// NewFieldResult returns one result about a field of the subject.
+// NewFieldResult returns one result about a field of the checked value.
 func NewFieldResult(field string, fix, format string, args ...any) []Result {
 	list := NewResult(fix, format, args...)
 	list[0].Field = field
@@ -89,11 +88,11 @@ func NewPositionResult(place config.Position, fix, format string, args ...any) [
 // Collector collects findings. The zero value is ready to use.
 type Collector struct {
 	findings []finding.Finding
-	counts   map[string]int // results by rule, including those that are not listed
+	counts   map[string]int // number of results per rule, including results over MaxResults
 }
 
-// Apply runs the rules on a subject. It calls locate, if not nil, to find the position
-// of a result's field. Otherwise the results contain positions.
+// Apply runs the rules on a subject and adds their results to c. If locate is not nil, Apply calls
+// it to find the position of a result's field. Otherwise Apply uses the result's Position.
 func Apply[T any](c *Collector, list []Rule[T], subject T, locate func(string) finding.Finding) {
 	if c.counts == nil {
 		c.counts = map[string]int{}
@@ -118,8 +117,9 @@ func FindingAt(at config.Position) finding.Finding {
 	return finding.Finding{File: at.File, Line: at.Line, Column: at.Column, Path: at.Path}
 }
 
-// SortedFindings returns the findings in order of files and lines. For each rule with too many
-// findings, it adds the number of omitted findings.
+// SortedFindings returns the findings sorted by file, line and column. The order of the files is
+// that of the arguments. If a rule has more than MaxResults results, another finding contains the
+// number of omitted results.
 func (c *Collector) SortedFindings(files ...string) []finding.Finding {
 	order := map[string]int{}
 	for i, name := range files {

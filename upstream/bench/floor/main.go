@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command floor sets a lower bound for the time of a plugin. It sends the requests for
-// one response with package net/http only, over HTTP/1.1, with CAs from the bundle only,
-// and independent requests concurrently. It reads a request from standard input and
-// writes the response to standard output. It checks nothing and is only for
-// upstream/bench.
+// Command floor gets a credential with as little work as possible. Its time is a lower bound for
+// the time of a plugin in upstream/bench.
+//
+// It uses only package net/http, over HTTP/1.1, and CAs from the bundle. It sends independent
+// requests concurrently and validates nothing. It reads a CredentialProviderRequest from standard
+// input and writes the response to standard output.
 package main
 
 import (
@@ -59,7 +60,7 @@ func main() {
 }
 
 func run(subject string) error {
-	go httpsClient() // reads the bundle concurrently
+	go httpsClient() // loads the CA bundle concurrently
 	var req request
 	if err := json.NewDecoder(os.Stdin).Decode(&req); err != nil {
 		return err

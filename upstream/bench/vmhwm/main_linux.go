@@ -75,7 +75,7 @@ func signalToDeliver(status syscall.WaitStatus) int {
 	return 0
 }
 
-// peakMemory returns the number in "VmHWM: 3724 kB".
+// peakMemory returns the number of KiB in a line such as "VmHWM: 3724 kB".
 func peakMemory(pid int) (string, error) {
 	path := fmt.Sprintf("/proc/%d/status", pid)
 	data, err := os.ReadFile(path)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Recorder replaces docker-credential-regcred under its name: it records the client's
-// requests and runs the real helper.
+// Recorder replaces docker-credential-regcred in the tests. It records each call by a client and
+// runs the real helper.
 package main
 
 import (
@@ -16,17 +16,17 @@ import (
 	"strings"
 )
 
-// The environment variables.
+// Environment variables of the recorder.
 const (
 	helperPathEnv = "REGCRED_TEST_HELPER" // path of the real helper
 	callsFileEnv  = "REGCRED_TEST_CALLS"  // file to which a line per call is appended
 	stderrTextEnv = "REGCRED_TEST_STDERR" // text to write to standard error in addition
 )
 
-// notFoundMessage is the protocol's text for a server without credentials.
+// notFoundMessage is the text with which a helper reports that it has no credentials for a server.
 const notFoundMessage = "credentials not found in native keychain"
 
-// recordedCall is a line of the file.
+// recordedCall is a line of the calls file.
 type recordedCall struct {
 	Args   []string
 	Stdin  string
@@ -72,7 +72,8 @@ func classifyResponse(cmd *exec.Cmd, out []byte) string {
 	}
 }
 
-// appendCall appends a line in one write, because clients may call concurrently.
+// appendCall appends a call to the calls file. It uses a single write because clients may call the
+// helper concurrently.
 func appendCall(c recordedCall) error {
 	line, err := json.Marshal(c)
 	if err != nil {

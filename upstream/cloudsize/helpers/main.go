@@ -3,8 +3,8 @@
 
 //go:build ignore
 
-// Command helpers is a minimal program with the keychains of three clouds, as most
-// programs that use go-containerregistry have them.
+// Command helpers is a minimal program with the keychains of three clouds, like most programs that
+// use go-containerregistry.
 package main
 
 import (

@@ -3,7 +3,7 @@
 
 //go:build ignore
 
-// Command k8schain is a minimal program with package k8schain: three clouds, and the
+// Command k8schain is a minimal program that uses package k8schain, with three clouds and the
 // cluster's pull secrets.
 package main
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command build builds the kubelet with regcred inside:
+// Command build builds a kubelet with regcred embedded:
 //
 //	cd upstream && go run ./inside/build -o PATH
 package main

@@ -16,7 +16,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// asMain makes the test binary run as the command.
+// asMain is an environment variable that makes the test binary run the command.
 const asMain = "REGCRED_TEST_MAIN"
 
 func TestMain(m *testing.M) {
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSignals verifies that an interrupted build leaves no files behind, for each signal.
+// TestSignals verifies that an interrupted build leaves no files behind, for SIGINT and SIGTERM.
 func TestSignals(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("processes are not sent signals there")
@@ -36,7 +36,7 @@ func TestSignals(t *testing.T) {
 		t.Run(sig.String(), func(t *testing.T) {
 			bin, temp, out := t.TempDir(), t.TempDir(), t.TempDir()
 			begun := filepath.Join(bin, "begun")
-			// A go command that does not finish.
+			// This go command does not finish.
 			must.Do(t, os.WriteFile(filepath.Join(bin, "go"), []byte("#!/bin/sh\n: >"+begun+"\nexec sleep 60\n"), 0o700))
 			exe := must.Get(os.Executable())(t)
 			var said strings.Builder

@@ -15,18 +15,18 @@ import (
 
 const host = "registry.example"
 
-// cold holds the measurements of a node's first pods.
+// cold holds the measurements of the first pods on a node.
 type cold struct {
 	execs           int
 	tokens, reads   int           // API server requests
-	pulled, running time.Duration // from the first pod's creation to the last pull, and until all pods run
-	cpu             time.Duration // of the kubelet
+	pulled, running time.Duration // time from the first pod's creation to the last pull, and until all pods run
+	cpu             time.Duration // CPU time of the kubelet
 	memory, size    int64
 }
 
-// TestManyImagesFirstPull starts pods with many images of a registry from which the
-// node has not pulled before. A kubelet runs the plugin for each lookup that starts
-// before the first response.
+// TestManyImagesFirstPull starts pods with many images of a registry from which the node has not
+// pulled before. The unmodified kubelet runs the plugin for each lookup that starts before the
+// first response arrives.
 func TestManyImagesFirstPull(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	const pods = 100
@@ -71,7 +71,7 @@ func TestServiceAccounts(t *testing.T) {
 	}
 }
 
-// coldRows writes the rows common to both tests.
+// coldRows adds the rows that both tests print.
 func (b *table) coldRows(what string, got map[string]cold) {
 	b.counts(what+"execs", func(s string) int { return got[s].execs })
 	b.times(what+"first pod to last pull", func(s string) time.Duration { return got[s].pulled })
@@ -79,8 +79,8 @@ func (b *table) coldRows(what string, got map[string]cold) {
 	b.times(what+"processor time of the kubelet", func(s string) time.Duration { return got[s].cpu })
 }
 
-// coldPods alternates both sides on new nodes. Per side it returns the median times, the
-// most execs, and the other figures of the last round.
+// coldPods runs both kubelets alternately on new nodes. For each it returns the median times, the
+// largest number of execs, and the other figures of the last round.
 func coldPods(t *testing.T, p provider, pods int) map[string]cold {
 	t.Helper()
 	got := map[string]cold{}
@@ -98,7 +98,7 @@ func coldPods(t *testing.T, p provider, pods int) map[string]cold {
 	return got
 }
 
-// cold runs pods on a new node.
+// cold runs n pods on a new node and returns the measurements.
 func (s side) cold(t *testing.T, p provider, n int) (got cold) {
 	c := s.start(t, []provider{p})
 	c.control.AllowAudience(t, p.host)

@@ -20,14 +20,14 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// TestChildHoldsStdout uses a plugin that responds and exits, but leaves a child process that holds its standard output beyond the
-// one-minute timeout.
+// TestChildHoldsStdout runs a plugin that responds and exits, but leaves a child process behind.
+// The child keeps the plugin's standard output open beyond the one-minute timeout.
 func TestChildHoldsStdout(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	t.Parallel()
 	type result struct {
 		outcome
-		ended bool // the child ended before the pull continued
+		ended bool // whether the child exited before the pull continued
 		log   []string
 	}
 	p := provider{name: "forks", host: host, script: "(sleep 75; echo >ended) &"}
@@ -57,7 +57,7 @@ func TestChange(t *testing.T) {
 	t.Parallel()
 	type result struct {
 		first, restarted outcome
-		execs            int // before the restart
+		execs            int // execs before the restart
 		found            time.Duration
 	}
 	const later = "later.example"
@@ -118,14 +118,14 @@ func (c *scene) waitFailures(t *testing.T, pod *corev1.Pod, n int) {
 	})
 }
 
-// TestEvents compares the pod's events for a failing provider.
+// TestEvents compares the events of pods for which a provider fails.
 func TestEvents(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	t.Parallel()
 	cases := []struct {
 		provider
 		what   string
-		reason string // expected in the event
+		reason string // text expected in the event
 	}{
 		{provider{name: "refused", host: "refused.example", script: "echo 'the role team-pull may not be assumed' >&2; exit 1"},
 			"exit status 1, a reason on standard error", "the role team-pull may not be assumed"},
@@ -168,7 +168,8 @@ func TestEvents(t *testing.T) {
 	b.print(t)
 }
 
-// TestFlood uses a plugin that writes without end. It is not parallel, because of the memory.
+// TestFlood runs a plugin that writes a very large output. It is not parallel because it measures
+// memory.
 func TestFlood(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	type result struct {
@@ -192,12 +193,13 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestFailing starts pods whose plugin fails, as when a cloud throttles requests; half with an image each and half with
-// one image. A pod is synced repeatedly, and each sync looks up credentials, even if the pull is backed off.
+// TestFailing starts pods whose plugin fails, as when a cloud throttles requests. Half of the pods
+// have an image each, the other half share an image. The kubelet syncs a pod repeatedly, and each
+// sync looks up credentials, even during the back-off of a failed pull.
 func TestFailing(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	const (
-		pods   = 50 // of each half
+		pods   = 50 // pods in each half
 		shared = "shared.example"
 	)
 	type result struct {
@@ -217,7 +219,7 @@ func TestFailing(t *testing.T) {
 		time.Sleep(time.Until(began.Add(2 * time.Minute)))
 		r := result{map[string]int{}, map[string]int{}, len(c.kubelet.LogRecords(t, "PullImage from image service failed"))}
 		for _, p := range providers {
-			// In this order: an exec is recorded when it starts, a lookup when it ends.
+			// Count in this order: an exec is recorded when it starts, a lookup when it ends.
 			r.lookups[p.host] = len(c.kubelet.LogRecords(t, "Failed to provide credentials for image", p.host+"/"))
 			r.execs[p.host] = len(c.runs(t, p.name))
 		}
@@ -245,13 +247,14 @@ func TestFailing(t *testing.T) {
 	}
 }
 
-// TestEmpty uses a plugin that returns no credential, cached for an hour, and is then fixed.
+// TestEmpty runs a plugin that at first returns no credential, in a response that is cached for an
+// hour. Then the plugin's response is fixed.
 func TestEmpty(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	t.Parallel()
 	type result struct {
 		pulled bool
-		execs  int // in the two minutes
+		execs  int // execs in the two minutes after the fix
 	}
 	p := provider{name: "empty", host: host}
 	got := each(t, true, func(t *testing.T, s side) (r result) {
@@ -282,7 +285,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// TestSecret breaks one of a pod's two pull secrets.
+// TestSecret verifies a pod with two pull secrets, one of which is broken.
 func TestSecret(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	t.Parallel()

@@ -20,12 +20,12 @@ import (
 
 var rounds = flag.Int("rounds", 1, "how often to take each time; the tables have medians")
 
-// insideVariable is the path of the kubelet with regcred inside. If it is set, none is
-// built.
+// insideVariable is the environment variable with the path of the kubelet with regcred embedded. If
+// it is set, the tests do not build that kubelet.
 const insideVariable = "REGCRED_INSIDE_KUBELET"
 
-// TestMain builds the kubelet with regcred inside and passes its path to the process that
-// runs the tests.
+// TestMain builds the kubelet with regcred embedded and passes its path to the process that runs
+// the tests.
 func TestMain(m *testing.M) {
 	if err := prepare(); err != nil {
 		fmt.Fprintln(os.Stderr, "compare:", err)
@@ -48,7 +48,7 @@ func prepare() error {
 	}
 	path := filepath.Join(dir, "kubelet")
 	fmt.Fprintf(os.Stderr, "compare: building kubelet %s: minutes, for the first time\n", inside.Version)
-	// For an interrupted build, as in package alone.
+	// If interrupted, cancel the build, as in package alone.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT)
 	defer stop()
 	if err := inside.Build(ctx, path); err != nil {

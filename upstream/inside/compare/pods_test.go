@@ -20,10 +20,10 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// podTimeout is the timeout for each wait, on a busy machine.
+// podTimeout is the timeout for each wait. It is long enough for a busy machine.
 const podTimeout = 5 * time.Minute
 
-// pod returns a pod with the host's image team/NAME, which it pushes.
+// pod pushes the image team/NAME to a host's registry and returns a pod that runs it.
 func (c *scene) pod(t *testing.T, host, name string) *corev1.Pod {
 	t.Helper()
 	return node.NewPod("team", name, c.registry[host].PushApp(t, "team/"+name, "v1"))
@@ -52,7 +52,7 @@ func (c *scene) runAll(t *testing.T, pods []*corev1.Pod) (began time.Time) {
 	return began
 }
 
-// waitAll waits until n pods run and returns when.
+// waitAll waits until n pods run and returns the time at which the last one started.
 func (c *scene) waitAll(t *testing.T, n int) time.Time {
 	t.Helper()
 	node.Eventually(t, podTimeout, func(ctx context.Context) error {
@@ -93,7 +93,7 @@ func (o outcome) String() string {
 	return fmt.Sprintf("failed after %.1f s: %s", o.after.Seconds(), o.event)
 }
 
-// wait waits until a pod runs or its pull has failed.
+// wait waits until a pod runs or its pull has failed, and returns the outcome.
 func (c *scene) wait(t *testing.T, pod *corev1.Pod, began time.Time) (o outcome) {
 	t.Helper()
 	node.Eventually(t, podTimeout, func(ctx context.Context) error {
@@ -120,7 +120,7 @@ func (c *scene) wait(t *testing.T, pod *corev1.Pod, began time.Time) (o outcome)
 	return o
 }
 
-// failures returns the events that explain why an image was not pulled.
+// failures returns the events that explain why a pod's image was not pulled.
 func (c *scene) failures(ctx context.Context, pod *corev1.Pod) (texts []string, err error) {
 	events, err := c.control.PodEvents(ctx, pod)
 	for _, e := range events {
@@ -131,13 +131,13 @@ func (c *scene) failures(ctx context.Context, pod *corev1.Pod) (texts []string, 
 	return texts, err
 }
 
-// isState reports whether an event only has a container's state. It is sent in addition
-// to the event with the reason.
+// isState reports whether an event only contains a container's state. The kubelet sends such an
+// event in addition to the event with the reason.
 func isState(text string) bool {
 	return text == "Error: ErrImagePull" || text == "Error: ImagePullBackOff"
 }
 
-// pulls returns when the registry sent the user a manifest.
+// pulls returns the times at which the registry sent a manifest to the user.
 func (c *scene) pulls(host, repo string) (times []time.Time) {
 	for _, r := range c.registry[host].ManifestRequests(repo) {
 		if r.User == user && r.Status == http.StatusOK {

@@ -17,19 +17,19 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// provider is an entry of the configuration, and its plugin.
+// provider is a provider in the configuration, and its plugin.
 type provider struct {
 	name string
-	host string // of the images and of the credential
+	host string // host of the images and of the credential
 
-	// script is the sh code that runs before the plugin responds, in the scene's
-	// directory.
+	// script is sh code that runs before the plugin responds. Its working directory is scene.dir.
 	script string
 
 	tokenAttributes map[string]any // nil means none
 }
 
-// plugin records the time of its run, in nanoseconds since 1970, and prints a file.
+// plugin is the format of the plugin's script. It records the time of its run, in nanoseconds since
+// 1970, and prints the response from a file.
 const plugin = `#!/bin/sh
 cd '%[1]s' || exit 2
 date +%%s%%N >>%[2]s.runs
@@ -44,7 +44,8 @@ func (p provider) write(t *testing.T, dir string) {
 	writeFile(t, filepath.Join(dir, p.name+".answer"), answer(t, map[string]any{p.host: map[string]string{"username": user, "password": canary.PasswordSecret}}))
 }
 
-// answer returns a response that is cached for an hour for all images of the registry.
+// answer returns a plugin response with this auth field. It is cached for an hour for the whole
+// registry.
 func answer(t *testing.T, auth map[string]any) string {
 	t.Helper()
 	return text(t, map[string]any{
@@ -53,7 +54,7 @@ func answer(t *testing.T, auth map[string]any) string {
 	})
 }
 
-// configText returns a CredentialProviderConfig. JSON is valid YAML.
+// configText returns a CredentialProviderConfig as JSON, which is valid YAML.
 func configText(t *testing.T, providers []provider) string {
 	t.Helper()
 	var entries []map[string]any
@@ -76,7 +77,7 @@ func text(t *testing.T, value any) string {
 	return string(data)
 }
 
-// runs returns when a plugin was run, in order.
+// runs returns the times at which a plugin ran, in order.
 func (c *scene) runs(t *testing.T, name string) (times []time.Time) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(c.dir, name+".runs"))

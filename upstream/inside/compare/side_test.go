@@ -19,14 +19,14 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// The sides, which are also the names of their nodes.
+// The names of the two kubelets, which are also the names of their nodes.
 const (
 	released = "kubelet"
 	embedded = "inside"
 )
 
-// each runs a case on both sides as subtests, optionally in parallel, and returns the
-// results.
+// each calls run for both kubelets as subtests, optionally in parallel, and returns the results by
+// the kubelet's name.
 func each[T any](t *testing.T, parallel bool, run func(t *testing.T, s side) T) (of map[string]T) {
 	t.Helper()
 	results := [2]T{}
@@ -46,8 +46,8 @@ func each[T any](t *testing.T, parallel bool, run func(t *testing.T, s side) T) 
 	return map[string]T{released: results[0], embedded: results[1]}
 }
 
-// inTurns runs a case repeatedly, alternating the sides so that other load affects both
-// equally.
+// inTurns calls run repeatedly for each kubelet. It alternates between them so that other load
+// affects both equally.
 func inTurns[T any](t *testing.T, run func(t *testing.T, s side) T) (of map[string][]T) {
 	t.Helper()
 	of = map[string][]T{}
@@ -59,25 +59,25 @@ func inTurns[T any](t *testing.T, run func(t *testing.T, s side) T) (of map[stri
 	return of
 }
 
-// side is one of the two kubelets.
+// side is the unmodified kubelet or the kubelet with regcred embedded.
 type side struct {
 	name    string
-	program string // "" is the unmodified kubelet
+	program string // path of the kubelet; "" means the unmodified one
 }
 
-// user may pull from all registries.
+// user is the name of a user who may pull from all registries.
 const user = "ci"
 
-// scene is a node of a side. Its runtime has no images.
+// scene is a node with one of the kubelets. Its runtime has no images.
 type scene struct {
 	side
 	control  *node.ControlPlane
 	registry map[string]*node.Registry // by host
 	kubelet  *node.Kubelet
-	dir      string // with the plugins, their responses and the times of their runs
+	dir      string // directory with the plugins, their responses and the times of their runs
 }
 
-// start starts a node whose kubelet has these providers, and a registry for each
+// start starts a node whose kubelet has these providers. It also starts a registry for each
 // provider's host and for each of hosts.
 func (s side) start(t *testing.T, providers []provider, hosts ...string) *scene {
 	t.Helper()
@@ -100,7 +100,7 @@ func (s side) start(t *testing.T, providers []provider, hosts ...string) *scene 
 	c.kubelet = node.StartKubelet(t, node.KubeletOptions{
 		Name: s.name, Program: s.program, Runtime: node.StartContainerd(t, net), ControlPlane: c.control,
 		ProviderConfig: c.configure(t, providers), BinDir: filepath.Join(c.dir, "bin"),
-		Config: map[string]any{"syncFrequency": "1m"}, // the default: how often a waiting pod is looked up
+		Config: map[string]any{"syncFrequency": "1m"}, // the default; a waiting pod's credentials are looked up at this interval
 	})
 	return c
 }
@@ -128,8 +128,8 @@ func (c *scene) memory(t *testing.T) (n int64) {
 func (c *scene) cpu(t *testing.T) time.Duration {
 	t.Helper()
 	stat := must.Get(os.ReadFile(filepath.Join(c.process(t), "stat")))(t)
-	// proc(5): after the name, which may contain spaces, there are eleven fields and then
-	// these two, in hundredths of a second.
+	// proc(5): the process's name, which may contain spaces, is followed by eleven fields and then
+	// by these two, in hundredths of a second.
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	fields := strings.Fields(rest)
 	if len(fields) < 13 {
@@ -164,7 +164,7 @@ func (c *scene) process(t *testing.T) (dir string) {
 	return ""
 }
 
-// writeFile writes a file, which may be a program, and returns its path.
+// writeFile writes an executable file, because it may be a program, and returns its path.
 func writeFile(t *testing.T, path, content string) string {
 	t.Helper()
 	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))

@@ -23,22 +23,22 @@ func newTable() *table {
 
 func (b *table) row(cells ...string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
 
-// counts adds a row with both sides' numbers.
+// counts adds a row with both kubelets' counts.
 func (b *table) counts(what string, n func(side string) int) {
 	b.row(what, fmt.Sprint(n(released)), fmt.Sprint(n(embedded)), ratio(float64(n(released)), float64(n(embedded))))
 }
 
-// times adds a row with both sides' times.
+// times adds a row with both kubelets' times.
 func (b *table) times(what string, d func(side string) time.Duration) {
 	b.row(what, seconds(d(released)), seconds(d(embedded)), ratio(d(released).Seconds(), d(embedded).Seconds()))
 }
 
-// sizes adds a row with both sides' bytes.
+// sizes adds a row with both kubelets' sizes in bytes.
 func (b *table) sizes(what string, n func(side string) int64) {
 	b.row(what, megabytes(n(released)), megabytes(n(embedded)), ratio(float64(n(released)), float64(n(embedded))))
 }
 
-// says adds a row of text per side.
+// says adds a row with a text for each kubelet.
 func (b *table) says(what string, text func(side string) string) {
 	b.row(what, text(released), text(embedded), "")
 }
@@ -60,7 +60,7 @@ func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds())
 
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
-// median returns the median of a field.
+// median returns the median of a field of the elements.
 func median[T any](list []T, of func(T) time.Duration) time.Duration {
 	var values []time.Duration
 	for _, v := range list {

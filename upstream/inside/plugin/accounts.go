@@ -16,14 +16,14 @@ import (
 	protocol "github.com/regcred/regcred/plugin"
 )
 
-// GetServiceAccountFunc reads a service account.
+// GetServiceAccountFunc returns a service account.
 type GetServiceAccountFunc func(namespace, name string) (*corev1.ServiceAccount, error)
 
-// getServiceAccountTokenFunc requests a token, or returns a cached one.
+// getServiceAccountTokenFunc requests a token or returns a cached token.
 type getServiceAccountTokenFunc func(namespace, name string, tr *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error)
 
-// accountClient implements [regcred.ServiceAccountClient] with the kubelet's two functions.
-// They take no context; the Keyring stops waiting for a call that takes too long.
+// accountClient implements [regcred.ServiceAccountClient] with two functions of the kubelet. The
+// functions take no context. The Keyring stops waiting for a call that takes too long.
 type accountClient struct {
 	getAccount GetServiceAccountFunc
 	getToken   getServiceAccountTokenFunc

@@ -12,8 +12,8 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// BenchmarkLookup looks up a cached response in both packages, with a configuration that
-// was not just written.
+// BenchmarkLookup measures the lookup of a cached response in both packages. The configuration
+// files are old enough to be trusted.
 func BenchmarkLookup(b *testing.B) {
 	for _, providers := range []int{1, 20} {
 		list := []provider{{lasting: "1h"}}

@@ -18,7 +18,8 @@ import (
 	"github.com/regcred/regcred/upstream/inside/plugin"
 )
 
-// testsElsewhere maps kubelet tests to tests of this package outside of the two tables.
+// testsElsewhere maps tests of the kubelet to the tests of this package that cover them, except the
+// tests in the two tables.
 var testsElsewhere = map[string]string{
 	"TestSingleflightProvide":                                      "TestConcurrentLookups",
 	"Test_ProvideParallel/provide for registry 1":                  "TestConcurrentLookups",
@@ -46,7 +47,7 @@ const (
 	accountK = "TestGenerateServiceAccountCacheKey"
 )
 
-// without maps kubelet tests without an equivalent to the reason.
+// without maps tests of the kubelet that have no equivalent here to the reason.
 var without = map[string]string{
 	"TestRegisterCredentialProviderPlugin/duplicate registration should panic": "of an unexported function; two providers of one name are refused with the configuration, and to register again replaces what was registered",
 	"TestRequiredAnnotationNotFoundErr/other error":                            "of an unexported type of error; \"no account\" of TestLookup is such an error",
@@ -64,8 +65,9 @@ var without = map[string]string{
 	"TestGenerateCacheKey/combined key":                                         "the same",
 }
 
-// TestKubeletWithoutProviders verifies that a kubelet without the two flags has no providers. The kubelet's own package cannot
-// be reset to that state, because its metrics must be registered first.
+// TestKubeletWithoutProviders verifies a keyring if no providers are registered, as in a kubelet
+// without the two flags. The kubelet's own package cannot be reset to that state, because its
+// metrics must be registered first.
 func TestKubeletWithoutProviders(t *testing.T) {
 	plugin.Forget()
 	ring := ours.keyring("team", "web", "uid", "builder")
@@ -74,8 +76,8 @@ func TestKubeletWithoutProviders(t *testing.T) {
 	}
 }
 
-// TestKubeletTests verifies that each case of the kubelet's tests for its package has an equivalent here or is listed
-// with a reason. It detects new tests of a newer release.
+// TestKubeletTests verifies that each test case of the kubelet's package has an equivalent here or
+// is listed with a reason. The test fails if a newer release adds a test.
 func TestKubeletTests(t *testing.T) {
 	known := map[string]bool{}
 	for _, c := range configCases() {
@@ -130,7 +132,7 @@ func kubeletTests(t *testing.T) (names []string) {
 	return names
 }
 
-// casesOf returns a test's cases, which have a "name" in its table.
+// casesOf returns the names of a test's cases. A case has a field "name" in the test's table.
 func casesOf(fn *ast.FuncDecl) (names []string) {
 	ast.Inspect(fn.Body, func(n ast.Node) bool {
 		kv, ok := n.(*ast.KeyValueExpr)
@@ -139,7 +141,7 @@ func casesOf(fn *ast.FuncDecl) (names []string) {
 		}
 		key, isName := kv.Key.(*ast.Ident)
 		value, isText := kv.Value.(*ast.BasicLit)
-		// A provider in a table also has a name, without spaces.
+		// Skip providers: they also have a name in the table, without spaces.
 		if isName && isText && key.Name == "name" && !strings.HasPrefix(value.Value, `"test-plugin`) {
 			if text, err := strconv.Unquote(value.Value); err == nil {
 				names = append(names, fn.Name.Name+"/"+text)

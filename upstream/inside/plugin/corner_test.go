@@ -30,15 +30,15 @@ import (
 
 func errorOf(ring credentialprovider.DockerKeyring) error { return plugin.LookupErr(ring) }
 
-// TestConcurrentLookups verifies that concurrent lookups find the same as one lookup. The plugin runs once per image if the response
-// may be shared.
+// TestConcurrentLookups verifies that concurrent lookups return the same as a single lookup. If the
+// response may be shared, the plugin runs once per image.
 func TestConcurrentLookups(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		p      provider
 		image  func(i int) string
 		pod    func(i int) pod
-		runs   int // of the kubelet
+		runs   int // runs by the kubelet
 		ours   int
 		perPod bool
 	}{
@@ -67,7 +67,8 @@ func TestConcurrentLookups(t *testing.T) {
 	}
 }
 
-// waitForRuns waits until that many runs have begun, and a little longer.
+// waitForRuns returns a script that waits until the given number of runs have begun, and then a
+// little longer.
 func waitForRuns(runs int) string {
 	return fmt.Sprintf("while [ $(wc -l <\"$0.ran\") -lt %d ]; do sleep 0.02; done\nsleep 0.2\n", runs)
 }
@@ -78,7 +79,7 @@ func noPod(int) pod         { return pod{} }
 func samePod(int) pod       { return mine }
 func ownPod(i int) pod      { return pod{fmt.Sprintf("web-%d", i), "builder"} }
 
-// answerScript prints the provider's response.
+// answerScript returns a script that prints the provider's response.
 func (p provider) answerScript() string {
 	p.script = ""
 	_, text, _ := strings.Cut(p.executable(), "cat >>\"$0.ran\"\n")
@@ -99,7 +100,7 @@ func lookAll(t *testing.T, s subject, image func(int) string, of func(int) pod) 
 	wg.Wait()
 }
 
-// TestConcurrentKeyring verifies that a keyring may be used concurrently.
+// TestConcurrentKeyring verifies that one keyring is safe for concurrent use.
 func TestConcurrentKeyring(t *testing.T) {
 	at := newPlace(t, provider{lasting: "1h", more: inMode("ServiceAccount")})
 	for _, s := range subjects {
@@ -120,8 +121,8 @@ func TestConcurrentKeyring(t *testing.T) {
 	}
 }
 
-// TestHash verifies that the credential hash in the kubelet's records of pulled images is the same, and empty with the
-// feature gate off.
+// TestHash verifies that both packages return the same credential hash, which the kubelet stores in
+// its records of pulled images. With the feature gate off, the hash must be empty.
 func TestHash(t *testing.T) {
 	at := newPlace(t, provider{more: inMode("Token")})
 	for _, on := range []bool{true, false} {
@@ -142,7 +143,8 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// TestEnvironment verifies that the configuration's variables override the kubelet's.
+// TestEnvironment verifies that environment variables from the configuration override the kubelet's
+// variables.
 func TestEnvironment(t *testing.T) {
 	t.Setenv("REGCRED_TEST_A", "inherited")
 	t.Setenv("REGCRED_TEST_B", "inherited")
@@ -158,7 +160,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestWithLookupErr verifies that the error is one short line after the pull's error.
+// TestWithLookupErr verifies that WithLookupErr appends one short line to the pull's error.
 func TestWithLookupErr(t *testing.T) {
 	p := provider{script: "i=0; while [ $i -lt 400 ]; do printf 'word \\303\\244 ' >&2; i=$((i+1)); done; exit 1\n"}
 	at := newPlace(t, p, provider{name: "a", script: "printf 'two\\nlines' >&2; exit 4\n"})
@@ -185,14 +187,15 @@ func TestWithLookupErr(t *testing.T) {
 	}
 }
 
-// TestFailingProvidersAreNamed verifies that each failing provider is named, however long the other errors are.
+// TestFailingProvidersAreNamed verifies that the error names each failing provider, even if the
+// messages of other providers are long.
 func TestFailingProvidersAreNamed(t *testing.T) {
 	long := "i=0; while [ $i -lt 100 ]; do printf 'word%s ' $i >&2; i=$((i+1)); done; exit 1\n"
 	for _, tt := range []struct {
 		name  string
-		short int // number of providers that fail without a message; they come first
-		long  int // number with a long message
-		names int // number of names in the error
+		short int // number of providers that fail without a message; they are listed first
+		long  int // number of providers with a long message
+		names int // number of provider names in the error
 	}{{"one", 0, 1, 1}, {"three", 0, 3, 3}, {"one long", 2, 1, 3}, {"more than there is room for", 0, 300, 3}} {
 		t.Run(tt.name, func(t *testing.T) {
 			var list []provider
@@ -220,8 +223,8 @@ func TestFailingProvidersAreNamed(t *testing.T) {
 	}
 }
 
-// TestGetters verifies that every failure of the kubelet's two functions is reported in one line of limited length,
-// without a panic's value.
+// TestGetters verifies failures of the two functions of the kubelet. Each must be reported in one
+// line of limited length, and without the value of a panic.
 func TestGetters(t *testing.T) {
 	good := (&server{settings: settings{annotations: annotated}}).tokens()
 	type account = corev1.ServiceAccount
@@ -243,7 +246,7 @@ func TestGetters(t *testing.T) {
 		{"panic", kubelet.TokenFuncs{ServiceAccount: func(_, _ string) (*account, error) { panic("canary-token-4b1d") }}, "panic in"},
 		{"lines", failing("one\r\ntwo\u2028three\x1b[31m\x00four"), "one two three [31m four"},
 	}
-	for shift := range 4 { // so that the limit falls within a rune
+	for shift := range 4 { // the length limit falls within a character
 		for _, odd := range []string{"😀", "\xff€", "é\xf0\x9f", "\u202e"} {
 			cases = append(cases, getterCase{fmt.Sprintf("%d bytes and %q", shift, odd), failing(strings.Repeat("x", shift) + strings.Repeat(odd, 1000)), "…"})
 		}

@@ -12,8 +12,9 @@ import (
 	"github.com/regcred/regcred"
 )
 
-// NewMetrics resets the metrics and returns a function that gathers them. The kubelet's
-// own metrics are already in the process's global registry.
+// NewMetrics resets this package's metrics and returns a function that gathers them. They need
+// their own registry, because the kubelet's own metrics are already in the process's global
+// registry.
 func NewMetrics() (gather func() ([]*dto.MetricFamily, error)) {
 	registerMetrics() // creates them
 	pluginErrors.Reset()
@@ -27,8 +28,8 @@ func NewMetrics() (gather func() ([]*dto.MetricFamily, error)) {
 // Forget resets the registered providers.
 func Forget() { currentProviders.Store(nil) }
 
-// Later shifts the clock of the process's providers, so that their files count as
-// unchanged for long enough.
+// Later shifts the clock of the registered providers, so that the configuration files are old
+// enough to be trusted.
 func Later(d time.Duration) {
 	currentProviders.Load().now = func() time.Time { return time.Now().Add(d) }
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/regcred/regcred"
 )
 
-// LookupErr returns why providers had no credentials in the last Lookup of a keyring made
-// by [NewExternalCredentialProviderDockerKeyring], or nil if none failed. Other providers
-// or keyrings may still have credentials, so callers should not fail because of it. The
-// error is one short line without secrets.
+// LookupErr returns why providers had no credentials in the last Lookup of a keyring from
+// [NewExternalCredentialProviderDockerKeyring]. It returns nil if no provider failed. Other
+// providers or keyrings may still have credentials, so callers should not fail because of this
+// error. The error is one short line without secrets.
 func LookupErr(keyring credentialprovider.DockerKeyring) error {
 	if k, ok := keyring.(*podKeyring); ok {
 		if failure := k.failure.Load(); failure != nil {
@@ -29,8 +29,8 @@ func LookupErr(keyring credentialprovider.DockerKeyring) error {
 	return nil
 }
 
-// WithLookupErr appends lookup, as returned by [LookupErr], to the error of a pull. It
-// returns nil if pull is nil.
+// WithLookupErr appends an error from [LookupErr] to the error of a pull. It returns nil if pull is
+// nil.
 func WithLookupErr(pull, lookup error) error {
 	if pull == nil || lookup == nil {
 		return pull
@@ -43,16 +43,15 @@ type lookupFailure string
 
 func (e lookupFailure) Error() string { return string(e) }
 
-// maxFailureLength limits the error's length in bytes. The error stays in the pod's status
-// while the pod waits, after the runtime's text for a rejected pull, which has about 400
-// bytes.
+// maxFailureLength limits the error's length in bytes. While a pod waits, its status contains this
+// error after the runtime's error. For a rejected pull, the runtime's error has about 400 bytes.
 const maxFailureLength = 480
 
-// minReasonLength is the number of bytes reserved for each reason, while there is room.
+// minReasonLength is the number of bytes that each reason gets at least, as long as there is room.
 const minReasonLength = 100
 
-// newLookupFailure returns a lookup's failure, or nil. Without credentials a skipped provider
-// counts as failed, because then the service account needs checking.
+// newLookupFailure returns why providers failed in a lookup, or nil. If there are no credentials,
+// it also includes skipped providers, because the service account may be the cause.
 func newLookupFailure(res *regcred.Result, err error) *lookupFailure {
 	var why []string
 	for i := range res.Attempts {
@@ -77,15 +76,14 @@ func newLookupFailure(res *regcred.Result, err error) *lookupFailure {
 	return new(lookupFailure(truncateToLine(before+strings.Join(why, between), maxFailureLength)))
 }
 
-// endedEarly reports whether a lookup ended with an error that does not come from its
-// providers.
+// endedEarly reports whether a lookup failed with an error that does not come from its providers.
 func endedEarly(err error) bool {
 	_, failed := errors.AsType[*regcred.LookupError](err)
 	return err != nil && !failed
 }
 
-// maxSharedLength returns the maximum length of each text so that all fit into room. Long texts use
-// the room that short ones leave.
+// maxSharedLength returns the maximum length of each text with which all texts fit into room. Short
+// texts leave their unused room to longer ones.
 func maxSharedLength(texts []string, room int) (most int) {
 	lengths := make([]int, len(texts))
 	for i := range texts {
@@ -102,11 +100,11 @@ func maxSharedLength(texts []string, room int) (most int) {
 	return most
 }
 
-// isSkippedForPath reports whether a provider was skipped because it only matches other images of the
-// registry.
+// isSkippedForPath reports whether a provider was skipped because its patterns match only other
+// images of the registry.
 func isSkippedForPath(a *regcred.Attempt) bool { return a.Skipped == regcred.SkippedPath }
 
-// truncateToLine returns text as one line of at most that many bytes.
+// truncateToLine returns text as a single line of at most the given number of bytes.
 func truncateToLine(text string, most int) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
 	text = strings.ToValidUTF8(text, string(utf8.RuneError))

@@ -14,20 +14,18 @@ import (
 	"github.com/regcred/regcred"
 )
 
-// lookupTimeout limits a lookup, for which the kubelet passes no context. It is longer
-// than a token request, waiting for another lookup's exec, and an exec, which take up to
-// a minute each.
+// lookupTimeout limits a lookup, because the kubelet passes no context. In a lookup a token
+// request, waiting for another lookup's exec, and an exec may each take up to a minute.
 const lookupTimeout = 5 * time.Minute
 
-// podKeyring is the providers' keyring for one pod's images.
+// podKeyring is the keyring of the registered providers for one pod.
 type podKeyring struct {
 	pod     *regcred.Pod
-	failure atomic.Pointer[lookupFailure] // of the last Lookup
+	failure atomic.Pointer[lookupFailure] // failure of the last Lookup
 }
 
-// NewExternalCredentialProviderDockerKeyring returns the registered providers' keyring
-// for a pod. Each argument may be empty. [LookupErr] returns the error of its last
-// Lookup.
+// NewExternalCredentialProviderDockerKeyring returns a keyring of the registered providers for a
+// pod. Each argument may be empty. [LookupErr] returns the error of the keyring's last Lookup.
 func NewExternalCredentialProviderDockerKeyring(podNamespace, podName, podUID, serviceAccountName string) credentialprovider.DockerKeyring {
 	k := &podKeyring{}
 	if tokensEnabled() {
@@ -58,8 +56,8 @@ func (k *podKeyring) Lookup(image string) ([]credentialprovider.TrackedAuthConfi
 	return found, len(found) > 0
 }
 
-// newRequest returns the Request for an image. The kubelet passes a repository name without
-// a tag; a name without a slash would be resolved to Docker Hub.
+// newRequest returns the Request for an image. The kubelet passes a repository without a tag. A
+// name without a slash is a registry; as an image it would be resolved to Docker Hub.
 func (k *podKeyring) newRequest(image string) regcred.Request {
 	if strings.Contains(image, "/") {
 		return regcred.Request{Image: image, Pod: k.pod}
@@ -67,8 +65,8 @@ func (k *podKeyring) newRequest(image string) regcred.Request {
 	return regcred.Request{Registry: image, Pod: k.pod}
 }
 
-// trackedAuthConfig converts a credential to the form in the kubelet's records of pulled images
-// (KEP-2535): with its service account, if it belongs to one.
+// trackedAuthConfig converts a credential to the type that the kubelet uses for its records of
+// pulled images (KEP-2535). It includes the credential's service account, if there is one.
 func trackedAuthConfig(c *regcred.Credential) credentialprovider.TrackedAuthConfig {
 	auth := credentialprovider.AuthConfig{Username: c.Username, Password: c.Password.Reveal()}
 	var source *credentialprovider.CredentialSource

@@ -14,26 +14,26 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// pod is the pod for a lookup, in namespace "team", with its own UID.
+// pod is the pod of a lookup. Its namespace is "team", and its UID depends on its name.
 type pod struct{ name, account string }
 
-// lookup is one step of a case and its expected result.
+// lookup is a lookup in a test case and its expected result.
 type lookup struct {
-	image string // "registry.example/app"
+	image string // "" means "registry.example/app"
 	pod   pod
-	want  []string // see found
-	runs  int      // of all executables so far
+	want  []string // expected result of found
+	runs  int      // number of runs of all executables so far
 }
 
-// lookupCase is a configuration with lookups, step by step.
+// lookupCase is a configuration and a series of lookups.
 type lookupCase struct {
 	name    string
-	stands  []string // the kubelet tests that it covers
+	stands  []string // names of the kubelet tests that this case covers
 	list    []provider
 	server  settings
-	gateOff bool // after the provider is registered
+	gateOff bool // turn the feature gate off after the provider is registered
 	steps   []lookup
-	says    string // in the error of the last step; regcred only
+	says    string // text in the error of the last step, for regcred only
 	request string // expected request of the first run
 }
 
@@ -58,7 +58,7 @@ var (
 	annotated = map[string]string{"a.example/x": "1", "a.example/y": "2", "a.example/z": "3"}
 )
 
-// answered replaces a text in p's response.
+// answered returns p with a text in its response replaced.
 func answered(p provider, old, new string) provider {
 	text := p.executable()
 	_, text, _ = strings.Cut(text, "<<'END'\n")
@@ -115,9 +115,10 @@ func lookupCases() []lookupCase {
 	return append(list, cacheCases()...)
 }
 
-// cacheCases test who shares a cached response, by its scope and the mode.
+// cacheCases returns cases that verify which lookups share a cached response, depending on its
+// scope and the cacheType.
 func cacheCases() (list []lookupCase) {
-	runs := map[string][2]int{"Image": {2, 3}, "Registry": {1, 2}, "Global": {1, 1}} // after another image, and another registry
+	runs := map[string][2]int{"Image": {2, 3}, "Registry": {1, 2}, "Global": {1, 1}} // runs after a lookup of another image, and after one of another registry
 	for scope, n := range runs {
 		p := provider{match: "['*.example']", key: "*.example", scope: scope, lasting: "1h"}
 		first, other, far := "registry.example/app", "registry.example/other", "far.example/app"
@@ -129,7 +130,7 @@ func cacheCases() (list []lookupCase) {
 			p.more = inMode(cacheType)
 			last := n[1]
 			if cacheType == "Token" {
-				last++ // Each pod has its own token here.
+				last++ // each pod has its own token
 			}
 			list = append(list, lookupCase{
 				name: scope + " " + cacheType, stands: []string{keys + strings.ToLower(scope) + "-sa-" + strings.ToLower(cacheType)}, list: []provider{p}, server: settings{annotations: annotated, perPod: true},
@@ -144,8 +145,8 @@ func cacheCases() (list []lookupCase) {
 	return list
 }
 
-// TestLookup verifies that both packages return the same for the cases of the kubelet's tests, run the executables
-// equally often, and pass them the same requests.
+// TestLookup verifies that both packages return the same credentials in the cases of the kubelet's
+// tests. They must also run the executables equally often and send them the same requests.
 func TestLookup(t *testing.T) {
 	for _, c := range lookupCases() {
 		for _, s := range subjects {
@@ -186,7 +187,7 @@ func (c *lookupCase) run(t *testing.T, s subject) {
 	c.checkTokens(t, &api)
 }
 
-// checkTokens checks that tokens are requested for the pod and the audience.
+// checkTokens checks that all tokens were requested for a step's pod and for the audience.
 func (c *lookupCase) checkTokens(t *testing.T, api *server) {
 	for _, tr := range api.requests {
 		ref := tr.Spec.BoundObjectRef

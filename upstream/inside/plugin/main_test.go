@@ -25,8 +25,8 @@ import (
 
 func TestMain(m *testing.M) {
 	kubelet.DisableLog()
-	// Register the kubelet's own metrics first: it panics if other metrics have their
-	// names.
+	// Register the kubelet's own metrics first: their registration panics if metrics with the same
+	// names exist.
 	if err := registerOwnMetrics(); err != nil {
 		fmt.Fprintln(os.Stderr, "main_test:", err)
 		os.Exit(1)
@@ -48,7 +48,7 @@ func registerOwnMetrics() error {
 	)
 }
 
-// subject is one of the two packages.
+// subject is the kubelet's package or this package.
 type subject struct {
 	name     string
 	register func(path, binDir string, tokens kubelet.TokenFuncs) error
@@ -63,22 +63,22 @@ var (
 	subjects = []subject{theirs, ours}
 )
 
-// password can be recognised in a test's output.
+// password is a password that can be searched for in a test's output.
 const password = "canary-password-4b1d"
 
-// provider is one entry of a configuration and its executable. Empty fields have the
-// defaults below.
+// provider is a provider in a configuration, and its executable. The comments show the values of
+// empty fields.
 type provider struct {
 	name    string // "p"
 	match   string // a list in YAML: "[registry.example]"
 	api     string // v1
-	cache   string // of the configuration: "0s"
-	more    string // in YAML, each line indented by two
-	script  string // of the shell; "" prints the response
-	answer  string // "" is generated from the fields below
+	cache   string // defaultCacheDuration in the configuration: "0s"
+	more    string // more fields of the provider in YAML, each line indented by two
+	script  string // shell script; "" prints the response
+	answer  string // response; "" is generated from the fields below
 	scope   string // cacheKeyType of the generated response: "Image"
-	lasting string // its cacheDuration: none
-	key     string // its only key in auth: "registry.example"
+	lasting string // cacheDuration of the generated response: none
+	key     string // key in the generated response's auth: "registry.example"
 }
 
 func orDefault(s, otherwise string) string {
@@ -103,8 +103,8 @@ func configOf(list ...provider) string {
 	return b.String()
 }
 
-// executable returns a provider's script. It appends each request, one per line, to a
-// file next to it.
+// executable returns the script of a provider's executable. The script appends each request, as one
+// line, to the file NAME.ran next to the executable.
 func (p provider) executable() string {
 	answer := p.answer
 	if answer == "" {
@@ -118,7 +118,7 @@ func (p provider) executable() string {
 	return "#!/bin/sh\ncat >>\"$0.ran\"\n" + orDefault(p.script, "cat <<'END'\n"+answer+"\nEND\n")
 }
 
-// place is a directory with a configuration and its executables.
+// place is a directory with executables, and a configuration file.
 type place struct {
 	dir, path string
 }
@@ -134,7 +134,7 @@ func newPlace(t testing.TB, list ...provider) *place {
 	return at
 }
 
-// runs returns the requests to a provider's executable.
+// runs returns the requests that a provider's executable has received.
 func (at *place) runs(t testing.TB, name string) []string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(at.dir, name+".ran"))
@@ -146,8 +146,8 @@ func (at *place) runs(t testing.TB, name string) []string {
 
 func write(t testing.TB, path, text string, mode os.FileMode) {
 	t.Helper()
-	// Write and rename: another test's child process may still have it open for writing
-	// (ETXTBSY).
+	// Write to a temporary file and rename it: another test's child process may still have the old
+	// file open for writing (ETXTBSY).
 	part := path + ".part"
 	must.Do(t, os.WriteFile(part, []byte(text), mode))
 	must.Do(t, os.Rename(part, path))
@@ -164,9 +164,9 @@ type server struct {
 // settings configures a server.
 type settings struct {
 	annotations map[string]string
-	missing     bool // the service account
-	refuses     bool // token requests
-	perPod      bool // tokens: each pod has another
+	missing     bool // the service account does not exist
+	refuses     bool // token requests fail
+	perPod      bool // each pod gets a different token
 }
 
 func (s *server) tokens() kubelet.TokenFuncs {
@@ -193,7 +193,7 @@ func (s *server) tokens() kubelet.TokenFuncs {
 	}
 }
 
-// found formats credentials as user and service account.
+// found formats credentials as user names and service accounts.
 func found(creds []credentialprovider.TrackedAuthConfig) []string {
 	list := []string{}
 	for _, c := range creds {

@@ -18,8 +18,8 @@ import (
 // KubeletSubsystem is the prefix of the metrics' names.
 const KubeletSubsystem = "kubelet"
 
-// The metrics have the names, labels and buckets of the kubelet's. Reload metrics, which
-// the kubelet lacks, follow the API server's for reloaded configurations.
+// These metrics have the names, labels and buckets of the kubelet's metrics. The kubelet has no
+// metrics of reloads. Those follow the API server's metrics of reloaded configurations.
 var (
 	pluginErrors = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem:      KubeletSubsystem,
@@ -51,8 +51,8 @@ var (
 	), configHash)
 )
 
-// registerMetrics registers the metrics once per process. If the kubelet's own metrics
-// are already registered, the process is a test and continues without these.
+// registerMetrics registers the metrics once per process. If registration fails because the
+// kubelet's own metrics are already registered, the process is a test and continues.
 var registerMetrics = sync.OnceFunc(func() {
 	err := errors.Join(
 		legacyregistry.Register(pluginErrors),
@@ -69,7 +69,7 @@ func recordReload(status string) { reloadCount.WithLabelValues(status).Inc() }
 
 func recordConfigHash(hash string) { configHash.SetHashes(hash) }
 
-// observeEvent counts and logs the Keyring's events.
+// observeEvent counts and logs plugin runs.
 func observeEvent(e regcred.Event) {
 	if e.Kind != regcred.EventExec {
 		return
@@ -81,8 +81,8 @@ func observeEvent(e regcred.Event) {
 	logExec(&e)
 }
 
-// isRunError reports whether a stage is a failure of the process. As in the kubelet, a
-// response that cannot be decoded is not.
+// isRunError reports whether a run failed in a stage at which the process failed. As in the
+// kubelet, a response that cannot be decoded is not such a failure.
 func isRunError(s protocol.Stage) bool {
 	return s == protocol.StageStart || s == protocol.StageExec || s == protocol.StageTimeout
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// TestMetrics verifies that both packages have the same metrics and values for executables that work, fail, are missing,
-// or print an invalid response.
+// TestMetrics verifies that both packages have the same metrics with the same values. The
+// executables work, fail, are missing, or print an invalid response.
 func TestMetrics(t *testing.T) {
 	list := []provider{{name: "works"}, {name: "fails", script: "exit 1\n"}, {name: "nonsense", script: "echo x\n"}, {name: "leaves", script: "rm \"$0\"\n"}}
 	var at *place
@@ -57,7 +57,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestTimeouts verifies that a run that was killed after the timeout is counted as in the kubelet.
+// TestTimeouts verifies that a run that is killed at the timeout is counted as an error, as in the
+// kubelet.
 func TestTimeouts(t *testing.T) {
 	gather := plugin.NewMetrics()
 	plugin.Observe(regcred.Event{Kind: regcred.EventExec, Provider: "slow", Stage: protocol.StageTimeout, Duration: time.Minute})
@@ -66,7 +67,7 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// values returns the credential providers' metrics, without times.
+// values returns the metrics of credential providers, without durations.
 func values(t *testing.T, gather func() ([]*dto.MetricFamily, error)) (list []string) {
 	t.Helper()
 	families := must.Get(gather())(t)

@@ -17,15 +17,15 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// onlyInOnePackage maps exported names that only one of the packages has to the reason.
+// onlyInOnePackage lists the exported names that only one of the two packages has, with the reason.
 var onlyInOnePackage = map[string]string{
 	"type Plugin":        "the kubelet's tests replace an exec by it, and nobody else makes use of it",
 	"func LookupErr":     "for the file that is changed",
 	"func WithLookupErr": "for the file that is changed",
 }
 
-// TestNames verifies that this package exports the names that the rest of the kubelet uses. Building a kubelet checks
-// their types.
+// TestNames verifies that this package exports the names that the rest of the kubelet uses. Their
+// types are checked when a kubelet is built.
 func TestNames(t *testing.T) {
 	want, got := declared(t, "k8s.io/kubernetes/pkg/credentialprovider/plugin"), declared(t, ".")
 	if len(want) != 4 {
@@ -36,7 +36,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// declared returns a package's exported names, except the listed ones.
+// declared returns a package's exported names, except those in onlyInOnePackage.
 func declared(t *testing.T, pkg string) (names []string) {
 	out, err := exec.Command("go", "list", "-f", `{{$dir := .Dir}}{{range .GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}`, pkg).Output()
 	if err != nil {
@@ -73,8 +73,8 @@ func declared(t *testing.T, pkg string) (names []string) {
 	return names
 }
 
-// TestImports verifies that the package imports no internal packages of this repository and no packages of upstream/,
-// because it is compiled as part of Kubernetes.
+// TestImports verifies that the package imports no internal packages of this repository and no
+// packages of upstream/. It cannot import them because it is compiled as part of Kubernetes.
 func TestImports(t *testing.T) {
 	out := must.Get(exec.Command("go", "list", "-f", `{{join .Imports "\n"}}`, ".").Output())(t)
 	for _, path := range strings.Fields(string(out)) {

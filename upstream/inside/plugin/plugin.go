@@ -3,10 +3,9 @@
 
 package plugin
 
-// All log calls are in this file: the kubelet's --vmodule selects by file name, and the
-// kubelet's package logs the same from its plugin.go. Lines that it logs too begin with
-// the same words and have the same keys, because journals and tests are searched for
-// them.
+// All log calls are in this file, because --vmodule selects log calls by file name, and the
+// kubelet's own package logs from plugin.go. Lines that the kubelet also logs begin with the same
+// words and have the same keys, because users and tests search logs for them.
 
 import (
 	"errors"
@@ -48,7 +47,7 @@ func logAttempts(pod *regcred.Pod, image string, res *regcred.Result, err error)
 
 func logFailure(a *regcred.Attempt, about []any) {
 	about = append(about, "stage", a.Stage)
-	if strings.Contains(strings.TrimSpace(a.Stderr), "\n") { // the error includes the last line
+	if strings.Contains(strings.TrimSpace(a.Stderr), "\n") { // the error already includes the last line
 		about = append(about, "stderr", a.Stderr)
 	}
 	klog.ErrorS(a.Err, "Failed to provide credentials for image", about...)

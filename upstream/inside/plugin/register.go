@@ -21,18 +21,18 @@ import (
 	"github.com/regcred/regcred/config"
 )
 
-// currentProviders holds this process's providers, or nil if none are registered. It is global
-// because the kubelet's other packages call this one's functions without a receiver.
+// currentProviders holds the registered providers, or nil. It is global because the kubelet's other
+// packages call this package's functions without a receiver.
 var currentProviders atomic.Pointer[providers]
 
-// RegisterCredentialProviderPlugins is called once, when a kubelet with one of the flags
-// --image-credential-provider-config and --image-credential-provider-bin-dir starts. The
-// kubelet exits if it fails. Like the kubelet's own package it rejects a missing
-// directory or executable, and a configuration that is not valid for this release and its
-// feature gates.
+// RegisterCredentialProviderPlugins loads the configuration and registers its providers. The
+// kubelet calls it once, at its start, if one of the flags --image-credential-provider-config and
+// --image-credential-provider-bin-dir is set, and exits if it fails. Like the kubelet's own
+// package, it rejects a missing directory or executable, and a configuration that is not valid for
+// this release and its feature gates.
 //
-// Calling it again replaces the providers; lookups in progress finish with the old ones.
-// If it fails, it replaces nothing.
+// Another call replaces the providers. Lookups in progress finish with the old providers. If the
+// call fails, the old providers stay registered.
 func RegisterCredentialProviderPlugins(configPath, binDir string, getToken getServiceAccountTokenFunc, getAccount GetServiceAccountFunc) error {
 	p, err := openProviders(configPath, binDir, accountClient{getAccount, getToken})
 	if err != nil {
@@ -47,13 +47,13 @@ func RegisterCredentialProviderPlugins(configPath, binDir string, getToken getSe
 // openProviders loads a configuration and returns its providers.
 func openProviders(configPath, binDir string, a accountClient) (*providers, error) {
 	if _, err := os.Stat(binDir); errors.Is(err, fs.ErrNotExist) {
-		// Tools that restart kubelets, such as "regcred doctor", match this text and
-		// three below.
+		// Tools that restart kubelets, such as "regcred doctor", search for this text and for three
+		// of the texts below.
 		return nil, fmt.Errorf("plugin binary directory %s did not exist: create it, or correct --image-credential-provider-bin-dir", binDir)
 	} else if err != nil {
 		return nil, fmt.Errorf("plugin binary directory: %w", err)
 	}
-	binDir, err := filepath.Abs(binDir) // for "." exec would search PATH for the name
+	binDir, err := filepath.Abs(binDir) // with "." exec would search for the name in PATH
 	if err != nil {
 		return nil, fmt.Errorf("plugin binary directory %s: %w", binDir, err)
 	}
@@ -69,7 +69,8 @@ func openProviders(configPath, binDir string, a accountClient) (*providers, erro
 	return p, err
 }
 
-// loadConfig reads the configuration and rejects whatever a kubelet of this release rejects.
+// loadConfig reads the configuration. It returns an error if a kubelet of this release would reject
+// it.
 func (p *providers) loadConfig() (*config.Config, error) {
 	if p.path == "" {
 		return nil, errors.New("credential provider configuration: no path is given: set --image-credential-provider-config, or remove --image-credential-provider-bin-dir")
@@ -81,7 +82,7 @@ func (p *providers) loadConfig() (*config.Config, error) {
 		return nil, fmt.Errorf("credential provider configuration: %w", err)
 	}
 	target := config.Target{
-		// Not the displayed version: a build may set that to anything.
+		// Do not use the displayed version: a build may set it to anything.
 		KubeletVersion: version.DefaultKubeBinaryVersion,
 		FeatureGates:   map[string]bool{string(features.KubeletServiceAccountTokenForCredentialProviders): tokensEnabled()},
 	}

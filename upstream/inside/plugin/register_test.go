@@ -19,12 +19,12 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// setTokens sets the feature gate for a test.
+// setTokens sets the feature gate for service account tokens until the test ends.
 func setTokens(t *testing.T, on bool) {
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.KubeletServiceAccountTokenForCredentialProviders, on)
 }
 
-// attributes returns tokenAttributes in YAML. Empty arguments are omitted.
+// attributes returns tokenAttributes in YAML. It omits empty arguments.
 func attributes(audience, cacheType, require, required, optional string) string {
 	text := "  tokenAttributes:\n"
 	for _, line := range [][2]string{
@@ -38,18 +38,18 @@ func attributes(audience, cacheType, require, required, optional string) string 
 	return text
 }
 
-// configCase is a configuration, a file or a directory of files, that a kubelet accepts
-// or rejects.
+// configCase is a configuration that a kubelet accepts or rejects. It is a file, or a directory of
+// files.
 type configCase struct {
-	stands  string // the case of the kubelet's test for readCredentialProviderConfig that it covers
+	stands  string // name of the kubelet's test case that it covers
 	files   map[string]string
 	gateOff bool
-	refused string // a word in regcred's error; "" if accepted
+	refused string // text in regcred's error; "" if the configuration is accepted
 }
 
 func one(p provider) map[string]string { return map[string]string{"": configOf(p)} }
 
-// text returns a file with one provider, in which a text is replaced.
+// text returns a configuration file with one provider, in which old is replaced with new.
 func text(p provider, old, new string) map[string]string {
 	return map[string]string{"": strings.Replace(configOf(p), old, new, 1)}
 }
@@ -123,7 +123,7 @@ func configCases() []configCase {
 	return list
 }
 
-// put writes the files and returns the path to pass to a kubelet.
+// put writes the files and returns the configuration's path.
 func (c configCase) put(t *testing.T) (path string) {
 	dir := filepath.Join(t.TempDir(), "config")
 	if text, ok := c.files[""]; ok {
@@ -137,7 +137,8 @@ func (c configCase) put(t *testing.T) (path string) {
 	return dir
 }
 
-// TestRegister verifies that both packages accept or reject the configurations of the kubelet's tests.
+// TestRegister verifies that both packages accept or reject the same configurations, in the cases
+// of the kubelet's tests.
 func TestRegister(t *testing.T) {
 	bin := newPlace(t, provider{}, provider{name: "q"}).dir
 	for _, c := range configCases() {
@@ -155,7 +156,8 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// TestRegisterCorpus verifies the same for all configurations in the corpus. All executables exist.
+// TestRegisterCorpus verifies that both packages accept or reject the same configurations of the
+// corpus. All executables exist.
 func TestRegisterCorpus(t *testing.T) {
 	accepted, refused := 0, 0
 	for _, c := range corpus.Configs() {
@@ -178,7 +180,8 @@ func TestRegisterCorpus(t *testing.T) {
 	}
 }
 
-// binDirFor creates an executable for each provider that the kubelet reads.
+// binDirFor returns a directory with an executable for each provider that the kubelet reads from a
+// configuration.
 func binDirFor(t *testing.T, path string) string {
 	dir := t.TempDir()
 	c, _, err := kubelet.ReadConfig(path)
@@ -193,13 +196,13 @@ func binDirFor(t *testing.T, path string) string {
 	return dir
 }
 
-// knownDifference reports whether regcred intentionally rejects what a kubelet accepts
+// knownDifference reports whether regcred's error is an intended difference from the kubelet
 // (docs/project/parity.md).
 func knownDifference(path string, err error) bool {
 	return err != nil && strings.Contains(fmt.Sprint(err), "__internal")
 }
 
-// TestRelativeBinDir verifies that executables are found in the directory, not in PATH.
+// TestRelativeBinDir verifies that executables are run from a relative directory, not from PATH.
 func TestRelativeBinDir(t *testing.T) {
 	at := newPlace(t, provider{})
 	t.Chdir(at.dir)
@@ -209,7 +212,8 @@ func TestRelativeBinDir(t *testing.T) {
 	}
 }
 
-// TestRegisterRefuses verifies that errors name what is missing, and the registered providers remain.
+// TestRegisterRefuses verifies that the error names what is missing, and that the registered
+// providers stay registered.
 func TestRegisterRefuses(t *testing.T) {
 	at := newPlace(t, provider{})
 	for _, s := range subjects {

@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/config"
 )
 
-// providers holds the configuration in use and the state of its files.
+// providers holds the configuration in use and the state of the configuration files.
 type providers struct {
 	path, binDir string
 	keyring      *regcred.Keyring
@@ -21,23 +21,23 @@ type providers struct {
 
 	mu           sync.Mutex
 	checking     chan struct{} // closed when the running check ends; nil between checks
-	waitDeadline time.Time     // when lookups stop waiting for it
-	nextCheck    chan struct{} // closed when the following check ends; nil if no lookup waits for it
+	waitDeadline time.Time     // time at which lookups stop waiting for the running check
+	nextCheck    chan struct{} // closed when the check after the running one ends; nil if no lookup waits for it
 
-	// The following fields are owned by the running check.
-	hash           string      // of the configuration in use
-	filesState     configState // its files
-	rejectedReason string      // why the last change was rejected; logged once
+	// Only the running check may access the following fields.
+	hash           string      // hash of the configuration in use
+	filesState     configState // state of the files of the configuration in use
+	rejectedReason string      // why the last change was rejected, to log each reason once
 }
 
-// checkWaitLimit limits how long lookups wait for a check, which compares the
-// configuration's files with the configuration in use. If the files do not respond in
-// time, lookups stop waiting until they do.
+// checkWaitLimit limits how long lookups wait for a check of the configuration files. If a check
+// takes longer, for example because the file system hangs, lookups do not wait for it any more and
+// use the old configuration.
 const checkWaitLimit = 2 * time.Second
 
-// reloadIfChanged reloads the configuration's files if they have changed. There is no watch: each
-// lookup checks the files' times, so it never uses an outdated configuration. An invalid
-// configuration is ignored.
+// reloadIfChanged reloads the configuration files if they have changed. It does not watch the
+// files. Each lookup checks the files' times, so that it never uses an outdated configuration. An
+// invalid configuration is ignored.
 func (p *providers) reloadIfChanged(ctx context.Context) {
 	done, until := p.startCheck()
 	ctx, cancel := context.WithDeadline(ctx, until)
@@ -48,8 +48,9 @@ func (p *providers) reloadIfChanged(ctx context.Context) {
 	}
 }
 
-// startCheck starts to compare the files. A running check may have read them before they
-// changed, so callers that arrive later share the following check.
+// startCheck starts a check of the files. If a check is already running, it may have read the files
+// before they changed. In that case the caller waits for the check that follows, which all waiting
+// callers share.
 func (p *providers) startCheck() (done <-chan struct{}, until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,7 +64,7 @@ func (p *providers) startCheck() (done <-chan struct{}, until time.Time) {
 	return p.nextCheck, p.waitDeadline
 }
 
-// beginCheck starts a check. The caller holds the mutex.
+// beginCheck starts a check. The caller must hold the mutex.
 func (p *providers) beginCheck(checking chan struct{}) {
 	p.checking, p.waitDeadline, p.nextCheck = checking, time.Now().Add(checkWaitLimit), nil
 	go func() {
@@ -77,8 +78,8 @@ func (p *providers) beginCheck(checking chan struct{}) {
 	}()
 }
 
-// reload loads changed files. It only reads files that may have changed, because reading
-// a configuration takes longer than the rest of a lookup.
+// reload loads the configuration if its files have changed. It reads files only if they may have
+// changed, because reading a configuration takes longer than the rest of a lookup.
 func (p *providers) reload() error {
 	files := p.filesState.refresh(p.now())
 	if p.filesState.isUnchanged(&files) {
@@ -93,14 +94,14 @@ func (p *providers) reload() error {
 		return err
 	}
 	if names := configFileNames(c); !slices.Equal(names, p.filesState.names) {
-		p.filesState = configState{names: names} // checked the next time
+		p.filesState = configState{names: names} // the next check reads the files again
 	} else if files.detectsLaterWrites() {
 		p.filesState = files
 	}
 	return nil
 }
 
-// applyConfig puts a configuration into use.
+// applyConfig makes the keyring use a configuration.
 func (p *providers) applyConfig(c *config.Config) error {
 	if c.Hash() == p.hash {
 		return nil

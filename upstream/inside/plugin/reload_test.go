@@ -25,8 +25,8 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// journal collects log lines. It blocks a line that contains hold: it signals held and
-// waits for release to be closed.
+// journal collects log lines. When a line contains hold, it sends on held and waits until it
+// receives from release or release is closed.
 type journal struct {
 	mu            sync.Mutex
 	text          strings.Builder
@@ -51,7 +51,7 @@ func (j *journal) String() string {
 	return j.text.String()
 }
 
-// logged captures the log until the test ends.
+// logged captures the log in a journal until the test ends.
 func logged(t *testing.T, verbosity int) *journal {
 	t.Helper()
 	var b journal
@@ -66,8 +66,8 @@ func logged(t *testing.T, verbosity int) *journal {
 	return &b
 }
 
-// TestReload verifies that a changed configuration applies to the next lookup. An invalid one is logged once and
-// ignored.
+// TestReload verifies that the next lookup uses a changed configuration. An invalid configuration
+// is logged once and ignored.
 func TestReload(t *testing.T) {
 	gather := plugin.NewMetrics()
 	at := newPlace(t, provider{lasting: "1h"})
@@ -80,7 +80,7 @@ func TestReload(t *testing.T) {
 		name string
 		do   func()
 		want []string
-		says string // in the log, once
+		says string // text that must be logged once
 	}{
 		{"as it was", func() {}, user, ""},
 		{"a provider more, without its executable", func() { write(t, at.path, configOf(provider{}, newer), 0o600) }, user, `"Changed credential provider configuration cannot be used`},
@@ -126,8 +126,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestLog verifies that the lines for which journals are searched are the same as the kubelet's, with the reason and
-// without secrets.
+// TestLog verifies the log lines that users search for. They must be the same as the kubelet's,
+// contain the reason, and contain no secrets.
 func TestLog(t *testing.T) {
 	at := newPlace(t, provider{script: "echo the first line >&2; echo canary-value-4b1d \"$SECRET\" >&2; exit 3\n", more: "  env: [{name: SECRET, value: canary-env-4b1d}]\n" + inMode("Token")}, provider{name: "a"})
 	api := server{settings: settings{annotations: annotated}}
@@ -146,8 +146,8 @@ func TestLog(t *testing.T) {
 		`"Failed to get service account data" err="service account team/builder lacks the required annotation`,
 		`"Provider was not run" provider="p" image="registry.example/app" reason="the provider requires a service account`,
 		`"Lookup of credentials for image ended early" err=`,
-		"the first line", // the error includes the last line
-		"plugin.go:",     // --vmodule selects by it
+		"the first line", // not in the error, which includes only the last line
+		"plugin.go:",     // --vmodule selects by the file name
 	} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("there is no %q in\n%s", want, log)
@@ -156,8 +156,8 @@ func TestLog(t *testing.T) {
 	canary.AssertAbsent(t, "the log", strings.ReplaceAll(log.String(), "canary-value-4b1d", ""))
 }
 
-// checkHeld starts a lookup and returns once its check of the files logs a line with that
-// word. The check blocks until end is called.
+// checkHeld starts a lookup and returns when its check of the files logs a line that contains word.
+// The check blocks until end is called.
 func checkHeld(t *testing.T, word string) (log *journal, end func()) {
 	log = logged(t, 0)
 	log.hold, log.held, log.release = word, make(chan struct{}), make(chan struct{})
@@ -170,26 +170,26 @@ func checkHeld(t *testing.T, word string) (log *journal, end func()) {
 	})
 }
 
-// look returns the number of credentials for an image.
+// look looks up an image and returns the number of credentials.
 func look() int {
 	creds, _ := ours.keyring("", "", "", "").Lookup("registry.example/app")
 	return len(creds)
 }
 
-// TestChangeDuringCheck verifies that a lookup that starts during another lookup's check uses a change that the check
-// missed.
+// TestChangeDuringCheck verifies a lookup that starts during another lookup's check. If the files
+// change after that check has read them, the new lookup must use the change.
 func TestChangeDuringCheck(t *testing.T) {
 	at := newPlace(t, provider{match: "[a.example]"})
 	must.Do(t, ours.register(at.path, at.dir, kubelet.TokenFuncs{}))
-	plugin.Later(time.Hour) // the files count as unchanged
+	plugin.Later(time.Hour) // the files are old enough to be trusted
 	write(t, at.path, configOf(provider{match: "[b.example]"}), 0o600)
 	log, end := checkHeld(t, "is in use")
 	defer end()
 	write(t, at.path, configOf(provider{}), 0o600)
 	second := make(chan int)
 	go func() { second <- look() }()
-	time.Sleep(100 * time.Millisecond) // the lookup is waiting now
-	log.release <- struct{}{}          // for the first check only
+	time.Sleep(100 * time.Millisecond) // the second lookup is waiting now
+	log.release <- struct{}{}          // release only the first check
 	select {
 	case <-log.held: // the second check has read the files
 	case n := <-second:
@@ -206,8 +206,8 @@ func TestChangeDuringCheck(t *testing.T) {
 	}
 }
 
-// TestHangingCheck verifies that lookups wait once for a check that hangs, and continue with the old configuration. When it
-// ends, they use the change.
+// TestHangingCheck verifies that only one lookup waits for a check that hangs, and that lookups
+// then continue with the old configuration. When the check ends, they use the change.
 func TestHangingCheck(t *testing.T) {
 	at := newPlace(t, provider{})
 	must.Do(t, ours.register(at.path, at.dir, kubelet.TokenFuncs{}))
@@ -237,11 +237,11 @@ func TestHangingCheck(t *testing.T) {
 			t.Fatal("the change is not in use")
 		}
 	}
-	look() // waits for the check that reloads and logs
+	look() // waits for the check that reloads the files and logs
 }
 
-// TestRegisterBesideLookups verifies that a lookup in progress when other providers are registered finishes with the old
-// ones. The next one uses the new ones.
+// TestRegisterBesideLookups verifies that a lookup in progress finishes with the old providers if
+// other providers are registered. The next lookup uses the new providers.
 func TestRegisterBesideLookups(t *testing.T) {
 	slow := provider{}
 	slow.script = "until [ -e \"$0.go\" ]; do sleep 0.02; done\n" + slow.answerScript()

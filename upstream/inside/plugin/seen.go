@@ -10,33 +10,33 @@ import (
 	"github.com/regcred/regcred/config"
 )
 
-// fileState detects that a file was replaced or written, or that a directory's entries
-// changed. Symbolic links are followed.
+// fileState identifies the content of a file or the entries of a directory. It changes if the file
+// is replaced or written, or if the entries change. Symbolic links are followed.
 type fileState struct {
 	device, inode     uint64
 	size              int64
-	modified, changed time.Time // changed cannot be set back
+	modified, changed time.Time // the user cannot set changed
 }
 
-// configState is the state of the configuration's files just before they were read. The zero
-// value matches no state.
+// configState is the state of the configuration files just before they were read. The zero value
+// does not equal any state.
 type configState struct {
-	names     []string // includes the directory, if it is one
+	names     []string // if the configuration is a directory, names includes it
 	states    []fileState
-	checkedAt time.Time // zero if it must not be trusted
+	checkedAt time.Time // zero if the state must not be trusted
 }
 
 const (
-	// minUnchangedTime is how long a file must be unchanged before its state is trusted. A write
-	// within the same tick of the file system's clock does not change the state.
+	// minUnchangedTime is how long a file must be unchanged before its state is trusted. A second
+	// write within the same tick of the file system's clock does not change the state.
 	minUnchangedTime = 2 * time.Second
-	// maxTrustedAge limits how long an unchanged state is trusted. It covers writes through a
-	// memory map and file systems with cached attributes.
+	// maxTrustedAge limits how long an unchanged state is trusted. The limit is needed for writes
+	// through a memory map and for file systems with cached attributes.
 	maxTrustedAge = 10 * time.Second
 )
 
-// refresh returns the files' state now. The state is not trusted if a file's state is
-// incomplete.
+// refresh returns the current state of the files. If a file's state is incomplete, the result is
+// not trusted.
 func (s *configState) refresh(now time.Time) configState {
 	newer := configState{names: s.names, checkedAt: now}
 	for _, name := range s.names {
@@ -49,12 +49,12 @@ func (s *configState) refresh(now time.Time) configState {
 	return newer
 }
 
-// isUnchanged reports whether the files are unchanged, so that they need not be read.
+// isUnchanged reports whether the files are unchanged since s, so that they need not be read.
 func (s *configState) isUnchanged(newer *configState) bool {
 	return !s.checkedAt.IsZero() && newer.checkedAt.Sub(s.checkedAt) < maxTrustedAge && slices.Equal(s.states, newer.states)
 }
 
-// detectsLaterWrites reports whether a later write would change the state.
+// detectsLaterWrites reports whether any write after s would change the state.
 func (s *configState) detectsLaterWrites() bool {
 	limit := s.checkedAt.Add(-minUnchangedTime)
 	return !slices.ContainsFunc(s.states, func(f fileState) bool {

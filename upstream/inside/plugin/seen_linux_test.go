@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// TestNotReadAgain verifies that a lookup does not read an unchanged configuration, so its cost does not depend on the
-// configuration's size.
+// TestNotReadAgain verifies that a lookup does not read an unchanged configuration. The cost of a
+// lookup must not depend on the configuration's size.
 func TestNotReadAgain(t *testing.T) {
 	list := []provider{{lasting: "1h"}}
 	for i := range 50 {
@@ -51,8 +51,8 @@ func TestNotReadAgain(t *testing.T) {
 	}
 }
 
-// TestChangeOfSettledFiles verifies that the next lookup detects every kind of change to files that were not read for a
-// while.
+// TestChangeOfSettledFiles changes files that have not been read for a while, in every possible
+// way. The next lookup must detect each change.
 func TestChangeOfSettledFiles(t *testing.T) {
 	does, doesNot := configOf(provider{}), configOf(provider{match: "[registry.exampl2]"})
 	for _, tt := range []struct {
@@ -112,13 +112,14 @@ func TestChangeOfSettledFiles(t *testing.T) {
 	}
 }
 
-// TestChangeAndBack verifies that the recorded state of the files belongs to the configuration that was read from them.
+// TestChangeAndBack switches from one configuration to another and back. The recorded state of the
+// files must belong to the configuration that was read.
 func TestChangeAndBack(t *testing.T) {
 	at, dir := newPlace(t, provider{}), t.TempDir()
 	write(t, dir+"/1", configOf(provider{}), 0o600)
 	write(t, dir+"/2", configOf(provider{match: "[registry.exampl2]"}), 0o600)
 	soon := time.Now().Add(2 * time.Hour)
-	if err := os.Chtimes(dir+"/2", soon, soon); err != nil { // never counts as unchanged
+	if err := os.Chtimes(dir+"/2", soon, soon); err != nil { // the state of this file is never trusted
 		t.Fatal(err)
 	}
 	relink(t, "1", dir+"/c.yaml")
@@ -142,7 +143,7 @@ func TestMemoryMappedWrite(t *testing.T) {
 	does := configOf(provider{})
 	text := must.Get(syscall.Mmap(int(f.Fd()), 0, len(does), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED))(t)
 	defer syscall.Munmap(text)
-	copy(text, configOf(provider{match: "[registry.exampl2]"})) // the file's times are the first write's
+	copy(text, configOf(provider{match: "[registry.exampl2]"})) // only the first write changes the file's times
 	must.Do(t, ours.register(at.path, at.dir, kubelet.TokenFuncs{}))
 	plugin.Later(time.Hour)
 	if n := look(); n != 0 {
@@ -156,8 +157,9 @@ func TestMemoryMappedWrite(t *testing.T) {
 	}
 }
 
-// TestChangeWithinATick verifies a second write with as many bytes in the same clock tick, which may not change the
-// file's times. From Linux 6.13 it does if the times were read in between; TestNotReadAgain covers that.
+// TestChangeWithinATick writes a file twice in the same clock tick and with the same size. This may
+// not change the file's times. From Linux 6.13, the times change if they were read between the two
+// writes. TestNotReadAgain covers that.
 func TestChangeWithinATick(t *testing.T) {
 	at := newPlace(t, provider{})
 	must.Do(t, ours.register(at.path, at.dir, kubelet.TokenFuncs{}))
@@ -175,8 +177,8 @@ func TestChangeWithinATick(t *testing.T) {
 	}
 }
 
-// configMap creates a directory as the kubelet mounts a ConfigMap, with a second version
-// prepared.
+// configMap returns a function that creates a directory like a kubelet's mount of a ConfigMap. It
+// contains two versions of the file.
 func configMap(first, second string) func(*testing.T, string) {
 	return func(t *testing.T, dir string) {
 		for name, text := range map[string]string{"/..1": first, "/..2": second} {
@@ -194,7 +196,7 @@ func relink(t *testing.T, to, name string) {
 	must.Do(t, os.Rename(name+".part", name))
 }
 
-// overwrite changes the content and keeps the size and all times that can be set.
+// overwrite changes a file's content. It keeps the file's size and all times that can be set.
 func overwrite(t *testing.T, path, text string) {
 	t.Helper()
 	state := func() (os.FileInfo, syscall.Timespec) {

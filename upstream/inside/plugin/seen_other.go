@@ -5,6 +5,6 @@
 
 package plugin
 
-// stateOf returns false, because this platform has no time that cannot be set back. Files
-// are read each time.
+// stateOf returns false, because on this platform every time of a file can be set back. The files
+// are therefore read at each lookup.
 func stateOf(string) (s fileState, ok bool) { return s, false }

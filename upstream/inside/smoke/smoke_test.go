@@ -34,7 +34,8 @@ type scene struct {
 	hosts       []string // each has a plugin named after the first part of the host
 }
 
-// TestThreeRegistries uses three registries with plugins: one responds, one fails, and one is added while the kubelet runs.
+// TestThreeRegistries verifies pulls from three registries. The plugin of the first responds, the
+// plugin of the second fails, and the third is added while the kubelet runs.
 func TestThreeRegistries(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	if *program == "" && !alone.IsRequired("inside") {
@@ -56,7 +57,8 @@ func TestThreeRegistries(t *testing.T) {
 	canary.AssertAbsent(t, "the kubelet's log", strings.Join(s.kubelet.LogRecords(t), "\n"))
 }
 
-// kubelet returns the path of the program.
+// kubelet returns the path of a kubelet with regcred embedded. It builds the kubelet unless
+// -program is set.
 func kubelet(t *testing.T) string {
 	if *program != "" {
 		return *program
@@ -98,15 +100,15 @@ func write(t *testing.T, path, text string) {
 	must.Do(t, os.Rename(path+".new", path))
 }
 
-// run starts a static pod with an image.
+// run starts a static pod with an image and waits until it runs.
 func (s *scene) run(t *testing.T, name, image string) {
 	pod := node.NewPod("team", name, image)
 	s.kubelet.AddStaticPod(t, pod)
 	s.kubelet.WaitStaticPodRunning(t, pod)
 }
 
-// fail checks that a static pod reports why it cannot start: in its status, immediately
-// and during the backoff, and in the event.
+// fail checks that a static pod reports why it cannot start: in its event, and in its status both
+// immediately and during the back-off.
 func (s *scene) fail(t *testing.T, name, image string) {
 	const why = `image credential providers: plugin "bad": exec: exit status 3; stderr: "the cloud is away"`
 	pod := node.NewPod("team", name, image)

@@ -75,7 +75,7 @@ func gateStage(spec featuregate.FeatureSpec) string {
 	return string(spec.PreRelease)
 }
 
-// setGate returns the error of setting a gate, or "".
+// setGate returns the error if a feature gate cannot be set, or "".
 func setGate(name featuregate.Feature, on bool) string {
 	err := utilfeature.DefaultMutableFeatureGate.DeepCopy().Set(fmt.Sprintf("%s=%t", name, on))
 	if err == nil {

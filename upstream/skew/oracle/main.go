@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command oracle contains one release of the kubelet. upstream/skew builds it with that
-// release's libraries and Go settings. It reads questions, one JSON document per line,
-// and writes an answer to each.
+// Command oracle contains one release of the kubelet. upstream/skew builds it with that release's
+// libraries and Go settings. It reads queries, one JSON document per line, and writes a response to
+// each.
 package main
 
 import (
@@ -33,7 +33,7 @@ func run(in io.Reader, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	// Enabled by default from 1.34. In 1.33 service accounts need it.
+	// The gate is enabled by default from 1.34. In 1.33, service accounts need it.
 	if err := enableTokenGate(); err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ package protocol
 
 import "encoding/json"
 
-// Query is a case of one of package vector's kinds.
+// Query is a case of one of package vector's kinds, or one of the queries below.
 type Query struct {
 	Kind string          `json:"kind"`
 	Case json.RawMessage `json:"case,omitempty"`
@@ -14,13 +14,13 @@ type Query struct {
 	TokensOff bool `json:"tokensOff,omitempty"`
 }
 
-// Kinds without a case.
+// Kinds of queries without a case.
 const (
-	GatesQuery = "gates" // answered with a list of Gate
-	BuildQuery = "about" // answered with a Build
+	GatesQuery = "gates" // the response is a list of Gate
+	BuildQuery = "about" // the response is a Build
 )
 
-// Response is a vector or an error.
+// Response is an oracle's vector or an error.
 type Response struct {
 	Vector json.RawMessage `json:"vector,omitempty"`
 	Error  string          `json:"error,omitempty"`
@@ -33,8 +33,8 @@ type Build struct {
 	GODEBUG string `json:"godebug,omitempty"` // differences from that Go version's defaults
 }
 
-// Gate is a feature gate. Off and On are the kubelet's errors if it cannot start with the
-// gate set so, or "".
+// Gate is a feature gate. Off and On are the kubelet's errors when the gate is turned off or on; ""
+// means that the kubelet starts.
 type Gate struct {
 	Name    string `json:"name"`
 	Default bool   `json:"default"`
