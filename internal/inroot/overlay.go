@@ -327,6 +327,9 @@ func (f FS) overlayRename(from, to string) error {
 		return err
 	}
 	return f.change("rename", to, func(at resolvedName) (*overlayFile, error) {
+		if strings.HasPrefix(at.name, r.name+"/") {
+			return nil, &fs.PathError{Op: "rename", Path: from, Err: fs.ErrInvalid}
+		}
 		moved, err := r.asChange(f)
 		if err != nil {
 			return nil, err

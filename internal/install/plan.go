@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"reflect"
 	"slices"
 
 	"github.com/regcred/regcred/config"
@@ -69,7 +70,13 @@ func (in *Installer) Plan(ctx context.Context, d Desired) (*Plan, error) {
 	if unlinked != nil && !p.Reactivate {
 		return nil, unlinked
 	}
-	return p, in.checkWritable(p)
+	if err := in.checkWritable(p); err != nil {
+		return p, err
+	}
+	if p.UpToDate {
+		return p, nil
+	}
+	return p, in.plannedChange(p).checkNextStart(ctx)
 }
 
 // currentForPlan returns the current generation, or nil if there are no generations. If
@@ -161,10 +168,53 @@ func (in *Installer) planHost(ctx context.Context, p *Plan) (err error) {
 		p.To.Entries = p.From.Entries
 	}
 	if p.From != nil {
-		p.To.Layout = p.From.Layout
-	} else if p.To.Layout, err = in.decideLayout(); err != nil {
+		if done, err := in.keepLayout(ctx, p); done || err != nil {
+			return err
+		}
+	}
+	if p.To.Layout, err = in.decideLayout(); err != nil {
 		return err
 	}
+	return in.setHostFiles(ctx, p)
+}
+
+// keepLayout keeps the current layout. It returns false if the kubelet would then not start,
+// or not run all providers of the node, and another layout is possible: the node's flags,
+// files or kubelet version have changed since the layout was chosen.
+func (in *Installer) keepLayout(ctx context.Context, p *Plan) (done bool, err error) {
+	p.To.Layout = p.From.Layout
+	err = in.setHostFiles(ctx, p)
+	if err == nil && in.includesAllProviders(ctx, p) {
+		return true, nil
+	}
+	fresh, layoutErr := in.decideLayout()
+	fresh.Dirs = p.From.Layout.Dirs
+	return layoutErr != nil || reflect.DeepEqual(fresh, p.From.Layout), err
+}
+
+// includesAllProviders reports whether the kubelet would start with the planned files, and run
+// every provider that it runs without regcred.
+func (in *Installer) includesAllProviders(ctx context.Context, p *Plan) bool {
+	c := in.plannedChange(p)
+	after, err := c.nextStartAfter(ctx)
+	if err != nil || after.Failure != "" {
+		return false
+	}
+	lost, err := c.lostProviders(ctx, after)
+	return err == nil && len(lost) == 0
+}
+
+// plannedChange returns the change that a plan makes.
+func (in *Installer) plannedChange(p *Plan) *generationChange {
+	c := &generationChange{Installer: in, action: actionInstall, from: p.From, to: p.To, files: p.files, restart: len(p.Restart) > 0}
+	if p.Reactivate {
+		c.action = actionRollback
+	}
+	return c
+}
+
+// setHostFiles sets the files of the planned layout.
+func (in *Installer) setHostFiles(ctx context.Context, p *Plan) (err error) {
 	if p.To.Layout.Dirs, err = in.layoutDirs(p.To.Layout); err != nil {
 		return err
 	}

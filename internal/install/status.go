@@ -104,6 +104,9 @@ func (in *Installer) compareNode(ctx context.Context, s *Status) (err error) {
 	if why := in.flagsProblem(m.Layout); why != "" {
 		s.addProblem("%s", flagsNotUsedWarning+why)
 	}
+	if err := in.compareNextStart(ctx, s); err != nil {
+		return err
+	}
 	memory, err := in.kubeletMemory(ctx)
 	if err != nil {
 		return err

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/service"
+)
+
+// nextStart returns what the kubelet does at its next start with the node's current files.
+func (in *Installer) nextStart(ctx context.Context) (*node.NextStart, error) {
+	n := node.Node{Root: in.fs().Root, Overlay: in.fs().Overlay}
+	return n.NewReader().NextStart(ctx, in.Setup.Target())
+}
+
+// nextStartAfter returns what the kubelet would do at its next start after a change. It makes
+// the change in an overlay, with the same steps as the real change.
+func (c *generationChange) nextStartAfter(ctx context.Context) (*node.NextStart, error) {
+	in := *c.Installer
+	in.Store.FS.Overlay, in.Store.FS.BeforeStep = inroot.NewOverlay(), nil
+	in.Service, in.ReadSetup, in.Probe, in.Progress = service.Service{}, nil, nil, nil
+	in.Now = func() (generation.BootTime, error) { return generation.BootTime{}, nil }
+	planned := &generationChange{Installer: &in, action: c.action, from: c.from, to: c.to}
+	err := planned.createPlaceholder()
+	if err == nil {
+		err = planned.apply(ctx)
+	}
+	if err == nil && c.to == nil {
+		err = in.removeState()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return in.nextStart(ctx)
+}
+
+// createPlaceholder creates a generation of an install without most of its content, which is
+// not needed to determine what the kubelet does.
+func (c *generationChange) createPlaceholder() error {
+	if c.action != actionInstall {
+		return nil
+	}
+	dir := c.Store.GenerationPath(c.to.Number)
+	for _, d := range []string{c.Store.Dir, path.Dir(dir), dir} {
+		if err := c.fs().Mkdir(d, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return c.fs().WriteFile(path.Join(dir, generation.DispatcherName), strings.NewReader(""), inroot.FileAttr{Mode: 0o755})
+}
+
+// withoutRegcred returns what the kubelet would do at its next start if regcred were
+// uninstalled. The parameter is the current generation, or nil.
+func (in *Installer) withoutRegcred(ctx context.Context, current *generation.Manifest) (start *node.NextStart, err error) {
+	if current == nil {
+		start, err = in.nextStart(ctx)
+	} else {
+		start, err = (&generationChange{Installer: in, action: actionUninstall, from: current}).nextStartAfter(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	// Entries remain if no generation is current, for example because it is damaged.
+	start.Providers = slices.DeleteFunc(start.Providers, func(p node.NextProvider) bool { return in.isDispatcher(p.Executable) })
+	return start, nil
+}
+
+// isDispatcher reports whether an executable is regcred's dispatcher.
+func (in *Installer) isDispatcher(executable string) bool {
+	real, err := in.fs().EvalSymlinks(in.Store.DispatcherPath())
+	return err == nil && executable == real
+}
+
+// checkNextStart returns an error if a change would keep the kubelet from starting, or from
+// running a provider that it runs without regcred. It returns nil if the node already has
+// that problem.
+func (c *generationChange) checkNextStart(ctx context.Context) error {
+	before, err := c.nextStart(ctx)
+	if err != nil {
+		return err
+	}
+	after, err := c.nextStartAfter(ctx)
+	if err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	if after.Failure != "" && before.Failure == "" {
+		return &NextStartError{Failure: after.Failure, Uninstall: c.to == nil}
+	}
+	if c.to == nil || after.Failure != "" {
+		return nil
+	}
+	lost, err := c.lostProviders(ctx, after)
+	if err != nil || len(lost) == 0 {
+		return err
+	}
+	stillRuns := func(p node.NextProvider) bool { return runsProvider(before, p) }
+	if i := slices.IndexFunc(lost, stillRuns); i >= 0 {
+		return fmt.Errorf("nothing was changed: after its next start, the kubelet would no longer run provider %q of %s:%d", lost[i].Name, lost[i].File, lost[i].Line)
+	}
+	return nil
+}
+
+// lostProviders returns the providers that the kubelet would run without regcred, and does not
+// run at the given start.
+func (c *generationChange) lostProviders(ctx context.Context, start *node.NextStart) (lost []node.NextProvider, err error) {
+	vendor, err := c.withoutRegcred(ctx, c.from)
+	if err != nil || vendor.Failure != "" {
+		return nil, err
+	}
+	return missingProviders(vendor, start), nil
+}
+
+// missingProviders returns the providers of a start that another start does not have.
+func missingProviders(want, have *node.NextStart) (missing []node.NextProvider) {
+	for _, p := range want.Providers {
+		if !runsProvider(have, p) {
+			missing = append(missing, p)
+		}
+	}
+	return missing
+}
+
+// runsProvider reports whether a start has a provider with the same settings and executable.
+func runsProvider(start *node.NextStart, p node.NextProvider) bool {
+	return slices.ContainsFunc(start.Providers, func(o node.NextProvider) bool {
+		return o.Executable == p.Executable && o.Provider.Equal(&p.Provider)
+	})
+}
+
+// NextStartError is returned if the kubelet would not start after a change.
+type NextStartError struct {
+	Failure   string // why the kubelet would exit
+	Uninstall bool   // the change is an uninstall
+}
+
+func (e *NextStartError) Error() string {
+	return "nothing was changed: after this change, the kubelet would not start: " + e.Failure
+}
+
+// Hint returns how to continue.
+func (e *NextStartError) Hint() string {
+	if e.Uninstall {
+		return "add a provider there or remove both kubelet flags, or uninstall anyway with --force"
+	}
+	return "fix this file, and run the command again"
+}
+
+// compareNextStart reports what keeps the kubelet from starting, and third-party providers
+// that it would not run because of regcred.
+func (in *Installer) compareNextStart(ctx context.Context, s *Status) error {
+	next, err := in.nextStart(ctx)
+	if err != nil {
+		return err
+	}
+	if next.Failure != "" {
+		s.addProblem("the kubelet would not start: %s", next.Failure)
+		return nil
+	}
+	vendor, err := in.withoutRegcred(ctx, s.Current)
+	if err != nil {
+		s.addProblem("regcred cannot determine which providers this node has without regcred: %v", err)
+		return nil
+	}
+	for _, p := range missingProviders(vendor, next) {
+		s.addProblem("after its next start, the kubelet would not run provider %q of %s:%d%s: run regcred install to include it", p.Name, p.File, p.Line, in.overriddenText(vendor, next))
+	}
+	return nil
+}
+
+// overriddenText describes the first flag of a start that another start overrides, or returns "".
+func (in *Installer) overriddenText(vendor, next *node.NextStart) string {
+	for _, f := range []struct {
+		name         string
+		vendor, next node.Flag
+	}{{"--image-credential-provider-config", vendor.Config, next.Config}, {"--image-credential-provider-bin-dir", vendor.BinDir, next.BinDir}} {
+		if n := len(f.vendor.Given); n > 0 && f.vendor.Path != f.next.Path {
+			at := f.vendor.Given[n-1]
+			return fmt.Sprintf(", because regcred's drop-in overrides %s=%s of %s:%d", f.name, f.vendor.Path, in.fs().HostPath(at.File), at.Line)
+		}
+	}
+	return ""
+}
