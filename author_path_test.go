@@ -23,17 +23,16 @@ import (
 // states for its plugin.
 const maxAuthorPlugin = 3_000_000
 
-// authorStep is one step of docs/plugin-authors.md: write a file, or run a
-// command.
+// authorStep is one step of docs/plugin-authors.md. It writes a file or runs a command.
 type authorStep struct {
-	file    string // if not "", the file to write the text to
+	file    string // the file to write text to; "" if the step runs a command
 	text    string
 	command string
 	output  string // expected output; "" means unspecified
 }
 
-// TestAuthorPath follows docs/plugin-authors.md in an empty directory. It uses
-// this checkout instead of downloads: see [author.command].
+// TestAuthorPath follows docs/plugin-authors.md in an empty directory. It uses this checkout
+// instead of downloads (see [author.command]).
 func TestAuthorPath(t *testing.T) {
 	for _, tool := range []string{"go", "sh"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -58,8 +57,8 @@ func TestAuthorPath(t *testing.T) {
 	}
 }
 
-// authorSteps parses the document's section. A block of Go follows the name of
-// its file; in a console block, lines without a $ are output.
+// authorSteps parses the section "A plugin in five minutes". The name of a Go file precedes its
+// code block. In a console block, lines without a $ are output.
 func authorSteps(t *testing.T, doc string) []authorStep {
 	t.Helper()
 	_, section, _ := strings.Cut(doc, "\n## A plugin in five minutes\n")
@@ -96,11 +95,11 @@ func consoleSteps(text string) []authorStep {
 	return steps
 }
 
-// author is a reader with an empty directory, Go, and no network.
+// author simulates a reader of the document who has an empty directory and Go, but no network.
 type author struct {
 	dir       string
 	environ   []string
-	downloads map[string]string // replacements for commands that download
+	downloads map[string]string // local replacements for commands that download
 }
 
 func newAuthor(t *testing.T) *author {
@@ -120,8 +119,8 @@ func newAuthor(t *testing.T) *author {
 	return w
 }
 
-// command returns the document's command without downloads. The module cache has
-// everything else.
+// command returns a command of the document, or its replacement if the command downloads
+// something. The other modules are in the module cache.
 func (w *author) command(line string) string {
 	if instead, ok := w.downloads[line]; ok {
 		delete(w.downloads, line)
@@ -130,8 +129,8 @@ func (w *author) command(line string) string {
 	return line
 }
 
-// follow runs the steps in one shell, so that variables persist, within the five
-// minutes that the document states.
+// follow runs the steps in one shell, so that variables persist. It allows five minutes, as the
+// document states.
 func (w *author) follow(t *testing.T, steps []authorStep) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

@@ -18,7 +18,7 @@ import (
 
 var errThrottled = errors.New("throttled")
 
-// runnerWith returns the runner of provider "p", implemented by s.
+// runnerWith returns the runner of a keyring whose only provider, "p", is s.
 func runnerWith(t *testing.T, s plugin.Provider, opts Options, attributes *config.TokenAttributes) *runner {
 	t.Helper()
 	opts.InProcess = map[string]plugin.Provider{"p": s}
@@ -47,7 +47,8 @@ func TestSubtractJitter(t *testing.T) {
 	}
 }
 
-// TestBackoffDoubles verifies that the backoff doubles up to the option's limit and starts again after a success.
+// TestBackoffDoubles verifies that the backoff doubles up to Options.Backoff, and that it
+// starts again after a success.
 func TestBackoffDoubles(t *testing.T) {
 	for _, tt := range []struct {
 		most time.Duration
@@ -87,7 +88,7 @@ func TestBackoffIsJittered(t *testing.T) {
 	})
 }
 
-// TestBackoffThatIsOff verifies that nothing is stored if the backoff is disabled.
+// TestBackoffThatIsOff verifies that no failures are stored if the backoff is disabled.
 func TestBackoffThatIsOff(t *testing.T) {
 	for most, want := range map[time.Duration]int{-time.Hour: 0, 0: 0, 1: 1} {
 		r := runnerWith(t, &script{}, Options{Backoff: most}, nil)
@@ -97,8 +98,8 @@ func TestBackoffThatIsOff(t *testing.T) {
 	}
 }
 
-// TestBackoffWithoutIdentity verifies that a failure without a service account does not delay lookups with one, and the
-// backoff ends on time.
+// TestBackoffWithoutIdentity verifies that a failure without a service account does not delay
+// lookups with a service account. It also verifies that the backoff ends on time.
 func TestBackoffWithoutIdentity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, q := runnerWith(t, &script{}, Options{Backoff: time.Hour}, nil), lookupKeyOf(t, "r.example/x")
@@ -124,8 +125,9 @@ func TestBackoffWithoutIdentity(t *testing.T) {
 	})
 }
 
-// TestBackoffsAreBounded verifies that failures for many images use bounded memory. Without room, only expired entries
-// are evicted, and the new image gets no backoff.
+// TestBackoffsAreBounded verifies that failures for many images use a limited amount of memory.
+// If the limit is reached, only expired backoffs are evicted. If there are none, the new image
+// gets no backoff.
 func TestBackoffsAreBounded(t *testing.T) {
 	for _, tt := range []struct {
 		live, over int

@@ -27,8 +27,8 @@ func BenchmarkPatternMatch(b *testing.B) {
 	}
 }
 
-// manyPatterns returns a keyring with n patterns in up to 100 providers, and
-// 10,000 references, one in ten from Docker Hub.
+// manyPatterns returns a keyring with n patterns in up to 100 providers, and 10,000 image
+// references. One in ten references is for Docker Hub.
 func manyPatterns(b *testing.B, n int) (*Keyring, []string) {
 	c := &config.Config{}
 	in := map[string]plugin.Provider{}
@@ -78,9 +78,9 @@ func BenchmarkLookupHit(b *testing.B) {
 	}
 }
 
-// BenchmarkLookupHitOptions reports the cost of a cached lookup with each option of
-// a long-running program, relative to no option. The variants take turns, and the
-// fastest batch of each counts, so that other load has little effect.
+// BenchmarkLookupHitOptions reports how much each option of a long-running program slows down a
+// cached lookup. It runs the variants alternately and compares the fastest batch of each
+// variant, so that other load on the machine has little effect.
 func BenchmarkLookupHitOptions(b *testing.B) {
 	fastest, lookUps := map[string]time.Duration{}, map[string]func(){}
 	for name, opts := range cachedOptions {

@@ -12,8 +12,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// repeats is the number of runs of tests that depend on the random order of map
-// iteration.
+// repeats is how often tests that depend on the random order of map iteration are repeated.
 const repeats = 50
 
 // entry returns a response for one image with the given lifetime.
@@ -23,7 +22,7 @@ func entry(image string, now time.Time, life time.Duration, used bool) *response
 	return a
 }
 
-// fill returns a full cache of n used entries; later ones expire later.
+// fill returns a full cache of n used entries. Entry i expires before entry i+1.
 func fill(n int, now time.Time) *responseCache {
 	c := newResponseCache(n)
 	for i := range n {
@@ -57,8 +56,8 @@ func TestEvictionRemovesFirstToExpire(t *testing.T) {
 	}
 }
 
-// TestEvictionLooksAtFew verifies that the cost of an eviction does not grow with the
-// cache, and that a considered entry is kept only if it is used again.
+// TestEvictionLooksAtFew verifies that an eviction examines only eight entries, and marks them
+// as unused.
 func TestEvictionLooksAtFew(t *testing.T) {
 	c := fill(20, time.Now())
 	c.put(entry("new", time.Now(), time.Minute, false))
@@ -90,7 +89,8 @@ func TestUsedEntryIsNotEvicted(t *testing.T) {
 	}
 }
 
-// TestInvalidateOnceAMinute verifies the limit per key, and that only the given generation is invalidated.
+// TestInvalidateOnceAMinute verifies that each key is invalidated at most once a minute, and
+// that only the given generation is invalidated.
 func TestInvalidateOnceAMinute(t *testing.T) {
 	c, now := newResponseCache(10), time.Now()
 	put := func(image string, generation uint64) {
@@ -123,8 +123,8 @@ func TestInvalidateOnceAMinute(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreForgotten verifies that times of invalidations are removed when they
-// no longer have any effect, so that they do not fill the memory.
+// TestRefusalsAreForgotten verifies that the cache does not keep the times of old
+// invalidations, which would use more and more memory.
 func TestRefusalsAreForgotten(t *testing.T) {
 	c, now := newResponseCache(10), time.Now()
 	for i, image := range []string{"earlier", "later"} {

@@ -20,10 +20,10 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// misbehaving is third-party code that misbehaves in one method.
+// misbehaving implements all interfaces for third-party code. One of its methods misbehaves.
 type misbehaving struct {
 	accounts
-	at       string // the name of the method
+	at       string // the name of the method that misbehaves
 	behave   func()
 	provider script
 }
@@ -65,8 +65,9 @@ func (o *misbehaving) keyring(t *testing.T, cache config.TokenCacheType) *Keyrin
 	return k
 }
 
-// TestMisbehavingCode verifies that a lookup ends with its context, Close returns, and the process survives, even if
-// code passed to the keyring hangs, panics or exits its goroutine.
+// TestMisbehavingCode passes code to a keyring that hangs, panics or exits its goroutine. It
+// verifies that the lookup still ends with its context, that Close returns, and that the
+// process survives.
 func TestMisbehavingCode(t *testing.T) {
 	for name, misbehaves := range map[string]func(forever chan struct{}) func(){
 		"hangs":               func(forever chan struct{}) func() { return func() { <-forever } },
@@ -90,8 +91,8 @@ func TestMisbehavingCode(t *testing.T) {
 	}
 }
 
-// lookUpAndClose looks up with a deadline, and closes the keyring during a
-// lookup without one.
+// lookUpAndClose does a lookup with a deadline. Then it closes the keyring during a lookup
+// without a deadline.
 func lookUpAndClose(t *testing.T, k *Keyring, at string, hangs bool) {
 	const patience = 5 * time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -121,7 +122,7 @@ func lookUpAndClose(t *testing.T, k *Keyring, at string, hangs bool) {
 	wg.Wait()
 }
 
-// TestNilSource verifies that New rejects a nil source, with which the first lookup would fail.
+// TestNilSource verifies that New rejects a nil source. Otherwise the first lookup would panic.
 func TestNilSource(t *testing.T) {
 	_, err := New(&config.Config{}, Options{Sources: []Source{NodeDockerConfig(NodePaths{}), nil}})
 	if want := "keyring: Options.Sources[1] is nil"; fmt.Sprint(err) != want {
@@ -129,8 +130,8 @@ func TestNilSource(t *testing.T) {
 	}
 }
 
-// TestErrorThatPanics verifies that a panic in the Error method of a source's error, which is third-party code, is
-// handled.
+// TestErrorThatPanics verifies that the keyring handles a source's error whose Error method
+// panics.
 func TestErrorThatPanics(t *testing.T) {
 	k, err := New(&config.Config{}, Options{Sources: []Source{testSource{"typed nil", func(context.Context) ([]AuthSet, error) {
 		return nil, (*plugin.ExecError)(nil)
@@ -146,13 +147,13 @@ func TestErrorThatPanics(t *testing.T) {
 	}
 }
 
-// TestNodeDockerConfigOnADiskThatHangs verifies that one goroutine waits for the disk, and each lookup only until its
-// context ends.
+// TestNodeDockerConfigOnADiskThatHangs verifies that only one goroutine waits for a disk that
+// hangs, and that each lookup returns when its context is done.
 func TestNodeDockerConfigOnADiskThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &nodeDockerConfig{}
 		hung := &nodeFiles{done: make(chan struct{})}
-		n.pending = hung // as if the file system hangs
+		n.pending = hung // as if reading the files hangs
 		var wg sync.WaitGroup
 		for i := range 10 {
 			wg.Go(func() {

@@ -11,12 +11,12 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// setClock returns t as if the system clock was changed by d, in whole seconds:
-// the wall time differs, the monotonic time does not.
+// setClock returns the time at as if the system clock had been changed by d, in whole seconds.
+// The wall time changes, but the monotonic time does not.
 func setClock(t *testing.T, at time.Time, d time.Duration) time.Time {
 	t.Helper()
 	set := at
-	wall := (*uint64)(unsafe.Pointer(&set)) // flag, 33 bits of seconds, 30 of nanoseconds
+	wall := (*uint64)(unsafe.Pointer(&set)) // 1 flag bit, 33 bits of seconds, 30 bits of nanoseconds
 	*wall += uint64(int64(d/time.Second)) << 30
 	if set.Sub(at) != 0 || set.Unix()-at.Unix() != int64(d/time.Second) {
 		t.Fatalf("the layout of time.Time is not what it was: %v became %v", at, set)
@@ -26,12 +26,13 @@ func setClock(t *testing.T, at time.Time, d time.Duration) time.Time {
 
 var clocks = map[string]time.Duration{"not set": 0, "set back": -24 * time.Hour, "set forward": 24 * time.Hour}
 
-// TestClockAndSweep verifies that only expired entries are removed, even if the clock was changed.
+// TestClockAndSweep verifies that a sweep removes only expired entries, even after the clock
+// was changed.
 func TestClockAndSweep(t *testing.T) {
 	for name, d := range clocks {
 		t.Run(name, func(t *testing.T) {
 			c, now, q := newResponseCache(10), time.Now(), lookupKeyOf(t, "r.example/x")
-			c.created = now.Add(-1) // the first get sweeps
+			c.created = now.Add(-1) // so that the first get removes expired entries
 			for base, life := range map[string]time.Duration{"short": time.Minute, "long": time.Hour} {
 				c.put(&response{key: cacheKey{plugin.CacheImage, base, ""}, stored: now, expires: now.Add(life)})
 			}
@@ -44,7 +45,7 @@ func TestClockAndSweep(t *testing.T) {
 			if len(c.entries) != 1 {
 				t.Errorf("%d entries after a sweep, want the long one", len(c.entries))
 			}
-			// Again after another interval.
+			// Expired entries are removed again after another interval.
 			c.put(&response{key: cacheKey{plugin.CacheImage, "short", ""}, stored: now, expires: now.Add(sweepInterval + time.Minute)})
 			c.get(q, "", setClock(t, now.Add(2*sweepInterval+2*time.Second), d))
 			if len(c.entries) != 1 {
@@ -65,7 +66,8 @@ func TestClockAndExpiry(t *testing.T) {
 	}
 }
 
-// TestClockAndRefresh verifies that changing the clock does not change the interval between refreshes.
+// TestClockAndRefresh verifies that changing the clock does not change the interval between two
+// refreshes.
 func TestClockAndRefresh(t *testing.T) {
 	for name, d := range clocks {
 		now := time.Now()

@@ -42,8 +42,8 @@ const (
 
 // flightKey is the key under which lookups find an exec in flight. It contains the cache key
 // that the response is expected to have. If the response may serve only one pod, it also
-// contains that pod. A flightKey without a scope stands for all execs of the provider for one
-// identity.
+// contains that pod. A flightKey without a scope identifies all execs of the provider for
+// one identity.
 type flightKey struct {
 	cacheKey
 	pod TokenRequest
@@ -75,9 +75,9 @@ type providerOutcome struct {
 	err      error
 }
 
-// cachedResponse returns the cached response for key, or nil if there is none. In
-// service-account mode it always returns nil, because the cache key also contains the identity.
-// Unlike fetch, it does not allocate.
+// cachedResponse returns the cached response for key, or nil. In service-account mode it always
+// returns nil, because the cache key also contains the identity. Unlike fetch, it does not
+// allocate.
 func (r *runner) cachedResponse(ctx context.Context, key lookupKey, now time.Time) *response {
 	if r.tokenAttributes != nil {
 		return nil

@@ -18,14 +18,14 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// paced is an in-process provider with a duration for each host.
+// paced is an in-process provider whose calls take a different time for each host.
 type paced struct {
 	takes  map[string]time.Duration // by host; "" for all others
 	answer func(context.Context, *plugin.Request) (*plugin.Response, error)
 
 	mu    sync.Mutex
 	execs map[string]int // by host
-	ended map[string]int // canceled execs, by host
+	ended map[string]int // number of canceled execs, by host
 }
 
 func (p *paced) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
@@ -58,8 +58,8 @@ func (p *paced) keyring(t *testing.T) *Keyring {
 	return must.Get(New(oneProvider(nil), Options{InProcess: map[string]plugin.Provider{"p": p}}))(t)
 }
 
-// learn runs the provider once with a scope, so that the runner expects this scope, and
-// removes the response from the cache.
+// learn runs the provider once with the given scope, so that the runner expects this scope from
+// now on. Then it removes the response from the cache.
 func (p *paced) learn(t *testing.T, k *Keyring, scope plugin.CacheKeyType) {
 	t.Helper()
 	answer := p.answer
@@ -76,7 +76,7 @@ type timed struct {
 	took time.Duration
 }
 
-// atOnce looks up images concurrently; the first starts slightly earlier.
+// atOnce looks up images concurrently. The first lookup starts slightly earlier.
 func atOnce(k *Keyring, images ...string) []timed {
 	all := make([]timed, len(images))
 	var wg sync.WaitGroup
@@ -94,12 +94,13 @@ func atOnce(k *Keyring, images ...string) []timed {
 	return all
 }
 
-// TestAnotherHostIsWaitedForBriefly verifies that an exec that hangs for one host does not block other hosts, if the
-// scope is unknown and if the last response was Global. An exec that started long ago is not waited for.
+// TestAnotherHostIsWaitedForBriefly verifies that an exec that hangs for one host delays
+// lookups for other hosts only briefly: if the scope is unknown, and if the last response was
+// Global. A lookup does not wait for an exec that started long ago.
 func TestAnotherHostIsWaitedForBriefly(t *testing.T) {
 	for _, tt := range []struct {
 		last  plugin.CacheKeyType
-		later time.Duration // of the second lookup
+		later time.Duration // start of the second lookup, after the first
 		took  time.Duration
 	}{
 		{"", 0, 250 * time.Millisecond},
@@ -145,7 +146,8 @@ func TestAnotherHostIsWaitedForBriefly(t *testing.T) {
 	}
 }
 
-// TestLeaderOfAnotherHostLeaves verifies that a lookup that stopped waiting does not keep an exec alive.
+// TestLeaderOfAnotherHostLeaves verifies that an exec is canceled when the lookup that started
+// it has left, although a lookup for another host has waited for it.
 func TestLeaderOfAnotherHostLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &paced{takes: map[string]time.Duration{"": time.Minute / 2}, answer: respond(plugin.CacheRegistry, time.Hour, "")}
@@ -175,7 +177,8 @@ func TestLeaderOfAnotherHostLeaves(t *testing.T) {
 	})
 }
 
-// TestBurstOverManyHosts verifies that a burst causes one exec per host, even with a slow plugin.
+// TestBurstOverManyHosts verifies that many concurrent lookups cause only one exec per host,
+// even with a slow plugin.
 func TestBurstOverManyHosts(t *testing.T) {
 	var all []string
 	for i := range 200 {
@@ -188,7 +191,7 @@ func TestBurstOverManyHosts(t *testing.T) {
 		for i, got := range atOnce(k, all...) {
 			want := 30*time.Second + maxWaitUnknownScope
 			if i%20 == 0 {
-				want = 30 * time.Second // the first image, and the images on the same host
+				want = 30 * time.Second // the first image starts the first exec, and shares it with the images on the same host
 			}
 			if got.err != nil || len(got.res.Credentials) != 1 || got.took != want {
 				t.Errorf("%s: %v after %v, want a credential after %v", all[i], got.err, got.took, want)
@@ -205,8 +208,8 @@ func TestBurstOverManyHosts(t *testing.T) {
 	})
 }
 
-// TestGlobalResponseComesLate verifies that a Global response also serves the lookups
-// that stopped waiting for it, and that their own execs are canceled.
+// TestGlobalResponseComesLate verifies that a Global response also serves lookups that no
+// longer wait for it, and that their own execs are canceled.
 func TestGlobalResponseComesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &paced{takes: map[string]time.Duration{"": 3 * time.Second}, answer: respond(plugin.CacheGlobal, time.Hour, "*.example")}
@@ -228,7 +231,7 @@ func TestGlobalResponseComesLate(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() { k.Lookup(t.Context(), Request{Image: "a.example/x"}) })
 		time.Sleep(2500 * time.Millisecond)
-		// Too late to wait, but before the response.
+		// This lookup starts too late to wait for a's exec, but before a's response.
 		if got := atOnce(k, "b.example/x")[0]; got.err != nil || got.took != time.Second/2 || p.execs["b.example"] != 1 {
 			t.Errorf("%v after %v, %d execs; want the response for a after 0.5s", got.err, got.took, p.execs["b.example"])
 		}
@@ -242,7 +245,8 @@ func TestGlobalResponseComesLate(t *testing.T) {
 	})
 }
 
-// TestFailureOfAnotherHost verifies that lookups of this host still share an exec after another host's failure.
+// TestFailureOfAnotherHost verifies that lookups for one host share an exec after they have
+// waited for an exec that failed for another host.
 func TestFailureOfAnotherHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &paced{takes: map[string]time.Duration{"dead.example": time.Second / 5, "": time.Second}}
@@ -269,8 +273,8 @@ func TestFailureOfAnotherHost(t *testing.T) {
 	})
 }
 
-// TestWaitsForAtMostTwo verifies that in the worst case a lookup waits briefly for another host, then for a failing exec
-// of its own host, and then starts its own.
+// TestWaitsForAtMostTwo verifies the longest possible wait. A lookup waits briefly for another
+// host, then for a failing exec of its own host, and then starts its own exec.
 func TestWaitsForAtMostTwo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &paced{takes: map[string]time.Duration{"dead.example": time.Hour, "": 10 * time.Second}}
@@ -294,8 +298,9 @@ func TestWaitsForAtMostTwo(t *testing.T) {
 	})
 }
 
-// TestWaitsForAtMostTwoPods verifies the same for pods that share a service account, if the second exec's response is
-// for one image only. The scheduler decides which lookup leads, so there are many.
+// TestWaitsForAtMostTwoPods verifies the longest possible wait for pods that share a service
+// account. The response to the second exec is for one image only. The test is repeated, because
+// the scheduler decides which lookup starts an exec.
 func TestWaitsForAtMostTwoPods(t *testing.T) {
 	for range 30 {
 		synctest.Test(t, func(t *testing.T) {

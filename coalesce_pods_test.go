@@ -26,7 +26,7 @@ func podOf(token plugin.Secret) string {
 	return ""
 }
 
-// forPod responds with the pod as user name.
+// forPod returns a provider function that uses the pod's UID as the user name in its response.
 func forPod(scope plugin.CacheKeyType, d time.Duration) func(context.Context, *plugin.Request) (*plugin.Response, error) {
 	return func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 		return &plugin.Response{CacheKeyType: scope, CacheDuration: &d, Auth: map[string]plugin.AuthConfig{
@@ -35,9 +35,9 @@ func forPod(scope plugin.CacheKeyType, d time.Duration) func(context.Context, *p
 	}
 }
 
-// TestUncachedResponseIsForOnePod verifies that a response that must not be cached
-// serves only the pod whose token was used, for every scope and cacheType. A cacheable
-// response serves the service account.
+// TestUncachedResponseIsForOnePod verifies, for every scope, that a response that must not be
+// cached serves only the pod whose token was used. A response that may be cached serves all
+// pods of the service account.
 func TestUncachedResponseIsForOnePod(t *testing.T) {
 	for _, scope := range []plugin.CacheKeyType{plugin.CacheImage, plugin.CacheRegistry, plugin.CacheGlobal} {
 		for _, d := range []time.Duration{0, -time.Hour, time.Hour} {
@@ -77,7 +77,8 @@ func TestUncachedResponseIsForOnePod(t *testing.T) {
 	}
 }
 
-// TestPodsDoNotWaitForOthers verifies that after a response for one pod, no lookup waits for another pod's exec.
+// TestPodsDoNotWaitForOthers verifies that if the last response was for one pod only, no lookup
+// waits for another pod's exec.
 func TestPodsDoNotWaitForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answer: forPod(plugin.CacheRegistry, 0)}

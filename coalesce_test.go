@@ -20,15 +20,14 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// script is an in-process provider that records its requests. Each response
-// takes a second.
+// script is an in-process provider that records its requests. Each call takes a second.
 type script struct {
 	answer func(ctx context.Context, req *plugin.Request) (*plugin.Response, error)
 
 	mu     sync.Mutex
 	images []string
 	tokens []plugin.Secret
-	ended  []error // of the context, per run
+	ended  []error // the context's error after each run
 }
 
 func (s *script) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
@@ -54,8 +53,8 @@ func (s *script) execs() int {
 	return len(s.images)
 }
 
-// respond responds with one credential for each key; "" means the image's
-// registry.
+// respond returns a provider function whose response has one credential for each key. The key
+// "" means the image's registry.
 func respond(scope plugin.CacheKeyType, d time.Duration, keys ...string) func(context.Context, *plugin.Request) (*plugin.Response, error) {
 	return func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 		auth := map[string]plugin.AuthConfig{}
@@ -69,7 +68,7 @@ func respond(scope plugin.CacheKeyType, d time.Duration, keys ...string) func(co
 	}
 }
 
-// oneProvider returns a configuration with a provider "p" for the example hosts.
+// oneProvider returns a configuration with a provider "p" for all hosts in the example domain.
 func oneProvider(attributes *config.TokenAttributes) *config.Config {
 	return &config.Config{Providers: []config.Provider{{
 		Name: "p", MatchImages: []string{"*.example"}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1, TokenAttributes: attributes,
@@ -85,8 +84,8 @@ func newScripted(t *testing.T, s *script, attributes *config.TokenAttributes, ac
 	return k
 }
 
-// lookupAll looks up images concurrently; the first starts slightly earlier, so
-// that it leads. Results and errors are in the order of the requests.
+// lookupAll looks up images concurrently. The first lookup starts slightly earlier, so that it
+// starts the exec. Results and errors are in the order of the requests.
 func lookupAll(k *Keyring, reqs ...Request) ([]*Result, []error) {
 	results, errs := make([]*Result, len(reqs)), make([]error, len(reqs))
 	var wg sync.WaitGroup
@@ -178,7 +177,7 @@ func TestCoalesceFailureIsNotAChainThoughTheScopeIsKnown(t *testing.T) {
 		s := &script{}
 		s.answer = func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 			if role := req.ServiceAccountAnnotations["example.com/role"]; role == "bob" {
-				time.Sleep(time.Second) // alice's response has set the scope
+				time.Sleep(time.Second) // until alice's response has set the scope
 				return nil, errors.New("no access")
 			}
 			return respond(plugin.CacheRegistry, time.Hour, "")(ctx, req)
@@ -331,8 +330,8 @@ func TestCoalesceAnswerDecides(t *testing.T) {
 	}
 }
 
-// mayHave reports whether the scope of the response allows a request to get a
-// credential, whose user name is the image that it was issued for.
+// mayHave reports whether the scope of the response allows that a request gets the credential
+// c. The user name of c is the image for which c was issued.
 func mayHave(c Credential, scope plugin.CacheKeyType, req Request) bool {
 	return c.Username == req.Image || !c.CachedUntil.IsZero() && scope != plugin.CacheImage
 }

@@ -19,8 +19,8 @@ import (
 
 const module = "github.com/regcred/regcred"
 
-// allowed lists the third-party modules that a package of this module may link, with
-// their dependencies. Each new line needs a line in docs/project/dependencies.md.
+// allowed lists the third-party modules that a program gets if it uses a package of this
+// module. Each new module must be added to docs/project/dependencies.md.
 var allowed = map[string][]string{
 	"./match":        {},
 	"./plugin":       {"sigs.k8s.io/json"},
@@ -49,7 +49,7 @@ var allowed = map[string][]string{
 	"./cmd/static-credential-provider":       {"sigs.k8s.io/json", "github.com/spf13/pflag"},
 }
 
-// root lists the packages that the root package may import.
+// root lists the modules that the root package may import.
 var root = []string{
 	"sigs.k8s.io/json",
 	"sigs.k8s.io/yaml", "go.yaml.in/yaml/v2",
@@ -57,14 +57,15 @@ var root = []string{
 	"golang.org/x/sync",
 }
 
-// adapter lists the packages that the go-containerregistry adapter may import.
+// adapter lists the modules that the go-containerregistry adapter may import.
 var adapter = append([]string{
 	"github.com/google/go-containerregistry",
 	"github.com/docker/cli", "github.com/docker/docker-credential-helpers", "github.com/opencontainers/go-digest",
 	"github.com/sirupsen/logrus", "golang.org/x/sys",
 }, root...)
 
-// TestDependencies verifies that the public packages depend on no other modules than the listed ones, on every system.
+// TestDependencies verifies that the public packages depend only on the listed modules, on
+// every operating system.
 func TestDependencies(t *testing.T) {
 	for pkg, modules := range allowed {
 		for _, goos := range []string{"linux", "darwin", "windows"} {
@@ -81,8 +82,8 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// TestEachCloudLinksOnlyItself verifies that a program with keychain/cloud links only the clouds that it uses, and keychain/cloud
-// itself links none.
+// TestEachCloudLinksOnlyItself verifies that a program with keychain/cloud links only the SDKs
+// of the clouds that it uses, and that keychain/cloud itself links none.
 func TestEachCloudLinksOnlyItself(t *testing.T) {
 	clouds := map[string][]string{
 		"ecr": {module + "/provider/ecr", "github.com/aws"},
@@ -104,8 +105,8 @@ func TestEachCloudLinksOnlyItself(t *testing.T) {
 	}
 }
 
-// kubernetes lists the packages that may import Kubernetes modules, and which
-// ones. No other package links any.
+// kubernetes lists the packages that may import Kubernetes modules, and the modules that each
+// of them may import.
 var kubernetes = map[string][]string{
 	"kube":                {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go"},
 	"internal/apiserver":  {"k8s.io/apimachinery", "k8s.io/client-go"},
@@ -114,11 +115,11 @@ var kubernetes = map[string][]string{
 	"internal/testkube":   {"k8s.io/api", "k8s.io/apimachinery"},
 	"internal/pull":       {"k8s.io/cri-api"},
 	"internal/testcri":    {"k8s.io/cri-api"},
-	"cmd/regcred":         {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/cri-api"}, // the last in tests
+	"cmd/regcred":         {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/cri-api"}, // k8s.io/cri-api only in tests
 }
 
-// TestKubernetes verifies that only upstream/, a separate module, imports k8s.io/kubernetes, and only the listed
-// packages import client libraries.
+// TestKubernetes verifies that only upstream/, a separate module, imports k8s.io/kubernetes. It
+// also verifies that only the packages in kubernetes import Kubernetes client libraries.
 func TestKubernetes(t *testing.T) {
 	imports := list(t, "linux", "-f", "{{$p := .ImportPath}}{{range .Imports}}{{$p}}={{.}} {{end}}{{range .TestImports}}{{$p}}={{.}} {{end}}{{range .XTestImports}}{{$p}}={{.}} {{end}}", "./...")
 	used := map[string]bool{}
@@ -145,8 +146,8 @@ func TestKubernetes(t *testing.T) {
 	}
 }
 
-// TestDependenciesAreExplained verifies that docs/project/dependencies.md has one row for each direct dependency in
-// go.mod, and no others.
+// TestDependenciesAreExplained verifies that docs/project/dependencies.md has exactly one row
+// for each direct dependency in go.mod.
 func TestDependenciesAreExplained(t *testing.T) {
 	doc := must.Get(os.ReadFile("docs/project/dependencies.md"))(t)
 	modules, _, found := strings.Cut(string(doc), "\n| package |")
@@ -188,13 +189,13 @@ func within(pkg string, modules []string) bool {
 	return slices.ContainsFunc(modules, func(m string) bool { return pkg == m || strings.HasPrefix(pkg, m+"/") })
 }
 
-// list runs "go list" for a system and returns its output by line.
+// list runs "go list" for an operating system and returns the fields of its output.
 func list(t *testing.T, goos string, args ...string) []string {
 	t.Helper()
 	return strings.Fields(string(run(t, goos, append([]string{"list"}, args...)...)))
 }
 
-// run runs the go command for a system.
+// run runs the go command for an operating system.
 func run(t *testing.T, goos string, args ...string) []byte {
 	t.Helper()
 	cmd := exec.Command("go", args...)

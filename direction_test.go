@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// packageLayers reads the layers of packages from docs/project/adr/0013.
+// packageLayers reads the layers of packages from docs/project/adr/0013-import-direction.md.
 func packageLayers(t *testing.T) (layers [][]string) {
 	t.Helper()
 	_, picture, found := strings.Cut(readLines(t, "docs/project/adr/0013-import-direction.md"), "```text\n")
@@ -25,7 +25,7 @@ func packageLayers(t *testing.T) (layers [][]string) {
 	return layers
 }
 
-// rank returns the layer of a package, or of the folder that contains it.
+// rank returns the number of the layer of a package or of its nearest parent directory.
 func rank(layers [][]string, pkg string) int {
 	for ; pkg != ""; pkg = pkg[:max(0, strings.LastIndexByte(pkg, '/'))] {
 		if i := slices.IndexFunc(layers, func(line []string) bool { return slices.Contains(line, pkg) }); i >= 0 {
@@ -35,8 +35,8 @@ func rank(layers [][]string, pkg string) int {
 	return -1
 }
 
-// TestOneDirection verifies that packages import only packages in the layers above them, on every system. Tests may
-// import others.
+// TestOneDirection verifies that packages import only packages in the layers above them, on
+// every operating system. It does not check the imports of tests.
 func TestOneDirection(t *testing.T) {
 	layers, imports := packageLayers(t), 0
 	for _, goos := range []string{"linux", "windows"} {
@@ -60,7 +60,7 @@ func TestOneDirection(t *testing.T) {
 	}
 }
 
-// local returns a package's folder in this module.
+// local returns the directory of a package, relative to this module.
 func local(pkg string) string {
 	if pkg == module {
 		return "regcred"

@@ -18,13 +18,13 @@ import (
 // to other packages, such as [config.Load], start with a lowercase name.
 var docLink = regexp.MustCompile(`\[\*?(\w+(?:\.\w+)?)\]`)
 
-// TestDocLinks verifies that the targets of links in comments exist in the package.
+// TestDocLinks verifies that the declarations exist to which comments link, as in [Keyring].
 func TestDocLinks(t *testing.T) {
 	type comment struct {
 		position token.Position
 		text     string
 	}
-	declared := map[string]map[string]bool{} // by directory: names and Type.Member
+	declared := map[string]map[string]bool{} // by directory: the declared names, and methods and fields as Type.Member
 	comments := map[string][]comment{}
 	fset := token.NewFileSet()
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -71,7 +71,7 @@ func TestDocLinks(t *testing.T) {
 	}
 }
 
-// addDeclared adds the names that decl declares, with methods and fields as Type.Member.
+// addDeclared adds the names that decl declares. Methods and fields are added as Type.Member.
 func addDeclared(names map[string]bool, decl ast.Decl) {
 	if f, ok := decl.(*ast.FuncDecl); ok {
 		name := f.Name.Name

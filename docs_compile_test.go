@@ -19,14 +19,13 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// snippetImports are the packages that snippets in the documents name without
-// importing them.
+// snippetImports are packages that snippets in the documents use without importing them.
 var snippetImports = map[string]string{
 	"plugin": module + "/plugin", "plugintest": module + "/plugintest", "testing": "testing", "context": "context",
 }
 
-// TestDocsCompile builds the Go snippets in documents that TestDocsQuoteExamples does
-// not check.
+// TestDocsCompile builds the Go snippets in documents that TestDocsQuoteExamples does not
+// check.
 func TestDocsCompile(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("no go command")
@@ -57,13 +56,13 @@ func TestDocsCompile(t *testing.T) {
 	}
 }
 
-// whole turns a snippet into a file: a whole file stays as it is, functions get
-// imports, and statements get a function.
+// whole completes a snippet to a Go file. It does not change a complete file. It adds imports
+// to functions, and puts statements into a function.
 func whole(t *testing.T, name, code string) string {
 	t.Helper()
 	if strings.HasPrefix(code, "package ") {
 		if !strings.Contains(code, "func main()") {
-			code += "\nfunc main() {}\n" // a test file
+			code += "\nfunc main() {}\n" // the snippet is a test file
 		}
 		return code
 	}

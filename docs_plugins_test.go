@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/lint"
 )
 
-// TestDocsSampleConfigurations verifies that a kubelet accepts every configuration in the documents about plugins, and
-// lint reports no errors or warnings.
+// TestDocsSampleConfigurations verifies that a kubelet accepts every configuration in
+// docs/plugins, and that lint reports no errors or warnings for it.
 func TestDocsSampleConfigurations(t *testing.T) {
 	block := regexp.MustCompile("(?ms)^```yaml\n(apiVersion: kubelet\\.config\\.k8s\\.io/.*?)^```$")
 	names, err := filepath.Glob("docs/plugins/*.md")
@@ -40,7 +40,7 @@ func TestDocsSampleConfigurations(t *testing.T) {
 	}
 }
 
-// problems returns the errors of a configuration.
+// problems returns the errors and warnings for a configuration.
 func problems(t *testing.T, text string) []string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config.yaml")

@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestDocsQuoteExamples verifies that Go code in README.md, docs/library.md and the package comments is copied from
-// examples, which are compiled and run.
+// TestDocsQuoteExamples verifies that Go code in README.md, docs/library.md and the package
+// comments is copied from examples, which are compiled and run.
 func TestDocsQuoteExamples(t *testing.T) {
 	var examples strings.Builder
 	for _, name := range []string{"example_test.go", "kubelet_example_test.go", "keychain/example_test.go", "keychain/orasclient/example_test.go"} {
@@ -53,11 +53,11 @@ func indent(code string) string {
 	return regexp.MustCompile("(?m)^(.)").ReplaceAllString(code, "\t$1")
 }
 
-// maxDocsWords limits the length of all documents, in words as wc -w counts them.
+// maxDocsWords limits the length of all documents together, in words as counted by wc -w.
 const maxDocsWords = 70_000
 
-// TestDocsLinks verifies that every relative link has an existing file, and every fragment a heading. The documents stay
-// within maxDocsWords.
+// TestDocsLinks verifies that the file of every relative link and the heading of every fragment
+// exist. It also verifies that the documents do not exceed maxDocsWords.
 func TestDocsLinks(t *testing.T) {
 	var names []string
 	for _, glob := range []string{"*.md", "docs/*.md", "docs/*/*.md", "docs/*/*/*.md"} {
@@ -112,10 +112,11 @@ func headings(t *testing.T, name string) map[string]bool {
 func readLines(t *testing.T, name string) string {
 	t.Helper()
 	data := must.Get(os.ReadFile(name))(t)
-	return strings.ReplaceAll(string(data), "\r\n", "\n") // git may check it out with CRLF
+	return strings.ReplaceAll(string(data), "\r\n", "\n") // git may check out files with CRLF
 }
 
-// TestDocsNewestKubelet verifies that documents and doc comments name the newest kubelet that package config supports.
+// TestDocsNewestKubelet verifies that documents and doc comments mention the newest kubelet
+// that package config supports.
 func TestDocsNewestKubelet(t *testing.T) {
 	for file, claim := range map[string]string{
 		"README.md":              `behaves like kubelet (1\.\d+)`,

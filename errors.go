@@ -23,7 +23,8 @@ const (
 	StageBackoff        plugin.Stage = "backoff"        // the plugin was not run because it failed recently (Options.Backoff)
 )
 
-// stageError is a failure outside the exec, with its stage.
+// stageError is an error that occurs in a lookup but not in an exec. It contains the stage at
+// which the lookup failed.
 type stageError struct {
 	stage plugin.Stage
 	err   error

@@ -20,8 +20,8 @@ import (
 // docs/library.md and README.md quote these examples; TestDocsQuoteExamples checks
 // that.
 
-// exampleKeyring loads the configuration of the examples, with in-process
-// providers instead of executables.
+// exampleKeyring loads the configuration of the examples. It uses in-process providers instead
+// of executables.
 func exampleKeyring(opts regcred.Options, team plugin.ProviderFunc) *regcred.Keyring {
 	cfg, err := config.Load("testdata/library/credential-providers.yaml")
 	if err != nil {
@@ -235,7 +235,7 @@ func ExampleServiceAccountClient() {
 	// shop hit
 }
 
-// metrics are the kubelet's metrics, for any metrics library.
+// metrics holds functions that update the kubelet's metrics, for any metrics library.
 type metrics struct {
 	errorsTotal func(pluginName string)            // credential_provider_plugin_errors_total
 	duration    func(pluginName string, s float64) // credential_provider_plugin_duration, in seconds
@@ -268,7 +268,7 @@ func ExampleOptions_observer() {
 	// no credentials for registry.example/team/app: plugin "team-credential-provider": exec: the token endpoint answers 429
 }
 
-// New rejects the same configurations as Validate, before any plugin runs.
+// New rejects the same configurations as Validate. It does not run a plugin.
 func ExampleNew_invalid() {
 	cfg := &config.Config{Providers: []config.Provider{{
 		Name: "../sh", MatchImages: []string{"registry.example"}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1,
@@ -279,7 +279,7 @@ func ExampleNew_invalid() {
 	// keyring: providers[0].name: must be a file name in the kubelet's --image-credential-provider-bin-dir, without slashes: "../sh"
 }
 
-// Plugins of a build job, with tighter limits than a kubelet's and their own
+// A build job runs plugins with shorter timeouts than the kubelet's and with its own
 // environment.
 func ExampleOptions_environ() {
 	cfg, err := config.Load("testdata/library/credential-providers.yaml")

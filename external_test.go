@@ -47,7 +47,7 @@ func isInternal(path string) bool {
 	return strings.HasPrefix(path, module+"/internal/") || strings.Contains(path, "/internal/")
 }
 
-// apiTypes calls visit for each type that an exported identifier mentions.
+// apiTypes calls visit for each type that is used in the declaration of an exported identifier.
 type apiTypes struct {
 	seen  map[types.Type]bool
 	visit func(types.Type)
@@ -91,7 +91,8 @@ func (a apiTypes) walk(list ...types.Type) {
 	}
 }
 
-// walkObject also visits the methods and the underlying type of a declared type.
+// walkObject visits the type of an object. For a declared type, it also visits the underlying
+// type and the methods.
 func (a apiTypes) walkObject(o types.Object) {
 	a.walk(o.Type())
 	if named, ok := o.Type().(*types.Named); ok {
@@ -114,8 +115,8 @@ func exported(pkg *types.Package) (list []types.Object) {
 	return list
 }
 
-// TestPublicTypes checks that no exported identifier of a public package
-// mentions a type of an internal package.
+// TestPublicTypes verifies that the exported identifiers of public packages use no types of
+// internal packages.
 func TestPublicTypes(t *testing.T) {
 	public, objects := loadPublic(t), 0
 	for _, pkg := range public {
@@ -133,8 +134,8 @@ func TestPublicTypes(t *testing.T) {
 	}
 }
 
-// settingProgram returns a package that sets each field of each exported struct
-// from a variable, and the number of fields.
+// settingProgram returns the source of a package that sets each field of each exported struct
+// from a variable. It also returns the number of fields.
 func settingProgram(public []*types.Package) (source string, fields int) {
 	imports, body := map[string]string{}, &strings.Builder{}
 	qualify := func(pkg *types.Package) string {
@@ -147,7 +148,7 @@ func settingProgram(public []*types.Package) (source string, fields int) {
 		for _, o := range exported(pkg) {
 			s, ok := o.Type().Underlying().(*types.Struct)
 			if _, isType := o.(*types.TypeName); !ok || !isType {
-				continue // generic types would need type arguments; the package has no generic types
+				continue // generic types would need type arguments, but there are none in the public packages
 			}
 			fmt.Fprintf(body, "\nfunc _() {\n\tvar x %s\n", types.TypeString(o.Type(), qualify))
 			for f := range s.Fields() {
@@ -166,7 +167,8 @@ func settingProgram(public []*types.Package) (source string, fields int) {
 	return head + body.String(), fields
 }
 
-// TestExternalModule builds a module that sets each option of each public package.
+// TestExternalModule builds a module outside this one that sets each option of each public
+// package.
 func TestExternalModule(t *testing.T) {
 	source, fields := settingProgram(loadPublic(t))
 	if fields < 150 {

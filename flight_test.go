@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// leaving is a context that ends just before an exec, so that the lookup leaves
-// the flight that it has just started.
+// leaving is a context that is canceled just before an exec. The lookup then leaves the flight
+// that it has just started.
 type leaving struct {
 	context.Context
 	cancel context.CancelFunc
@@ -54,8 +54,8 @@ func (p *podNames) RequestToken(ctx context.Context, req TokenRequest) (plugin.S
 	return p.accounts.RequestToken(ctx, req)
 }
 
-// TestPodIsCopied verifies that the caller may change its Pod after Lookup returns, while a token is still requested for
-// it. The race detector checks this too.
+// TestPodIsCopied verifies that the caller may change its Pod when Lookup has returned, even
+// while a token is still being requested for that pod. The race detector also checks this.
 func TestPodIsCopied(t *testing.T) {
 	api := &podNames{got: map[string]int{}}
 	s := plugin.ProviderFunc(respond(plugin.CacheImage, 0, ""))
@@ -80,10 +80,10 @@ func TestPodIsCopied(t *testing.T) {
 	}
 }
 
-// traceKey is the key of a context value such as a trace.
+// traceKey is the key of a context value, such as a trace ID.
 type traceKey struct{}
 
-// traced records the trace values passed to third-party code.
+// traced records the trace values in the contexts that are passed to third-party code.
 type traced struct {
 	accounts
 	mu  sync.Mutex
@@ -113,8 +113,9 @@ func (tr *traced) GetCredentials(ctx context.Context, req *plugin.Request) (*plu
 	return respond(plugin.CacheRegistry, time.Hour, "")(ctx, req)
 }
 
-// TestValuesOfTheContext verifies that context values reach all code that works for a
-// lookup, even after its caller has left, but that the caller's deadline does not.
+// TestValuesOfTheContext verifies that all code that works for a lookup gets the context values
+// of the lookup's caller, even after the caller has left. The code does not get the caller's
+// deadline.
 func TestValuesOfTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := &traced{saw: map[string]string{}}
@@ -140,8 +141,8 @@ func TestValuesOfTheContext(t *testing.T) {
 	})
 }
 
-// TestCachedResponse verifies that a lookup without an identity finds its response without fetch, and one in
-// service-account mode does not.
+// TestCachedResponse verifies that cachedResponse returns a cached response, but not in
+// service-account mode.
 func TestCachedResponse(t *testing.T) {
 	for _, tt := range []struct {
 		ahead  time.Duration
@@ -156,7 +157,7 @@ func TestCachedResponse(t *testing.T) {
 	}
 }
 
-// looked is a context that calls a function when its Err method is called.
+// looked is a context that calls the function at when its Err method is called.
 type looked struct {
 	context.Context
 	at func()
@@ -167,8 +168,8 @@ func (l looked) Err() error {
 	return l.Context.Err()
 }
 
-// TestResponseBetweenCacheAndFlight verifies that a response that is stored after the first look at the cache is a hit,
-// even if it is empty.
+// TestResponseBetweenCacheAndFlight verifies that a response is a cache hit if it is stored
+// after fetch has read the cache for the first time, even if the response is empty.
 func TestResponseBetweenCacheAndFlight(t *testing.T) {
 	s := &script{}
 	r, q, now := runnerWith(t, s, Options{}, nil), lookupKeyOf(t, "r.example/x"), time.Now()
@@ -179,8 +180,8 @@ func TestResponseBetweenCacheAndFlight(t *testing.T) {
 	}
 }
 
-// TestResponseWhileWaiting verifies that a response that is stored while the lookup waits for a flight that does not
-// serve it is used.
+// TestResponseWhileWaiting verifies that a lookup uses a response that is stored while the
+// lookup waits for another host's flight.
 func TestResponseWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &paced{takes: map[string]time.Duration{"": time.Second}, answer: respond(plugin.CacheRegistry, time.Hour, "")}
@@ -202,8 +203,8 @@ func TestResponseWhileWaiting(t *testing.T) {
 	})
 }
 
-// TestExclusiveFlightIsFoundByItsImage verifies that an exec for one image serves later lookups of that image when
-// responses turn out to be for one image each.
+// TestExclusiveFlightIsFoundByItsImage verifies that a lookup shares the exec for its image,
+// after the scope of responses has changed from Registry to Image.
 func TestExclusiveFlightIsFoundByItsImage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &paced{takes: map[string]time.Duration{"r.example": time.Second, "other.example": 1500 * time.Millisecond}}
@@ -228,7 +229,7 @@ func TestExclusiveFlightIsFoundByItsImage(t *testing.T) {
 		}
 		look("r.example/fails", CacheNone)
 		look("other.example/x", CacheMiss)
-		look("r.example/x", CacheMiss) // from 1s to 2s, in its own flight
+		look("r.example/x", CacheMiss) // has its own flight, from 1s to 2s
 		time.Sleep(1700 * time.Millisecond)
 		look("r.example/x", CacheCoalesced)
 		wg.Wait()
@@ -238,13 +239,13 @@ func TestExclusiveFlightIsFoundByItsImage(t *testing.T) {
 	})
 }
 
-// hooked is a context that counts its AfterFuncs.
+// hooked is a context that counts the functions registered with AfterFunc.
 type hooked struct {
 	context.Context
 	hooks, ever atomic.Int64
 }
 
-func (h *hooked) Value(any) any { return nil } // hides *cancelCtx, in which package context would keep the functions
+func (h *hooked) Value(any) any { return nil } // hides the parent's *cancelCtx, because package context would register the functions there
 
 func (h *hooked) AfterFunc(f func()) func() bool {
 	h.hooks.Add(1)
@@ -256,8 +257,9 @@ func (h *hooked) AfterFunc(f func()) func() bool {
 	}
 }
 
-// TestFlightsLeaveNothingBehind verifies that no goroutine remains (or the bubble would
-// not end), no AfterFunc on the keyring's context, and no context that is not canceled.
+// TestFlightsLeaveNothingBehind verifies that flights leave nothing behind: no function
+// registered on the keyring's context, and no context that is not canceled. synctest.Test fails
+// if a goroutine remains.
 func TestFlightsLeaveNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const flights = 1000
@@ -285,7 +287,8 @@ func TestFlightsLeaveNothingBehind(t *testing.T) {
 	})
 }
 
-// TestNoFlightAfterClose verifies that a lookup in progress starts no exec after Close.
+// TestNoFlightAfterClose verifies that a lookup that is in progress does not start an exec
+// after Close.
 func TestNoFlightAfterClose(t *testing.T) {
 	s := &script{}
 	r := runnerWith(t, s, Options{}, nil)

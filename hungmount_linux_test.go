@@ -16,7 +16,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestHungExecutable verifies that if the executables' file system hangs, the attempt fails, and New returns.
+// TestHungExecutable verifies that New returns and that a lookup fails if the file system of
+// the executables hangs.
 func TestHungExecutable(t *testing.T) {
 	if !testenv.InMountNamespace(t) {
 		return

@@ -28,7 +28,7 @@ func TestAttemptIdentity(t *testing.T) {
 	held := Request{Image: "r.example/a", Token: heldToken("", `{"aud":["`+audience+`"]}`), Annotations: map[string]string{role: "x"}}
 	tests := []struct {
 		name     string
-		requests []Request // the last one counts
+		requests []Request // looked up in order; want is the identity of the last one
 		cache    config.TokenCacheType
 		required []string
 		api      ServiceAccountClient
@@ -77,7 +77,7 @@ func TestAttemptIdentity(t *testing.T) {
 type hanging struct {
 	accounts
 	at    plugin.Stage
-	asked TokenRequest // the last one
+	asked TokenRequest // the last request for a token
 }
 
 func (h *hanging) GetServiceAccount(ctx context.Context, namespace, name string) (*ServiceAccount, error) {
@@ -124,7 +124,8 @@ func TestServiceAccountsHang(t *testing.T) {
 	}
 }
 
-// TestTokenRequestInFull verifies the UIDs in a token request, which distinguish recreated objects.
+// TestTokenRequestInFull verifies that a token request contains UIDs, which distinguish objects
+// that were deleted and created again.
 func TestTokenRequestInFull(t *testing.T) {
 	api := &hanging{}
 	k := newScripted(t, &script{answer: respond(plugin.CacheImage, 0, "")}, perAccount(config.CachePerToken), api)
@@ -139,17 +140,19 @@ func TestTokenRequestInFull(t *testing.T) {
 	}
 }
 
-// heldToken returns a token for Request.Token. The argument of distinguishes tokens.
+// heldToken returns a token for Request.Token with the given claims. Different values of the
+// parameter of make different tokens.
 func heldToken(of string, claims string) plugin.Secret {
 	return plugin.NewSecret("e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + "." + canary.TokenSecret + of)
 }
 
-// TestHeldTokenForAnotherAudience verifies that a provider does not get a token for another audience.
+// TestHeldTokenForAnotherAudience verifies that a provider does not get a token that was issued
+// for another audience.
 func TestHeldTokenForAnotherAudience(t *testing.T) {
 	const refused = `provider "p": the request's token %s; the provider's serviceAccountTokenAudience is "registry": use a token for that audience`
 	for name, tt := range map[string]struct {
 		token plugin.Secret
-		is    string // "" if the provider gets the token
+		is    string // the expected error text; "" if the provider gets the token
 	}{
 		"its own":           {heldToken("", `{"aud":["registry"]}`), ""},
 		"one of several":    {heldToken("", `{"aud":["vault","registry"]}`), ""},

@@ -14,8 +14,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestInProcess checks that a provider of this process fails like an executable,
-// with redacted errors.
+// TestInProcess verifies that errors of an in-process provider are like errors of an
+// executable, and that they are redacted.
 func TestInProcess(t *testing.T) {
 	answer := &plugin.Response{Auth: map[string]plugin.AuthConfig{"a": {Username: "u", Password: plugin.NewSecret(canary.PasswordSecret)}}}
 	req := &plugin.Request{APIVersion: plugin.V1, Image: "a/b", ServiceAccountToken: plugin.NewSecret(canary.TokenSecret)}
@@ -25,7 +25,7 @@ func TestInProcess(t *testing.T) {
 		resp  *plugin.Response
 		err   error
 		stage plugin.Stage
-		is    error // what errors.Is finds
+		is    error // the error that errors.Is must find
 		want  string
 	}{
 		{name: "an answer", resp: answer},
@@ -65,7 +65,8 @@ func TestInProcess(t *testing.T) {
 
 func joinedError(text string, is error) error { return errors.Join(errors.New(text), is) }
 
-// TestInProcessReturns checks that a provider cannot block after ctx ends.
+// TestInProcessReturns verifies that callInProcess returns when ctx is done, even if the
+// provider hangs.
 func TestInProcessReturns(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
@@ -81,8 +82,8 @@ func TestInProcessReturns(t *testing.T) {
 	}
 }
 
-// TestInProcessKeepsExecError checks that the error of a plugin that the provider
-// ran keeps its stage and standard error.
+// TestInProcessKeepsExecError verifies that callInProcess keeps the stage and standard error if
+// an in-process provider has run a plugin and returns the plugin's error.
 func TestInProcessKeepsExecError(t *testing.T) {
 	req := &plugin.Request{APIVersion: plugin.V1, Image: "a/b", ServiceAccountToken: plugin.NewSecret(canary.TokenSecret)}
 	own := &plugin.ExecError{Name: "inner", Stage: plugin.StageTimeout, ExitCode: 7, Stderr: "said " + canary.TokenSecret, Err: joinedError("of "+canary.TokenSecret, context.DeadlineExceeded)}

@@ -27,7 +27,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// static returns the same response to every request, at once.
+// static returns the same response to every request, without delay.
 type static plugin.Response
 
 func (s static) GetCredentials(context.Context, *plugin.Request) (*plugin.Response, error) {
@@ -43,8 +43,8 @@ func users(auth ...string) map[string]plugin.AuthConfig {
 	return m
 }
 
-// keyringOf returns a keyring of providers p0, p1, … that match every image with
-// one to three labels.
+// keyringOf returns a keyring with the providers p0, p1, … Each provider matches every image
+// whose host has one to three labels.
 func keyringOf(t testing.TB, opts Options, answers ...plugin.Provider) *Keyring {
 	t.Helper()
 	c := &config.Config{}
@@ -102,7 +102,7 @@ func TestLookupOrder(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			k := keyringOf(t, Options{}, tt.answers...)
-			for range 2 { // the second time from the cache
+			for range 2 { // the second lookup uses the cache
 				res := must.Get(k.Lookup(t.Context(), Request{Image: tt.image}))(t)
 				if got := inOrder(res); got != tt.want {
 					t.Errorf("got %q, want %q", got, tt.want)
@@ -163,7 +163,7 @@ func TestNodeDockerConfig(t *testing.T) {
 		write := func(dir, name, content string) {
 			must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 		}
-		write(root, "config.json", `{"auths":`+canary.PasswordSecret) // invalid: skipped
+		write(root, "config.json", `{"auths":`+canary.PasswordSecret) // not valid JSON, so the file is skipped
 		write(work, ".dockercfg", `{"r.io":{"username":"legacy"}}`)
 		s := NodeDockerConfig(NodePaths{RootDir: root, WorkDir: work, Home: home})
 		sets, err := s.Auths(t.Context(), "r.io/x")
@@ -185,8 +185,7 @@ func TestNodeDockerConfig(t *testing.T) {
 	})
 }
 
-// TestNodeDockerConfigCanceled verifies that a canceled lookup has no effect on later
-// ones.
+// TestNodeDockerConfigCanceled verifies that a canceled lookup does not affect later lookups.
 func TestNodeDockerConfigCanceled(t *testing.T) {
 	root := t.TempDir()
 	data := `{"auths":{"r.io":{"username":"u","password":"` + canary.PasswordSecret + `"}}}`
@@ -414,7 +413,7 @@ func TestCacheForgetsWhatExpired(t *testing.T) {
 func TestInvalidate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
-		var dropped []string // as seen by the observer
+		var dropped []string // providers in the EventInvalidate events
 		k, err := New(oneProvider(nil), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, Observer: func(e Event) {
 			if e.Kind == EventInvalidate {
 				dropped = append(dropped, e.Provider)
@@ -525,7 +524,7 @@ func TestBackoff(t *testing.T) {
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
-		// Each run takes a second, and 7.5 to 10 seconds pass between two.
+		// Each run takes a second, and the backoff between two runs is 7.5 to 10 seconds.
 		if n := s.execs(); n < 25 || n > 40 {
 			t.Errorf("%d execs in five minutes, want about 30", n)
 		}
@@ -555,7 +554,7 @@ func TestClose(t *testing.T) {
 		synctest.Wait()
 		k.Close()
 		wg.Wait()
-		synctest.Wait() // bounded does not wait for the abandoned exec
+		synctest.Wait() // Lookup does not wait for an exec that was canceled by Close
 		if len(s.ended) != 1 || !errors.Is(s.ended[0], context.Canceled) {
 			t.Errorf("the exec ended with %v, want it cancelled", s.ended)
 		}
@@ -591,7 +590,7 @@ func TestNothingPrintsASecret(t *testing.T) {
 	canary.AssertAbsent(t, "the output and the log", logged.String())
 }
 
-// cachedOptions lists the options that every cached lookup consults.
+// cachedOptions lists the options that affect every cached lookup.
 var cachedOptions = map[string]Options{
 	"none":         {},
 	"Observer":     {Observer: func(Event) {}},
@@ -614,7 +613,7 @@ func TestCostOfACachedLookup(t *testing.T) {
 				lookUp()
 			}
 			metrics.Read(created)
-			if n := created[0].Value.Uint64() - before; n > 100 { // the runtime starts a few itself
+			if n := created[0].Value.Uint64() - before; n > 100 { // the runtime starts some goroutines itself
 				t.Errorf("%d goroutines started by 1000 lookups, want none", n)
 			}
 		})
@@ -634,8 +633,9 @@ func cachedLookup(t testing.TB, opts Options) func() {
 	return lookUp
 }
 
-// TestNodeDockerConfigPlaces verifies that the files are read from the working directory if there is no home, as in a
-// kubelet. Relative directories are below it.
+// TestNodeDockerConfigPlaces verifies that relative directories are below the working
+// directory, and that the working directory is used if there is no home directory, as in the
+// kubelet.
 func TestNodeDockerConfigPlaces(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -662,8 +662,8 @@ func TestNodeDockerConfigPlaces(t *testing.T) {
 	}
 }
 
-// TestEvictionKeepsUsedEntries verifies that of two entries the one that was used since the last eviction stays,
-// although it expires first.
+// TestEvictionKeepsUsedEntries verifies that an entry that was used since the last eviction is
+// kept, although it expires first.
 func TestEvictionKeepsUsedEntries(t *testing.T) {
 	now := time.Now()
 	entry := func(host string, ends time.Duration) (lookupKey, *response) {

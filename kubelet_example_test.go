@@ -12,9 +12,9 @@ import (
 	"github.com/regcred/regcred"
 )
 
-// The kubelet's types, as in k8s.io/kubernetes/pkg/credentialprovider, which this
-// module does not import. upstream/inside compiles such an adapter with the real
-// types.
+// The types below are copies of the kubelet's types in
+// k8s.io/kubernetes/pkg/credentialprovider, which this module does not import. upstream/inside
+// compiles such an adapter with the real types.
 type (
 	DockerKeyring interface {
 		Lookup(image string) ([]TrackedAuthConfig, bool)
@@ -59,7 +59,7 @@ func (k podKeyring) Lookup(image string) (found []TrackedAuthConfig, ok bool) {
 	return found, len(found) > 0
 }
 
-// This example puts a Keyring behind the kubelet's DockerKeyring interface.
+// This example implements the kubelet's interface DockerKeyring with a Keyring.
 func ExampleKeyring_kubelet() {
 	keyring := exampleKeyring(regcred.Options{ServiceAccounts: accounts{}}, askTeam)
 	defer keyring.Close()

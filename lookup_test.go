@@ -115,7 +115,8 @@ func TestNoExecForALookupThatIsOver(t *testing.T) {
 	}
 }
 
-// podsGone is a ServiceAccountClient whose first n pods were deleted.
+// podsGone is a ServiceAccountClient that returns an error for the first n pods, as if they had
+// been deleted.
 type podsGone struct {
 	accounts
 	n int
@@ -184,8 +185,8 @@ func TestASourceThatHangsLeavesTimeForTheNext(t *testing.T) {
 	})
 }
 
-// TestAttemptKeys verifies that an attempt lists each auth key of the response, whether or not it matches, in lookup
-// order.
+// TestAttemptKeys verifies that an attempt lists all auth keys of the response in lookup order,
+// including keys that do not match.
 func TestAttemptKeys(t *testing.T) {
 	answer := static{CacheKeyType: plugin.CacheRegistry, Auth: users("r.example", "u", "*.example", "v", "other.example/x", "w")}
 	k := keyringOf(t, Options{}, answer)

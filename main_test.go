@@ -19,8 +19,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// testPlugin is the environment variable that makes the test binary a plugin; its value
-// selects the plugin. The user name in the response contains its arguments and REGION.
+// testPlugin is the environment variable that turns the test binary into a plugin. Its value
+// selects the plugin. The user name in the response contains the arguments and the value of
+// REGION.
 const testPlugin = "REGCRED_TEST_PLUGIN"
 
 func TestMain(m *testing.M) {
@@ -36,7 +37,7 @@ func playPlugin(mode string) int {
 		return soakPlugin(kind, user)
 	}
 	switch mode {
-	case "old": // exactly as documented
+	case "old": // behaves exactly as the out-of-tree proposal documents
 		const request = `{"image":"registry.example/team/app"}`
 		stdin, err := io.ReadAll(os.Stdin)
 		if err != nil || strings.TrimSpace(string(stdin)) != request && os.Getenv("ANY") == "" {
@@ -59,7 +60,8 @@ func playPlugin(mode string) int {
 	return 0
 }
 
-// answerFor returns a credential for every image in a registry, valid for an hour.
+// answerFor returns a provider with a credential for every image in the requested registry. The
+// response may be cached for an hour.
 func answerFor(user string) plugin.Provider {
 	return plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 		host, _, _ := strings.Cut(req.Image, "/")
@@ -68,7 +70,7 @@ func answerFor(user string) plugin.Provider {
 	})
 }
 
-// testBinDir returns a bin dir in which the test binary acts as every plugin.
+// testBinDir returns a directory of plugin executables. Each plugin is the test binary.
 func testBinDir(t *testing.T, names ...string) string {
 	t.Helper()
 	self := must.Get(os.Executable())(t)
@@ -81,8 +83,8 @@ func testBinDir(t *testing.T, names ...string) string {
 	return dir
 }
 
-// testEnviron returns the environment of these plugins. Without it, the race detector
-// would sleep for a second at exit.
+// testEnviron returns the environment for the plugins in testBinDir. Without GORACE, the race
+// detector would sleep for a second when a plugin exits.
 func testEnviron() []string {
 	return append(slices.Clone(os.Environ()), "GORACE=atexit_sleep_ms=0")
 }

@@ -23,9 +23,10 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// This file replays the vectors for lookups; parity_test.go replays the others.
+// The tests in this file replay the test vectors for lookups. parity_test.go replays the other
+// vectors.
 
-// auth is one credential in a vector.
+// auth is a credential in a test vector.
 type auth struct{ Username, Password text }
 
 func answer(m map[string]auth) *plugin.Response {
@@ -36,8 +37,8 @@ func answer(m map[string]auth) *plugin.Response {
 	return resp
 }
 
-// inProcess returns a keyring whose providers match all images of the tests and
-// return the given responses.
+// inProcess returns a keyring with an in-process provider for each of the responses. The
+// providers match all images of the tests.
 func inProcess(t *testing.T, answers []map[string]auth) *regcred.Keyring {
 	t.Helper()
 	c := &config.Config{}
@@ -62,8 +63,8 @@ func open(t *testing.T, c *config.Config, opts regcred.Options) *regcred.Keyring
 	return k
 }
 
-// compare fails the test unless the credentials are equal, in order. It prints
-// only user names.
+// compare verifies that the credentials are equal and in the same order. It prints only user
+// names.
 func compare(t *testing.T, what string, got []regcred.Credential, want []auth) {
 	t.Helper()
 	var gotUsers, wantUsers []string
@@ -133,15 +134,16 @@ func TestParityDockerConfig(t *testing.T) {
 	}
 }
 
-// identityVector is the identity for which a provider with tokenAttributes is
-// called.
+// identityVector is a test vector with the identity for which a provider with tokenAttributes
+// is called.
 type identityVector struct {
 	Image, Namespace, Name, UID, Token                    string
 	Annotations                                           map[string]string
 	NameLength, UIDLength, AnnotationLength, SecondLength int
 }
 
-// expand repeats strings as the vector specifies, which keeps the vectors small.
+// expand replaces lengths in the vector by strings of that length. Vectors contain only the
+// lengths, so that the files are small.
 func (id identityVector) expand() identityVector {
 	if id.NameLength > 0 {
 		id.Name = strings.Repeat("n", id.NameLength)
@@ -162,7 +164,7 @@ func (id identityVector) expand() identityVector {
 	return id
 }
 
-// withoutToken reports whether the API server returned an empty token.
+// withoutToken reports whether the API server in the vector returns an empty token.
 func (id identityVector) withoutToken() bool {
 	return id.Token == "" && id.expand().Name != ""
 }
@@ -177,7 +179,7 @@ func (id *identityVector) RequestToken(context.Context, regcred.TokenRequest) (p
 	return plugin.NewSecret(id.Token), nil
 }
 
-// TestParityCacheKey verifies the kubelet's cache key for each identity.
+// TestParityCacheKey verifies that each identity has the kubelet's cache key.
 func TestParityCacheKey(t *testing.T) {
 	type vector struct {
 		CacheType      string
@@ -205,7 +207,7 @@ func TestParityCacheKey(t *testing.T) {
 		}
 		a, b := ask(v.A), ask(v.B)
 		if v.A.withoutToken() || v.B.withoutToken() {
-			continue // regcred rejects an empty token, the kubelet passes it on
+			continue // regcred rejects an empty token; the kubelet passes it to the plugin
 		}
 		if (a.Err != nil) != v.ErrorA || (b.Err != nil) != v.ErrorB {
 			t.Errorf("case %d, %s: errors %v and %v, the kubelet's %t and %t", i, v.CacheType, a.Err, b.Err, v.ErrorA, v.ErrorB)
@@ -216,8 +218,8 @@ func TestParityCacheKey(t *testing.T) {
 	}
 }
 
-// tokenConfig returns a provider in service-account mode that selects every
-// annotation of the identities.
+// tokenConfig returns a configuration with a provider in service-account mode that selects
+// every annotation of the identities.
 func tokenConfig(cacheType string, ids ...identityVector) *config.Config {
 	var keys []string
 	for _, id := range ids {
@@ -287,7 +289,7 @@ func TestParityServiceAccount(t *testing.T) {
 	}
 }
 
-// server is an API server whose service accounts have the same annotations.
+// server simulates an API server whose service accounts all have the same annotations.
 type server struct {
 	annotations map[string]string
 	fails       string
@@ -309,7 +311,8 @@ func (s server) RequestToken(context.Context, regcred.TokenRequest) (plugin.Secr
 	return plugin.NewSecret(canary.TokenSecret), nil
 }
 
-// TestParityCache replays series of lookups and compares when the plugin runs and which credentials are found.
+// TestParityCache replays series of lookups. It verifies when the plugin runs and which
+// credentials are returned.
 func TestParityCache(t *testing.T) {
 	type vector struct {
 		Default, Scope string

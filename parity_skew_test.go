@@ -21,12 +21,12 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// These tests replay testdata/parity/skew.json, which lists where other releases of the kubelet differ in the cases of
-// the other files. upstream/skew recorded it.
+// The tests in this file replay testdata/parity/skew.json. The file contains the cases of the
+// other files in which older kubelets and the newest kubelet differ. upstream/skew recorded it.
 
 const tokenGate = "KubeletServiceAccountTokenForCredentialProviders"
 
-// skewFile is skew.json.
+// skewFile is the content of skew.json.
 type skewFile struct {
 	Kubelets []skewKubelet
 	Cases    []skewCase
@@ -40,20 +40,22 @@ type skewKubelet struct {
 	Gates                []skewGate
 }
 
-// skewTally counts comparisons and, by name, differences.
+// skewTally is the number of comparisons with the newest kubelet, and the number of differences
+// by name.
 type skewTally struct {
 	Kind                       string
 	Comparisons, Disagreements int
 	Differences                map[string]int
 }
 
-// skewGate is a feature gate; Off and On are the errors of setting it so.
+// skewGate is a feature gate. Off and On are the kubelet's errors if the gate is set to false
+// or true.
 type skewGate struct {
 	Name, Off, On         string
 	Default, Locked, Gone bool
 }
 
-// skewCase is the result of one case in some releases.
+// skewCase is the result of a test case in some kubelet releases.
 type skewCase struct {
 	ID, Kind, Name string
 	Case           int
@@ -72,10 +74,11 @@ func skew(t *testing.T) (f skewFile) {
 	return f
 }
 
-// fixed reports whether the gate is locked to its default.
+// fixed reports whether the gate cannot be changed, because it is locked to its default or was
+// removed.
 func (g skewGate) fixed() bool { return g.Gone || g.Locked }
 
-// gate returns one of the kubelet's gates.
+// gate returns the kubelet's gate with the given name.
 func (k skewKubelet) gate(t *testing.T, name string) skewGate {
 	t.Helper()
 	i := slices.IndexFunc(k.Gates, func(g skewGate) bool { return g.Name == name })
@@ -85,13 +88,13 @@ func (k skewKubelet) gate(t *testing.T, name string) skewGate {
 	return k.Gates[i]
 }
 
-// minor returns "1.33" for v1.33.13.
+// minor returns the minor release, such as "1.33" for v1.33.13.
 func (k skewKubelet) minor() string {
 	return strings.Join(strings.Split(strings.TrimPrefix(k.Kubelet, "v"), ".")[:2], ".")
 }
 
-// target returns the kubelet with the token gate on or off. The gate is set only
-// if that is not its default.
+// target returns the kubelet with the token gate on or off. The gate is set only if that is not
+// its default.
 func (k skewKubelet) target(g skewGate, on bool) config.Target {
 	t := config.Target{KubeletVersion: k.Kubelet}
 	if !g.fixed() && g.Default != on {
@@ -100,8 +103,8 @@ func (k skewKubelet) target(g skewGate, on bool) config.Target {
 	return t
 }
 
-// TestParitySkewConfig verifies that ValidateFor rejects a configuration for a kubelet
-// if and only if that kubelet does.
+// TestParitySkewConfig verifies that ValidateFor rejects the same configurations for a kubelet
+// as that kubelet.
 func TestParitySkewConfig(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("some file names and links cannot be made on Windows")
@@ -155,8 +158,8 @@ func TestParitySkewConfig(t *testing.T) {
 	}
 }
 
-// TestParitySkewMatch verifies that location.IsValidBefore136, which ValidateFor uses, accepts exactly the patterns that
-// older kubelets parse.
+// TestParitySkewMatch verifies that location.IsValidBefore136, which ValidateFor uses, accepts
+// the same patterns as older kubelets.
 func TestParitySkewMatch(t *testing.T) {
 	type vector struct {
 		Pattern text
@@ -167,7 +170,7 @@ func TestParitySkewMatch(t *testing.T) {
 		number  int
 	}
 	f := skew(t)
-	taken := map[key]bool{} // accepted by kubelets other than the newest
+	taken := map[key]bool{} // patterns that other kubelets than the newest accept
 	for _, c := range f.Cases {
 		if invalid, ok := c.Says["invalid"]; c.Kind == "match" && ok {
 			for _, k := range c.Kubelets {
@@ -196,7 +199,7 @@ func TestParitySkewMatch(t *testing.T) {
 	}
 }
 
-// section returns the section of docs/project/parity.md about versions.
+// section returns the section about kubelet versions in docs/project/parity.md.
 func section(t *testing.T) string {
 	t.Helper()
 	data := must.Get(os.ReadFile(filepath.Join("docs", "project", "parity.md")))(t)
@@ -208,7 +211,8 @@ func section(t *testing.T) string {
 	return text
 }
 
-// TestParitySkewTables verifies that the figures and feature gates in docs/project/parity.md equal the recorded ones.
+// TestParitySkewTables verifies that docs/project/parity.md contains the recorded figures and
+// feature gates.
 func TestParitySkewTables(t *testing.T) {
 	f, text := skew(t), section(t)
 	row := func(cells ...string) {
@@ -226,7 +230,7 @@ func TestParitySkewTables(t *testing.T) {
 			all.Comparisons += g.Comparisons
 			all.Disagreements += g.Disagreements
 			for id, n := range g.Differences {
-				if strings.Contains(text, "\n| `"+id+"` |") { // otherwise it is regcred's own difference
+				if strings.Contains(text, "\n| `"+id+"` |") { // other IDs are differences between regcred and the kubelet
 					listed += n
 				}
 			}
@@ -271,10 +275,10 @@ func thousands(n int) string {
 	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
 }
 
-// TestParitySkewListed verifies that the table of docs/project/parity.md has each recorded difference with its kubelets,
-// and no others.
+// TestParitySkewListed verifies that the table in docs/project/parity.md lists exactly the
+// recorded differences, each with the kubelets that have it.
 func TestParitySkewListed(t *testing.T) {
-	rows := map[string]string{} // the last minor release
+	rows := map[string]string{} // by difference: the last minor release that has it
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ([^|]*) \\|").FindAllStringSubmatch(section(t), -1) {
 		rows[m[1]] = m[2]
 	}
@@ -301,7 +305,7 @@ func TestParitySkewListed(t *testing.T) {
 			if id == "token-gate" && k.gate(t, tokenGate).fixed() {
 				want = false
 			}
-			// An older difference hides this one.
+			// Another difference may hide this one.
 			if !seen[id][k.Kubelet] && want && !hidden(id, minor) || seen[id][k.Kubelet] && !want {
 				t.Errorf("%s is listed %q, and of kubelet %s recorded: %t", id, until, minor, seen[id][k.Kubelet])
 			}
@@ -314,12 +318,12 @@ func TestParitySkewListed(t *testing.T) {
 	}
 }
 
-// hidden reports whether all cases of a difference also belong to an older one:
-// in 1.33 a configuration with tokens has a cacheType, or the newest kubelet
-// rejects it too.
+// hidden reports whether another difference hides this one in all test cases of a release. In
+// 1.33, each configuration with tokens also has a cacheType or is rejected by the newest
+// kubelet, too.
 func hidden(id, minor string) bool { return minor == "1.33" && id == "token-gate" }
 
-// TestParityGates compares the kubelets' feature gates with the gates of ValidateFor.
+// TestParityGates verifies that ValidateFor treats feature gates as the recorded kubelets do.
 func TestParityGates(t *testing.T) {
 	plain, err := config.Parse("f", []byte("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: p\n  matchImages: [a]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"))
 	if err != nil {
@@ -328,7 +332,7 @@ func TestParityGates(t *testing.T) {
 	concerning := regexp.MustCompile(`CredentialProvider|PulledImages`)
 	compared := 0
 	f := skew(t)
-	// Every kubelet has AllAlpha and AllBeta.
+	// AllAlpha and AllBeta exist in every kubelet, so they are not recorded.
 	named := slices.DeleteFunc(config.FeatureGates(), func(name string) bool { return strings.HasPrefix(name, "All") })
 	for _, k := range f.Kubelets {
 		for _, g := range k.Gates {

@@ -22,10 +22,10 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// These tests replay testdata/parity, which upstream/record recorded from the
-// kubelet's own packages. docs/project/parity.md lists where regcred differs on purpose.
+// The tests in this file replay testdata/parity, which upstream/record recorded by running the
+// kubelet's own packages. docs/project/parity.md lists the deliberate differences.
 
-// text is a string in a vector; invalid UTF-8 is {"base64": "…"}.
+// text is a string in a test vector. Invalid UTF-8 is encoded as {"base64": "…"}.
 type text string
 
 func (s *text) UnmarshalJSON(data []byte) error {
@@ -38,7 +38,7 @@ func (s *text) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// vectors loads a file of testdata/parity. It fails if there are no cases.
+// vectors loads the test vectors in a file of testdata/parity. It fails if there are none.
 func vectors[T any](t *testing.T, name string) []T {
 	t.Helper()
 	data := must.Get(os.ReadFile(filepath.Join("testdata", "parity", name+".json")))(t)
@@ -90,7 +90,7 @@ type configFile struct {
 	Dir           bool
 }
 
-// configVector is a configuration and the kubelet's result.
+// configVector is a test vector with a configuration and the kubelet's result.
 type configVector struct {
 	Name                     string
 	IsDir                    bool
@@ -160,17 +160,17 @@ func (v configVector) write(t *testing.T) string {
 	return filepath.Join(dir, v.Files[0].Name)
 }
 
-// refusedInternal and the following constants name the differences in validation;
-// docs/project/parity.md has the reasons.
+// Deliberate differences from the kubelet in the validation of configurations.
+// docs/project/parity.md explains them.
 const (
 	refusedInternal = "the kubelet's internal version of the file format"
 	refusedName     = "a provider name that is empty or has a backslash"
 
-	acceptedPredecessor = "registry credential config" // a file of the out-of-tree proposal, and the name of its case
+	acceptedPredecessor = "registry credential config" // name of the test case with a file of the out-of-tree proposal
 )
 
-// refusal returns the deliberate difference for which regcred rejects v although
-// the kubelet accepts it, or "".
+// refusal returns the deliberate difference because of which regcred rejects v although the
+// kubelet accepts it, or "".
 func (v configVector) refusal() string {
 	if strings.HasPrefix(v.Name, "internal version") {
 		return refusedInternal
@@ -234,8 +234,8 @@ func TestParityRequest(t *testing.T) {
 	}
 }
 
-// TestParityResponse compares the decoding of responses. Like the kubelet, regcred
-// decodes a response with any cacheKeyType and rejects it afterwards.
+// TestParityResponse compares how regcred and the kubelet decode responses. Both decode a
+// response with any cacheKeyType and reject it afterwards.
 func TestParityResponse(t *testing.T) {
 	type decoded struct {
 		CacheKeyType  text

@@ -26,8 +26,8 @@ const (
 	oldHead  = "kind: RegistryCredentialConfig\napiVersion: v1alpha1\n"
 )
 
-// oldKeyring returns a keyring whose plugins are the test binary, and the image
-// of each exec.
+// oldKeyring returns a keyring for a configuration of the out-of-tree proposal. Its plugins are
+// the test binary. It also returns a list to which the image of each exec is added.
 func oldKeyring(t *testing.T, content string) (*Keyring, *[]string) {
 	t.Helper()
 	c, err := config.Parse("f", []byte(content))
@@ -53,8 +53,8 @@ func oldKeyring(t *testing.T, content string) (*Keyring, *[]string) {
 	return k, &execs
 }
 
-// TestPredecessorBesideToday verifies that a plugin of the out-of-tree proposal and a
-// current one serve the same lookup, each with its own protocol.
+// TestPredecessorBesideToday verifies that a plugin of the out-of-tree proposal and a plugin of
+// the kubelet's protocol can serve the same lookup, each with its own protocol.
 func TestPredecessorBesideToday(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{
@@ -108,8 +108,9 @@ func TestPredecessorBesideToday(t *testing.T) {
 	}
 }
 
-// TestPredecessorWithPluginMain verifies plugin.Main as a plugin of the out-of-tree
-// proposal. Its response for a registry is used only for the image.
+// TestPredecessorWithPluginMain verifies that a plugin with plugin.Main supports the protocol
+// of the out-of-tree proposal. Its response for a registry is used only for the requested
+// image.
 func TestPredecessorWithPluginMain(t *testing.T) {
 	k, execs := oldKeyring(t, oldHead+"providers:\n- name: a\n  imageMatchers: [registry.example]\n  extraArgs: {regcred_test_plugin: new, region: here}\n")
 	defer k.Close()
@@ -124,17 +125,17 @@ func TestPredecessorWithPluginMain(t *testing.T) {
 	}
 }
 
-// TestPredecessorCache verifies that a response is cached only for its image, until its
-// expirationTimestamp.
+// TestPredecessorCache verifies that a response of the out-of-tree proposal is cached only for
+// its image and until its expirationTimestamp.
 func TestPredecessorCache(t *testing.T) {
 	const one, other = "registry.example/a", "registry.example/b"
 	type step struct {
 		wait  time.Duration
 		image string
-		execs int // so far
+		execs int // expected number of execs so far
 	}
 	for name, tt := range map[string]struct {
-		expires time.Duration // after the start; 0 means no timestamp
+		expires time.Duration // expiry, relative to the start of the test; 0 means no timestamp
 		steps   []step
 	}{
 		"until the timestamp": {10 * time.Minute, []step{
@@ -165,7 +166,8 @@ func TestPredecessorCache(t *testing.T) {
 	}
 }
 
-// An Attempt reports that a plugin uses the other protocol.
+// TestPredecessorWrongProtocol verifies that an Attempt reports that a plugin uses the other
+// protocol.
 func TestPredecessorWrongProtocol(t *testing.T) {
 	old := func(env string) string {
 		return oldHead + "providers:\n- name: p\n  imageMatchers: [registry.example]\n  extraArgs: {" + env + "}\n"
@@ -175,7 +177,7 @@ func TestPredecessorWrongProtocol(t *testing.T) {
 	for name, tt := range map[string]struct {
 		content string
 		stage   plugin.Stage
-		want    string // in the error
+		want    string // text that the error must contain
 	}{
 		"today's answer to the predecessor's question": {old("regcred_test_plugin: only-new"), plugin.StageAPIVersion, "CredentialProviderResponse"},
 		"the predecessor's answer to today's question": {today, plugin.StageAPIVersion, "RegistryCredentialPluginResponse"},

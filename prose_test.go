@@ -18,17 +18,17 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// proseLimit is the number of unidiomatic phrases that each kind of text may
-// contain per 10,000 words. A limit may only fall: the goal is 8. The markers
-// are signs, not the aim: a sentence is good if a reader understands it at once.
+// proseLimit is the allowed number of unidiomatic phrases per 10,000 words, for each kind of
+// text. A limit may only be lowered. The goal is 8. The phrases are only signs: a sentence is
+// good if a reader understands it at once.
 var proseLimit = map[string]float64{
 	"strings":  8,
 	"docs":     8,
 	"comments": 8,
 }
 
-// proseMarkers are phrases that idiomatic technical English does not use, each
-// with words to use instead.
+// proseMarkers are phrases that idiomatic technical English does not use, each with the words
+// to use instead.
 var proseMarkers = []struct{ pattern, instead string }{
 	{`(?:^|[.:;,(] ?)[Ww]hat (?:a|an|the|is|was|it|they|nobody|somebody|stands|comes|came|can|cannot|has|had|no|one|other|others|such|goes|belongs)\b`, "name the thing"},
 	{`\b(?:is|are|of|says|say|that|and|by|to|from|in|for|than) what (?:is|was|are|were|it|a|an|the|they|comes|stands|belongs|has|one)\b`, "name the thing"},
@@ -60,8 +60,8 @@ type proseText struct {
 	text       string
 }
 
-// TestProse counts unidiomatic phrases in strings, documents and comments. Run
-// it with -v to list them.
+// TestProse counts unidiomatic phrases in strings, documents and comments. Run it with -v to
+// list them.
 func TestProse(t *testing.T) {
 	words, hits := map[string]int{}, map[string]int{}
 	var patterns []*regexp.Regexp
@@ -96,8 +96,8 @@ func TestProse(t *testing.T) {
 	}
 }
 
-// proseTexts returns the strings and comments of the repository's Go code,
-// without tests, and the paragraphs of its documents.
+// proseTexts returns the strings and comments in the Go files of the repository, except tests,
+// and the paragraphs of its documents.
 func proseTexts(t *testing.T) []proseText {
 	t.Helper()
 	var texts []proseText
@@ -117,7 +117,7 @@ func proseTexts(t *testing.T) []proseText {
 	return texts
 }
 
-// markdownProse returns the lines of a document outside code.
+// markdownProse returns the lines of a document that are not code.
 func markdownProse(path, data string) (texts []proseText) {
 	fenced := false
 	code := regexp.MustCompile("`[^`]*`")
@@ -131,7 +131,7 @@ func markdownProse(path, data string) (texts []proseText) {
 	return texts
 }
 
-// goProse returns a file's comments, each group as one text, and its strings.
+// goProse returns the comments and strings of a Go file. Each comment group is one text.
 func goProse(t *testing.T, path string) (texts []proseText) {
 	t.Helper()
 	src := readLines(t, path)

@@ -78,8 +78,9 @@ func TestResultJSON(t *testing.T) {
 	}
 }
 
-// TestNoVerbPrintsASecret prints every exported type with a secret, also behind
-// pointers, whose methods package fmt does not call.
+// TestNoVerbPrintsASecret prints a value of every exported type that contains a secret. It also
+// prints pointers to such values, because package fmt does not call methods on the values
+// behind them.
 func TestNoVerbPrintsASecret(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(file, []byte(`apiVersion: kubelet.config.k8s.io/v1

@@ -11,16 +11,17 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// refreshes reports whether using a with the given time left starts a refresh.
+// refreshes reports whether a lookup that uses the response a starts a refresh, if a expires
+// after the time left.
 func (r *runner) refreshes(t *testing.T, a *response, left time.Duration, id *identity) bool {
 	before := a.refreshed.Load()
 	r.refreshIfDue(t.Context(), a, lookupKeyOf(t, "r.example/x"), id.key, a.expires.Add(-left))
 	return a.refreshed.Load() != before
 }
 
-// TestRefreshTime verifies that a refresh starts in the last part of a response's
-// lifetime, minus up to a tenth, but not if the option is disabled, and not for an
-// identity.
+// TestRefreshTime verifies when the use of a response starts a refresh: in the last part of the
+// response's lifetime. A refresh does not start if the option is disabled or the response is
+// for an identity.
 func TestRefreshTime(t *testing.T) {
 	const minute = time.Minute
 	for _, tt := range []struct {
@@ -31,9 +32,9 @@ func TestRefreshTime(t *testing.T) {
 		{10 * minute, 60 * minute, 10*minute + 1, identity{}, false},
 		{10 * minute, 60 * minute, 9 * minute, identity{}, true},
 		{10 * minute, 60 * minute, 0, identity{}, true},
-		{10 * minute, 20 * minute, 5*minute + 1, identity{}, false}, // a quarter of its lifetime
+		{10 * minute, 20 * minute, 5*minute + 1, identity{}, false}, // the limit is a quarter of the lifetime
 		{10 * minute, 20 * minute, 4*minute + minute/2, identity{}, true},
-		{8, minute, 9, identity{}, false}, // too short for jitter
+		{8, minute, 9, identity{}, false}, // 8 ns is too short for jitter
 		{8, minute, 8, identity{}, true},
 		{1, minute, 1, identity{}, true},
 		{0, minute, 0, identity{}, false},
@@ -41,17 +42,17 @@ func TestRefreshTime(t *testing.T) {
 		{10 * minute, 60 * minute, 0, identity{key: "alice"}, false},
 	} {
 		r := runnerWith(t, &script{}, Options{RefreshAhead: tt.option}, nil)
-		r.retired = true // no exec starts
+		r.retired = true // so that no exec starts
 		if got := r.refreshes(t, entry("x", time.Now(), tt.life, true), tt.left, &tt.id); got != tt.want {
 			t.Errorf("RefreshAhead %v, %v of %v left, identity %q: %t, want %t", tt.option, tt.left, tt.life, tt.id.key, got, tt.want)
 		}
 	}
 }
 
-// TestRefreshIsJittered verifies a jitter of up to a tenth.
+// TestRefreshIsJittered verifies that up to a tenth of the time is subtracted at random.
 func TestRefreshIsJittered(t *testing.T) {
 	r := runnerWith(t, &script{}, Options{RefreshAhead: 90}, nil)
-	r.retired = true // no exec starts
+	r.retired = true // so that no exec starts
 	often := map[time.Duration]int{}
 	for range 500 {
 		for _, left := range []time.Duration{81, 82, 90, 91} {
@@ -65,10 +66,11 @@ func TestRefreshIsJittered(t *testing.T) {
 	}
 }
 
-// TestNextRefresh verifies that after a failed refresh, the next one starts a tenth of the time and a second later.
+// TestNextRefresh verifies that after a failed refresh, the next refresh starts no earlier than
+// a tenth of RefreshAhead and a second later.
 func TestNextRefresh(t *testing.T) {
 	r, a := runnerWith(t, &script{}, Options{RefreshAhead: 10 * time.Minute}, nil), entry("x", time.Now(), time.Hour, true)
-	r.retired = true // no exec starts
+	r.retired = true // so that no exec starts
 	const left, next = 8 * time.Minute, time.Minute + time.Second
 	for _, step := range []struct {
 		left time.Duration
@@ -80,7 +82,8 @@ func TestNextRefresh(t *testing.T) {
 	}
 }
 
-// TestOneRefreshAtATime verifies that no refresh starts while one is in flight, or after the provider was removed.
+// TestOneRefreshAtATime verifies that no refresh starts while another is in flight, or after
+// the provider was removed.
 func TestOneRefreshAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
@@ -109,8 +112,8 @@ func TestOneRefreshAtATime(t *testing.T) {
 	})
 }
 
-// TestRemovedProviderServesItsLookups verifies that a lookup that waits for a refresh gets its response, even if Reload
-// has removed the provider.
+// TestRemovedProviderServesItsLookups verifies that a lookup that waits for a refresh gets the
+// response, even if Reload has removed the provider in the meantime.
 func TestRemovedProviderServesItsLookups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}

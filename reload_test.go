@@ -27,7 +27,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// two returns a configuration of two providers, each for its own registry.
+// two returns a configuration with two providers. Each is for a different registry.
 func two() *config.Config {
 	entry := func(name, pattern string) config.Provider {
 		return config.Provider{Name: name, MatchImages: []string{pattern}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1,
@@ -36,7 +36,7 @@ func two() *config.Config {
 	return &config.Config{Providers: []config.Provider{entry("a", "a.example"), entry("b", "b.example")}}
 }
 
-// counted returns a keyring of two and the number of execs by provider.
+// counted returns a keyring for the configuration two, and the number of execs by provider.
 func counted(t *testing.T, opts Options) (*Keyring, map[string]*atomic.Int32) {
 	t.Helper()
 	execs := map[string]*atomic.Int32{"a": {}, "b": {}, "c": {}}
@@ -50,8 +50,8 @@ func counted(t *testing.T, opts Options) (*Keyring, map[string]*atomic.Int32) {
 	return k, execs
 }
 
-// TestReloadUnderLoad does 100,000 lookups in eight goroutines while the configuration
-// is replaced by valid and invalid ones.
+// TestReloadUnderLoad does 100,000 lookups in eight goroutines. Meanwhile it reloads valid and
+// invalid configurations.
 func TestReloadUnderLoad(t *testing.T) {
 	in := map[string]plugin.Provider{"a": answerFor("a"), "b": answerFor("b")}
 	k, execs := counted(t, Options{BinDir: "none", InProcess: in})
@@ -66,7 +66,7 @@ func TestReloadUnderLoad(t *testing.T) {
 			default:
 			}
 			c := two()
-			if i%3 == 1 { // b changes back and forth
+			if i%3 == 1 { // b changes in every third configuration
 				c.Providers[1].Args = []plugin.Secret{plugin.NewSecret("--other")}
 			}
 			if err := k.Reload(c); err != nil {
@@ -123,7 +123,7 @@ func TestReload(t *testing.T) {
 		change(c)
 		return k.Reload(c)
 	}
-	edited := two() // changed later by the caller
+	edited := two() // the caller changes this configuration after Reload
 	for _, step := range []struct {
 		name   string
 		change func() error
@@ -181,8 +181,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestReloadBinary verifies that a replaced executable with the same name counts as
-// changed.
+// TestReloadBinary verifies that Reload treats a provider as changed if its executable was
+// replaced by another file with the same name.
 func TestReloadBinary(t *testing.T) {
 	dir, other := testBinDir(t, "a", "b"), t.TempDir()
 	k, execs := counted(t, Options{BinDir: dir, Environ: testEnviron()})
@@ -208,12 +208,13 @@ func TestReloadBinary(t *testing.T) {
 		t.Error("a plugin that was overwritten keeps its cached responses")
 	}
 
-	// With the same size and mtime, as archives restore them.
+	// Replace the executable by a file with the same size and modification time, as an archive
+	// may do.
 	if runtime.GOOS == "windows" {
 		return
 	}
 	info := must.Get(os.Stat(filepath.Join(dir, "a")))(t)
-	time.Sleep(20 * time.Millisecond) // the resolution of file times
+	time.Sleep(20 * time.Millisecond) // longer than the resolution of file times
 	f := must.Get(os.OpenFile(filepath.Join(dir, "a"), os.O_WRONLY, 0))(t)
 	_, err := f.Write(self[:100])
 	if err := errors.Join(err, f.Close(), os.Chtimes(filepath.Join(dir, "a"), info.ModTime(), info.ModTime()), k.Reload(two())); err != nil {
@@ -224,8 +225,8 @@ func TestReloadBinary(t *testing.T) {
 	}
 }
 
-// TestReloadBinaryThereAndBack verifies that responses of a temporary executable are
-// dropped when the previous executable is restored.
+// TestReloadBinaryThereAndBack replaces an executable for a while. It verifies that responses
+// of the temporary executable are dropped when the previous executable is restored.
 func TestReloadBinaryThereAndBack(t *testing.T) {
 	one, other := testBinDir(t, "a", "b"), t.TempDir()
 	self := must.Get(os.ReadFile(filepath.Join(one, "a")))(t)
@@ -243,7 +244,7 @@ func TestReloadBinaryThereAndBack(t *testing.T) {
 		t.Helper()
 		must.Get(k.Lookup(t.Context(), Request{Image: "a.example/x"}))(t)
 	}
-	look() // from the other executable
+	look() // runs the temporary executable
 	point(one)
 	must.Do(t, k.Reload(two()))
 	if look(); execs["a"].Load() != 2 {
@@ -251,8 +252,8 @@ func TestReloadBinaryThereAndBack(t *testing.T) {
 	}
 }
 
-// TestReloadEndsRefreshes verifies that Reload cancels a background refresh of a
-// removed provider, unless a lookup waits for it.
+// TestReloadEndsRefreshes verifies that Reload cancels the background refreshes of a removed
+// provider.
 func TestReloadEndsRefreshes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var running atomic.Int32
@@ -267,7 +268,7 @@ func TestReloadEndsRefreshes(t *testing.T) {
 			return nil, ctx.Err()
 		})
 		k, _ := counted(t, Options{BinDir: "none", InProcess: map[string]plugin.Provider{"a": in}, RefreshAhead: 30 * time.Second})
-		for range 2 { // a miss, and a hit near the end of the entry's lifetime
+		for range 2 { // a cache miss, and later a hit near the end of the entry's lifetime
 			must.Get(k.Lookup(t.Context(), Request{Image: "a.example/x"}))(t)
 			if running.Load() == 0 {
 				time.Sleep(50 * time.Second)
@@ -287,8 +288,8 @@ func TestReloadEndsRefreshes(t *testing.T) {
 	})
 }
 
-// TestReloadBeginsNoRefreshes verifies that a lookup with the previous configuration
-// starts no refresh.
+// TestReloadBeginsNoRefreshes verifies that a lookup that still uses the previous configuration
+// does not start a refresh.
 func TestReloadBeginsNoRefreshes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
@@ -318,7 +319,7 @@ func TestReloadBeginsNoRefreshes(t *testing.T) {
 	})
 }
 
-// sourceFunc is a source that returns no credentials.
+// sourceFunc is a source that calls a function and returns no credentials.
 type sourceFunc func()
 
 func (sourceFunc) Name() string { return "source" }
@@ -328,7 +329,8 @@ func (f sourceFunc) Auths(context.Context, string) ([]AuthSet, error) {
 	return nil, nil
 }
 
-// TestOptionsAreCopied verifies that a caller may change its maps and slices after New.
+// TestOptionsAreCopied verifies that a caller may change the maps and slices in its Options
+// after New.
 func TestOptionsAreCopied(t *testing.T) {
 	in := map[string]plugin.Provider{"a": answerFor("a"), "b": answerFor("b")}
 	k, _ := counted(t, Options{BinDir: "none", InProcess: in})
@@ -341,8 +343,8 @@ func TestOptionsAreCopied(t *testing.T) {
 	}
 }
 
-// TestReloadDuringALookup verifies that a lookup in progress uses the configuration
-// with which it started.
+// TestReloadDuringALookup verifies that a lookup uses the configuration with which it started,
+// even if Reload replaces the configuration.
 func TestReloadDuringALookup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
@@ -370,8 +372,8 @@ func TestReloadDuringALookup(t *testing.T) {
 	})
 }
 
-// TestResultLeavesTheKeyring verifies that neither a Result that a caller keeps nor the
-// error of a failed lookup keeps the keyring or other credentials in memory.
+// TestResultLeavesTheKeyring verifies that a Result or an error that a caller keeps does not
+// keep the keyring or other credentials in memory.
 func TestResultLeavesTheKeyring(t *testing.T) {
 	var kept []any
 	gone := func() []func() bool {
@@ -454,7 +456,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestCommandOptions verifies that the options for executables reach the command.
+// TestCommandOptions verifies that the options for executables are set in the plugin.Command.
 func TestCommandOptions(t *testing.T) {
 	work := t.TempDir()
 	k, err := New(two(), Options{BinDir: testBinDir(t, "a", "b"),
@@ -475,8 +477,8 @@ func TestCommandOptions(t *testing.T) {
 	}
 }
 
-// TestRegistryAgainstPaths verifies that a provider whose pattern has a path is
-// reported for a registry lookup.
+// TestRegistryAgainstPaths verifies that a registry lookup reports a provider as skipped if its
+// pattern has a path.
 func TestRegistryAgainstPaths(t *testing.T) {
 	c := two()
 	c.Providers[0].MatchImages = []string{"other.example/x", "r.example/team", "r.example/b", "*.example/z"}
@@ -518,8 +520,8 @@ func TestRegistryAgainstPaths(t *testing.T) {
 	}
 }
 
-// TestReloadMovesMasks verifies that the mask of an argument has its current line, even
-// if the provider is kept.
+// TestReloadMovesMasks verifies that the mask of a redacted argument contains the argument's
+// current line, even if Reload keeps the provider.
 func TestReloadMovesMasks(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	load := func(before string) *config.Config {
@@ -539,7 +541,7 @@ func TestReloadMovesMasks(t *testing.T) {
 	for _, tt := range []struct{ before, place string }{{"", "args[1], " + file + ":9"}, {"# moved\n", "args[1], " + file + ":10"}, {other, "args[1], " + file + ":13"}} {
 		c := load(tt.before)
 		must.Do(t, k.Reload(c))
-		c.Providers = nil // changed by the caller
+		c.Providers = nil // as if the caller changed the configuration
 		res, err := k.Lookup(t.Context(), Request{Image: "a.example/" + strconv.Itoa(len(tt.before))})
 		if err == nil {
 			t.Fatal("the plugin does not fail")

@@ -27,23 +27,21 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// soakFor is the duration of TestSoak, which runs separately: see
-// docs/project/testing.md.
+// soakFor is the duration of TestSoak. docs/project/testing.md describes how to run it.
 var soakFor = flag.Duration("soak", 0, "how long TestSoak runs, e.g. 10m; 0 means not at all")
 
 // soakRate is the number of lookups per second: 200,000 in ten minutes.
 const soakRate = 334
 
-// soakDescriptors and the following constants limit the growth between the first tenth
-// of a soak (at most a minute) and its end.
+// Limits for the growth between the first tenth of a soak test (at most a minute) and its end.
 const (
 	soakDescriptors = 8
 	soakGoroutines  = 8
-	soakHeap        = 4 << 20  // bytes, in addition to a quarter
-	soakRSS         = 24 << 20 // bytes, in addition to a quarter
+	soakHeap        = 4 << 20  // in bytes, plus a quarter of the initial value
+	soakRSS         = 24 << 20 // in bytes, plus a quarter of the initial value
 )
 
-// soakPlugin implements the plugins of a soak as processes.
+// soakPlugin is the main function of the plugins in a soak test.
 func soakPlugin(kind, user string) int {
 	switch kind {
 	case "good":
@@ -55,7 +53,7 @@ func soakPlugin(kind, user string) int {
 		os.Stdout.Write(bytes.Repeat([]byte("x"), 100_000))
 	case "hangs":
 		time.Sleep(time.Minute)
-	case "forks": // leaves a process that keeps its output open
+	case "forks": // starts a child process that keeps the plugin's output open
 		child := exec.Command(os.Args[0])
 		child.Env, child.Stdout, child.Stderr = append(os.Environ(), testPlugin+"=soak-lingers"), os.Stdout, os.Stderr
 		if err := child.Start(); err != nil {
@@ -69,7 +67,7 @@ func soakPlugin(kind, user string) int {
 	return 0
 }
 
-// shortLived responds for a host with a short cache duration.
+// shortLived returns a provider whose responses have a short cache duration.
 func shortLived(user string) plugin.Provider {
 	return plugin.ProviderFunc(func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 		resp, err := answerFor(user).GetCredentials(ctx, req)
@@ -78,7 +76,7 @@ func shortLived(user string) plugin.Provider {
 	})
 }
 
-// soak is a keyring under load.
+// soak is a soak test of a keyring.
 type soak struct {
 	t       *testing.T
 	opts    Options
@@ -92,8 +90,8 @@ type soak struct {
 
 var soakKinds = []string{"good", "fails", "garbage", "hangs", "forks"}
 
-// configuration returns the configuration of the n-th reload, in which some
-// entries change.
+// configuration returns the configuration for the n-th reload. Some providers change with each
+// reload.
 func (s *soak) configuration(n int) *config.Config {
 	c := &config.Config{}
 	add := func(name, host string, attributes *config.TokenAttributes) *config.Provider {
@@ -136,13 +134,13 @@ func newSoak(t *testing.T) *soak {
 	return s
 }
 
-// request returns a random lookup and its expected result.
+// request returns a random request and its kind, which determines the expected result.
 func (s *soak) request(rnd *rand.Rand) (req Request, kind string) {
 	switch n := rnd.IntN(1000); {
 	case n < 870:
 		kind = "good"
 	case n < 940:
-		kind = "images" // new ones each time
+		kind = "images" // a different image each time
 	case n < 980:
 		kind = "tokens"
 		req.Pod = podRequest("", []string{"alice", "bob"}[rnd.IntN(2)], rnd.IntN(1000)).Pod
@@ -159,7 +157,7 @@ func (s *soak) request(rnd *rand.Rand) (req Request, kind string) {
 	return req, kind
 }
 
-// lookup does one lookup. It cancels some lookups.
+// lookup does one lookup with a random request. It cancels some lookups.
 func (s *soak) lookup(rnd *rand.Rand) {
 	req, kind := s.request(rnd)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -189,8 +187,8 @@ func (s *soak) lookup(rnd *rand.Rand) {
 	s.did[what]++
 }
 
-// run does lookups for the duration d. Meanwhile it reloads the configuration, and
-// opens and closes keyrings. It returns when everything has ended.
+// run does lookups for the duration d. Meanwhile it reloads the configuration, and opens and
+// closes other keyrings. It returns when all goroutines have ended.
 func (s *soak) run(d time.Duration, seed uint64) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
@@ -217,7 +215,7 @@ func (s *soak) run(d time.Duration, seed uint64) {
 	wg.Wait()
 }
 
-// closeAnother closes a keyring during lookups.
+// closeAnother creates a keyring and closes it during lookups.
 func (s *soak) closeAnother(seed uint64) {
 	k, err := New(s.configuration(0), s.opts)
 	if err != nil {
@@ -235,7 +233,7 @@ func (s *soak) closeAnother(seed uint64) {
 	wg.Wait()
 }
 
-// footprint is the process's use of resources.
+// footprint is the amount of resources that the process uses.
 type footprint struct {
 	descriptors, goroutines int // descriptors and rss are -1 if unknown
 	heap, rss               int64
@@ -245,7 +243,7 @@ func (f footprint) String() string {
 	return fmt.Sprintf("%d descriptors, %d goroutines, heap %.1f MiB, RSS %.1f MiB", f.descriptors, f.goroutines, float64(f.heap)/(1<<20), float64(f.rss)/(1<<20))
 }
 
-// exceeds returns the resources of which f uses more than g.
+// exceeds returns the names of the resources of which f uses too much, compared with g.
 func (f footprint) exceeds(g footprint) []string {
 	var in []string
 	note := func(what string, over bool) {
@@ -260,8 +258,8 @@ func (f footprint) exceeds(g footprint) []string {
 	return in
 }
 
-// footprintNow waits until two footprints in a row have the same goroutines and
-// descriptors.
+// footprintNow returns the footprint when the numbers of goroutines and descriptors have
+// stopped changing.
 func footprintNow() footprint {
 	var f, last footprint
 	for range 20 {
@@ -273,7 +271,7 @@ func footprintNow() footprint {
 			break
 		}
 		last = f
-		time.Sleep(1500 * time.Millisecond) // longer than the lingering processes
+		time.Sleep(1500 * time.Millisecond) // longer than child processes of plugins run
 	}
 	runtime.GC()
 	runtime.GC()
@@ -289,9 +287,9 @@ func footprintNow() footprint {
 	return f
 }
 
-// TestSoak runs many lookups with plugins that fail, hang, fork and print garbage, with
-// reloads and cancellations. At the end the process must use the same resources as
-// after the first tenth, and after Close the same as before the start.
+// TestSoak runs many lookups with plugins that fail, hang, fork and print garbage, and with
+// reloads and cancellations. At the end, the process must use the same resources as after the
+// first tenth of the time. After Close, it must use the same resources as before the start.
 func TestSoak(t *testing.T) {
 	if *soakFor <= 0 {
 		t.Skip("only with -args -soak=10m")
@@ -316,7 +314,7 @@ func TestSoak(t *testing.T) {
 	if in := late.exceeds(early); in != nil {
 		t.Errorf("it grew in %q", in)
 	}
-	if after.goroutines > before.goroutines || after.descriptors > before.descriptors+1 { // the poller keeps one descriptor
+	if after.goroutines > before.goroutines || after.descriptors > before.descriptors+1 { // the runtime's network poller keeps one descriptor
 		t.Errorf("after Close there is more than before")
 	}
 	for _, want := range []string{"good, answered", "images, answered", "tokens, answered"} {

@@ -199,7 +199,7 @@ func (n *nodeDockerConfig) candidates() []configCandidate {
 		if dir == "" && n.paths.WorkDir == "" {
 			return
 		}
-		if dir == "" || !filepath.IsAbs(dir) && !os.IsPathSeparator(dir[0]) { // on Windows, \dir is not absolute, but must not be joined either
+		if dir == "" || !filepath.IsAbs(dir) && !os.IsPathSeparator(dir[0]) { // on Windows, \dir is not absolute, but it must not be joined
 			dir = filepath.Join(n.paths.WorkDir, dir)
 		}
 		all = append(all, configCandidate{filepath.Join(append([]string{dir}, elem...)...), format})

@@ -21,11 +21,11 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// longestRun is the longest run of the plugin.
+// longestRun is the maximum duration of a run of the storm plugin.
 const longestRun = time.Second
 
-// storm is a plugin with random responses, failures and durations. The user name
-// in a response is the request for which it was issued.
+// storm is a plugin with random responses, failures and durations. The user name in a response
+// describes the request for which the credential was issued.
 type storm struct {
 	mu      sync.Mutex
 	rnd     *rand.Rand
@@ -50,7 +50,7 @@ func (s *storm) GetCredentials(ctx context.Context, req *plugin.Request) (*plugi
 	select {
 	case <-time.After(time.Duration(1+s.pick(1000)) * longestRun / 1000):
 	case <-ctx.Done():
-		time.Sleep(longestRun / 10) // as long as a plugin may take to die
+		time.Sleep(longestRun / 10) // as long as a plugin may take to exit
 		return nil, ctx.Err()
 	}
 	if s.pick(5) == 0 {
@@ -71,12 +71,12 @@ func (s *storm) GetCredentials(ctx context.Context, req *plugin.Request) (*plugi
 	return resp, nil
 }
 
-// given is the request for which a credential was issued.
+// given describes the request and the response with which a credential was issued.
 type given struct {
 	image   string
 	scope   plugin.CacheKeyType
 	cached  bool
-	account string // service account
+	account string // name of the service account
 	pod     string
 }
 
@@ -84,8 +84,8 @@ func (g given) String() string {
 	return fmt.Sprintf("%s %s %t %q %q", g.image, g.scope, g.cached, g.account, g.pod)
 }
 
-// check returns why req must not get c, or "". c may come from a cache entry that
-// existed at begin.
+// check returns an error if req must not get the credential c, which was issued for g. c may
+// come from a cache entry that was valid at begin.
 func (g given) check(c Credential, req Request, perPod bool, begin time.Time) error {
 	asked := req.Image + req.Registry
 	registry, _, _ := strings.Cut(asked, "/")
@@ -122,8 +122,8 @@ func TestCoalesceStorm(t *testing.T) {
 	}
 }
 
-// stress sends random lookups to a storm and checks every result by the rules of
-// coalescing. synctest checks that no goroutine is left.
+// stress sends random lookups to a storm plugin. It verifies for each credential that the
+// lookup may use it. synctest checks that no goroutine is left.
 func stress(t *testing.T, rnd *rand.Rand) {
 	s := &storm{rnd: rand.New(rand.NewPCG(rnd.Uint64(), 0))}
 	opts := Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, ServiceAccounts: &accounts{}, MaxCacheEntries: 1 + rnd.IntN(20)}
@@ -137,7 +137,7 @@ func stress(t *testing.T, rnd *rand.Rand) {
 		opts.RefreshAhead, opts.Backoff = longestRun/4, 2*longestRun
 	}
 	k := must.Get(New(oneProvider(attributes), opts))(t)
-	k.compiled.Load().runners[0].provider = s // without its deadline: Close does not wait after that
+	k.compiled.Load().runners[0].provider = s // call s directly, so that Close waits until s returns
 	closes := rnd.IntN(3) == 0
 	var wg sync.WaitGroup
 	for i := range 150 {
@@ -161,7 +161,7 @@ func stress(t *testing.T, rnd *rand.Rand) {
 	wg.Wait()
 	time.Sleep(longestRun / 10)
 	if opts.RefreshAhead > 0 {
-		time.Sleep(longestRun) // a refresh has no waiters
+		time.Sleep(longestRun) // wait for refreshes, because they have no waiters
 	}
 	synctest.Wait()
 	if s.running != 0 || len(r.inFlight) != 0 {
@@ -170,8 +170,8 @@ func stress(t *testing.T, rnd *rand.Rand) {
 	k.Close()
 }
 
-// TestCoalesceFlightThatWasLeft verifies that a lookup does not join an exec that is
-// being canceled, and that the end of that exec does not remove its successor.
+// TestCoalesceFlightThatWasLeft verifies that a lookup does not join an exec that is being
+// canceled. It also verifies that the end of that exec does not unregister the next exec.
 func TestCoalesceFlightThatWasLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
@@ -180,7 +180,7 @@ func TestCoalesceFlightThatWasLeft(t *testing.T) {
 		k.compiled.Load().runners[0].provider = plugin.ProviderFunc(func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 			resp, err := s.GetCredentials(ctx, req)
 			if err != nil {
-				time.Sleep(time.Second / 4) // as long as a plugin may take to die
+				time.Sleep(time.Second / 4) // as long as a plugin may take to exit
 			}
 			return resp, err
 		})
@@ -196,7 +196,7 @@ func TestCoalesceFlightThatWasLeft(t *testing.T) {
 					t.Errorf("%s: %v", image, err)
 				}
 			})
-			time.Sleep(time.Second / 2) // the first exec has ended when b starts
+			time.Sleep(time.Second / 2) // the canceled exec has ended when the lookup for b starts
 		}
 		wg.Wait()
 		if s.execs() != 2 {
@@ -219,7 +219,8 @@ func randomRequest(rnd *rand.Rand, pods bool, i int) (req Request) {
 	return req
 }
 
-// lookUpOnce does one lookup, canceled after the given time; 0 means never.
+// lookUpOnce does one lookup and cancels it after the duration patience. 0 means no
+// cancelation.
 func lookUpOnce(t *testing.T, k *Keyring, s *storm, req Request, patience time.Duration, closes bool) {
 	ctx, begin := context.Background(), time.Now()
 	if patience > 0 {

@@ -27,10 +27,10 @@ const migration = "../docs/migration.md"
 // consoleBlock matches a block of commands, each after a "$ ", with their output.
 var consoleBlock = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
 
-// TestMigrationCommands runs the commands of docs/migration.md in order in one
-// directory, with the ECR plugin and a fake cloud on loopback, and compares their
-// output with the document. Files that the document shows are created if they do not
-// exist. With -update it rewrites the document.
+// TestMigrationCommands runs the commands in docs/migration.md in order in one directory, and
+// compares their output with the document. The commands use the ECR plugin and a fake cloud on
+// loopback. Files that the document shows are created if they do not exist. With -update, the test
+// rewrites the document.
 func TestMigrationCommands(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the commands are those of a Unix shell")

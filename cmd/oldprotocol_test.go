@@ -66,7 +66,7 @@ func testBothProtocols(t *testing.T, w *testEnv, path string) {
 	old.APIVersion = plugin.OutOfTree
 	image := w.host + "/team/app"
 	got, err := old.GetCredentials(t.Context(), &plugin.Request{Image: image})
-	if w.entry != "" { // for service accounts, which the out-of-tree proposal does not support
+	if w.entry != "" { // the plugin serves only service accounts, which the out-of-tree proposal does not support
 		if failed, ok := errors.AsType[*plugin.ExecError](err); !ok || failed.Stage != plugin.StageExec || !strings.Contains(failed.Stderr, "token") {
 			t.Errorf("got %v, want it to miss a token", err)
 		}

@@ -125,8 +125,8 @@ func testNobodyThere(t *testing.T, bin string) {
 	}
 }
 
-// testTerminated checks that SIGTERM ends a plugin that waits for a response, with an
-// error that names the server.
+// testTerminated checks that a plugin that waits for a response exits on SIGTERM, with an error
+// that names the server.
 func testTerminated(t *testing.T, bin string) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there is no SIGTERM")

@@ -28,11 +28,11 @@ const password = "open-sesame"
 type testEnv struct {
 	dir  string
 	net  *testcloud.FakeNetwork
-	host string // of the registry
+	host string // host name of the registry
 	user string
 
-	args, env []string // of the plugin
-	entry     string   // additional fields of the provider's entry
+	args, env []string // arguments and environment of the plugin
+	entry     string   // additional fields of the provider in the configuration
 	token     string   // service account token; "" = none
 }
 

@@ -73,7 +73,7 @@ func newReleaseCheckout(t *testing.T) string {
 	return dir
 }
 
-// copyReal adds the files of this repository that match a pattern, except tests.
+// copyReal adds this repository's files that match a pattern, except tests, to files.
 func copyReal(t *testing.T, files map[string]string, pattern string) {
 	t.Helper()
 	paths, err := filepath.Glob("../" + pattern)
@@ -122,7 +122,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 	checkImage(t, filepath.Join(dir, "dist"))
 }
 
-// tinyPlayground writes a site like docs/playground.
+// tinyPlayground is a program that writes a site, like docs/playground.
 const tinyPlayground = `package main
 
 import (
@@ -218,7 +218,8 @@ func checkImage(t *testing.T, dist string) {
 
 func sum(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
 
-// archivedChecksums returns the checksums of the files for the image in an unpacked archive.
+// archivedChecksums returns the checksums of the files in an unpacked archive that are also in the
+// image.
 func archivedChecksums(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}

@@ -42,7 +42,7 @@ type node struct {
 }
 
 // conversations lists the exchanges of each plugin with its cloud, in order. The request for ACR's
-// challenge is concurrent with the token request. It is listed after that request.
+// challenge is sent concurrently with the token request. It is listed after the token request.
 var conversations = []struct {
 	name, plugin, image string
 	prepare             func(*node)
@@ -247,7 +247,8 @@ func asRole(n *node) {
 	n.environ = append(n.environ, "AWS_REGION=us-west-2")
 }
 
-// onGoogle sets up a node with plugin arguments that select the identity.
+// onGoogle returns a function that sets up a node in a fake Google cloud. args are the plugin's
+// arguments.
 func onGoogle(args ...string) func(*node) {
 	return func(n *node) {
 		cloud := must.Get(testcloud.NewGoogle(n.net))(n.t)
@@ -272,7 +273,7 @@ func onGoogle(args ...string) func(*node) {
 	}
 }
 
-// onAzure sets up a node with this azure.json.
+// onAzure returns a function that sets up a node with this azure.json.
 func onAzure(config string) func(*node) {
 	return func(n *node) {
 		n.azure(config)

@@ -32,8 +32,8 @@ func (p *tap) hide(secret, placeholder string) {
 	p.secrets = append(p.secrets, [2]string{secret, "{" + placeholder + "}"})
 }
 
-// of returns a handler that calls next and records the exchange. If name is not empty, it replaces
-// the host in the record.
+// of returns a handler that calls next and records the exchange. If name is not empty, name
+// replaces the host in the record.
 func (p *tap) of(name string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

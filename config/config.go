@@ -17,16 +17,17 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Config is a CredentialProviderConfig (group kubelet.config.k8s.io, KEP-2133): the
-// providers of one file, or of the files in a directory. [Load], [Parse] and [ParseDir]
-// return a Config, including for a RegistryCredentialConfig of the out-of-tree
-// proposal. A Config assembled from Providers has no files, and its errors have no
-// lines. [Config.Validate] rejects the zero value. A Config is safe for concurrent use
-// unless it is changed.
+// Config is a CredentialProviderConfig (group kubelet.config.k8s.io, KEP-2133): the providers
+// of one file, or of all files in a directory. [Load], [Parse] and [ParseDir] return a Config.
+// They also read a RegistryCredentialConfig of the out-of-tree proposal.
+//
+// A Config that a program creates from Providers has no files, and its errors have no line
+// numbers. [Config.Validate] rejects the zero value. A Config is safe for concurrent use unless
+// it is changed.
 type Config struct {
 	Providers []Provider
 
-	path  string  // as given to Load
+	path  string  // as passed to Load, Parse or ParseDir
 	files []*File // in merge order
 	dir   bool    // path is a directory
 }
@@ -39,19 +40,19 @@ func (c *Config) Files() []*File { return c.files }
 // is a directory.
 func (c *Config) Path() (path string, dir bool) { return c.path, c.dir }
 
-// Load reads and decodes the configuration at path: a file, or a directory whose *.json,
-// *.yaml and *.yml files are merged in lexical order. It does not validate: see
-// [Config.Validate]. It accepts and rejects what kubelet 1.37 accepts and rejects
-// (pkg/credentialprovider/plugin/config.go), with these exceptions:
+// Load reads and decodes the configuration at path: a file, or a directory whose *.json, *.yaml
+// and *.yml files are merged in lexical order. Call [Config.Validate] to validate the result.
+// Load accepts and rejects what kubelet 1.37 does (pkg/credentialprovider/plugin/config.go), with
+// these exceptions:
 //
 //   - It rejects files that are not regular, and the apiVersion of the kubelet's
 //     in-memory form (__internal).
-//   - It rejects more than 16 MiB, or more than 131,072 line ends and separators, also
-//     after the expansion of YAML aliases.
+//   - It rejects more than 16 MiB, and more than 131,072 line ends and separators. The
+//     limits also apply after the expansion of YAML aliases.
 //   - It accepts a RegistryCredentialConfig, which no kubelet reads.
 //
-// Errors have type [*FieldError], several joined with [errors.Join]. They never contain
-// a value of env, args or extraArgs.
+// Errors have type [*FieldError]. Several errors are joined with [errors.Join]. Errors never
+// contain a value of env, args or extraArgs.
 func Load(path string) (*Config, error) {
 	paths, dir, err := configPaths(path)
 	if err != nil {
@@ -77,8 +78,8 @@ func Parse(name string, data []byte) (*Config, error) {
 	return c.finishLoad([]error{c.addFile(newReadLimits(), name, data)})
 }
 
-// ParseDir is [Load] for the files of a directory that the caller has read. It merges
-// all of them, whatever their suffix, in lexical order of their names.
+// ParseDir is like [Load], but for the files of a directory that the caller has already read.
+// It merges all files, whatever their suffix, in lexical order of their names.
 func ParseDir(dir string, files map[string][]byte) (*Config, error) {
 	if err := fileCountError(dir, len(files)); err != nil {
 		return nil, err
@@ -92,7 +93,8 @@ func ParseDir(dir string, files map[string][]byte) (*Config, error) {
 	return c.finishLoad(errs)
 }
 
-// finishLoad returns c unless there are errors or duplicate names.
+// finishLoad returns c, or the errors if there are any, including errors for duplicate provider
+// names.
 func (c *Config) finishLoad(errs []error) (*Config, error) {
 	var duplicates fieldErrors
 	c.reportDuplicateNames(&duplicates)
@@ -117,9 +119,9 @@ func (c *Config) addFile(left *readLimits, name string, data []byte) error {
 	return nil
 }
 
-// Hash returns "sha256:" and the hex digest that kubelets since 1.34 expose as the label
-// of kubelet_credential_provider_config_info. The input is, for each file, its length as
-// eight bytes in big-endian order and its content.
+// Hash returns "sha256:" and a hex digest. Since 1.34, kubelets expose it as a label of the
+// metric kubelet_credential_provider_config_info. The hash input is, for each file, its length
+// as eight bytes in big-endian order, followed by its content.
 func (c *Config) Hash() string {
 	h := sha256.New()
 	for _, f := range c.files {
@@ -129,8 +131,8 @@ func (c *Config) Hash() string {
 	return fmt.Sprintf("sha256:%x", h.Sum(nil))
 }
 
-// reportDuplicateNames reports providers with the same name as an earlier one. The
-// kubelet rejects them when it loads the configuration, not when it validates it.
+// reportDuplicateNames reports each provider that has the same name as an earlier provider. The
+// kubelet rejects duplicate names when it loads the configuration, not when it validates it.
 func (c *Config) reportDuplicateNames(list *fieldErrors) {
 	first := make(map[string]int, len(c.Providers))
 	for i, p := range c.Providers {
@@ -145,9 +147,10 @@ func (c *Config) reportDuplicateNames(list *fieldErrors) {
 	}
 }
 
-// Position returns the position of a field of a provider, such as "matchImages[0]", or of
-// the nearest parent if the field is absent; "" is the provider itself. The provider is
-// an index in c.Providers; in the result's Path it is the index in the file.
+// Position returns the position of a field of a provider, such as "matchImages[0]". If the
+// field is absent, it returns the position of the nearest parent. The path "" means the
+// provider itself. provider is an index in c.Providers, but the index in the result's Path
+// counts only the providers of the same file.
 func (c *Config) Position(provider int, path string) Position {
 	return c.position(provider, parsePath(path)...)
 }
@@ -164,8 +167,8 @@ func (c *Config) position(provider int, path ...any) Position {
 	return f.source.valuePosition(full)
 }
 
-// Command is like [Provider.Command] for provider i. In addition, a masked part of
-// standard error shows where the secret is in the configuration.
+// Command is like [Provider.Command] for provider i. In addition, it sets Place, so that
+// redacted text in standard error shows where the secret is configured.
 func (c *Config) Command(i int, binDir string) plugin.Command {
 	command := c.Providers[i].Command(binDir)
 	configured := map[string]int{"args": len(c.Providers[i].Args), "env": len(c.Providers[i].Env)}
@@ -178,8 +181,8 @@ func (c *Config) Command(i int, binDir string) plugin.Command {
 	return command
 }
 
-// hasField reports whether a field of a provider is present in its file, even if empty or
-// null. It is false for a Config without files.
+// hasField reports whether a field of a provider is present in the file, even if it is empty or
+// null. It returns false for a Config without files.
 func (c *Config) hasField(provider int, rest ...any) bool {
 	f, index := c.fileOfProvider(provider)
 	if f == nil {
@@ -190,7 +193,8 @@ func (c *Config) hasField(provider int, rest ...any) bool {
 	return length == len(full)
 }
 
-// fileOfProvider returns the file of a provider, or nil, and the provider's index in it.
+// fileOfProvider returns the file that contains a provider, and the provider's index in that
+// file. The file is nil if the Config has no files.
 func (c *Config) fileOfProvider(provider int) (*File, int) {
 	i := sort.Search(len(c.files), func(i int) bool { return provider < c.files[i].First+c.files[i].Count })
 	if i == len(c.files) {
@@ -203,8 +207,8 @@ func (c *Config) newFieldError(provider int, value, msg string, rest ...any) *Fi
 	return c.position(provider, rest...).newFieldError(value, msg)
 }
 
-// isOutOfTree reports whether provider i comes from the out-of-tree proposal, judging
-// by its file or, if it has no file, by its protocol.
+// isOutOfTree reports whether provider i comes from a RegistryCredentialConfig. If the provider
+// has no file, its APIVersion decides.
 func (c *Config) isOutOfTree(i int) bool {
 	if f, _ := c.fileOfProvider(i); f != nil {
 		return f.OutOfTree()
@@ -212,7 +216,7 @@ func (c *Config) isOutOfTree(i int) bool {
 	return c.Providers[i].APIVersion == plugin.OutOfTree
 }
 
-// Format writes the path and the providers' names for every verb, because files contain
+// Format writes only the path and the providers' names, for every verb, because files contain
 // secrets.
 func (c Config) Format(f fmt.State, _ rune) {
 	names := make([]string, len(c.Providers))
@@ -222,5 +226,5 @@ func (c Config) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "%s%v", c.path, names)
 }
 
-// LogValue returns the text of Format.
+// LogValue returns the same text as Format.
 func (c Config) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(c)) }

@@ -13,8 +13,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// configSeeds returns the files of testdata, and those with a secret
-// in their env and args.
+// configSeeds returns the files of testdata, and configurations with a secret in env or args.
 func configSeeds(t testing.TB) []string {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/*")
@@ -36,8 +35,8 @@ func configSeeds(t testing.TB) []string {
 	return append(seeds, testJSON, strings.Replace(testJSON, `"name"`, `"env":[{"name":"A","value":"`+canary.EnvSecret+`"}],"name"`, 1))
 }
 
-// FuzzLoad verifies that Load never panics or hangs, that every accepted file can be validated and located, and that no
-// error contains a value of env or args.
+// FuzzLoad verifies that Load never panics or hangs, that each accepted file can be validated
+// and has positions, and that errors contain no values of env or args.
 func FuzzLoad(f *testing.F) {
 	for _, seed := range configSeeds(f) {
 		f.Add([]byte(seed))
@@ -65,15 +64,15 @@ func checkLoaded(t *testing.T, c *Config, data []byte) {
 	lines := strings.Count(string(data), "\n") + 1
 	for i := range c.Providers {
 		at := c.Position(i, "name")
-		// YAML has other line breaks than \n, so this is true for ASCII only.
+		// YAML also has line breaks other than \n, so check this only for ASCII.
 		if at.Line > lines && !strings.ContainsAny(string(data), "\r\u0085\u2028\u2029") {
 			t.Errorf("provider %d is at line %d of %d", i, at.Line, lines)
 		}
 	}
 }
 
-// checkErrors fails if an error contains a secret. The value may also occur in another field, since the fuzzer may copy
-// a secret there.
+// checkErrors fails the test if an error contains a secret. It ignores a secret that also
+// occurs in another field, because the fuzzer may copy secrets there.
 func checkErrors(t *testing.T, err error) {
 	for _, e := range flatten(err) {
 		fe, ok := e.(*FieldError)

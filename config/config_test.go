@@ -41,9 +41,8 @@ func writeFile(t testing.TB, name, content string) string {
 	return path
 }
 
-// errorLines returns the lines of an error in order, without the directories of the
-// files. It fails the test if an error is not a FieldError or contains a planted
-// secret.
+// errorLines returns the lines of an error in order, without the directories of the files. It
+// fails the test if an error is not a FieldError or contains a secret of the tests.
 func errorLines(t testing.TB, dir string, err error) []string {
 	t.Helper()
 	if err == nil {
@@ -61,7 +60,7 @@ func errorLines(t testing.TB, dir string, err error) []string {
 	return lines
 }
 
-// flatten returns what errors.Join has joined.
+// flatten returns the errors that were joined with errors.Join.
 func flatten(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -104,8 +103,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestLoadAccepts verifies that all spellings of one provider that the kubelet accepts
-// load as the same provider.
+// TestLoadAccepts verifies that Load returns the same provider for all spellings that the
+// kubelet accepts.
 func TestLoadAccepts(t *testing.T) {
 	for name, content := range map[string]string{
 		"YAML":                 testConfig,
@@ -209,8 +208,8 @@ func TestLoadRejects(t *testing.T) {
 		{"mapping for key", testConfig + "  {a: b}: c\n", []string{"f: not valid YAML: a field name cannot be a mapping or a list"}},
 		{"JSON with a comment", "{ // c\n", []string{"f:1:3: not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"}},
 		{"JSON cut off", testJSON[:len(testJSON)-1], []string{"f:1:216: not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"}},
-		// Unicode spaces before the brace: the file is parsed as JSON, which does not
-		// allow them.
+		// A Unicode space precedes the brace. The file is parsed as JSON, which does not allow
+		// it.
 		{"JSON after wide blanks", "\u00a0" + testJSON, []string{"f:1:1: not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"}},
 		{"YAML after a brace", "{kind: x}", []string{"f:1:2: not valid JSON from here on (a file that begins with { must be JSON without comments or trailing commas)"}},
 		{"column in bytes", testHead + "providers: [{name: \"ü\", foo: 1}]\n", []string{"f:3:13: providers[0].apiVersion: missing: set the plugin's protocol version, for example credentialprovider.kubelet.k8s.io/v1", "f:3:13: providers[0].matchImages: missing: at least one pattern is required", `f:3:13: providers[0].defaultCacheDuration: required: set the default cache duration for responses that do not specify one, for example "12h"; "0s" disables caching`, "f:3:26: providers[0].foo: unknown field; the known fields are apiVersion, args, defaultCacheDuration, env, matchImages, name and tokenAttributes"}},
@@ -252,7 +251,7 @@ func TestLoadRejects(t *testing.T) {
 	}
 }
 
-// TestLoadHostile verifies the limits for malicious files.
+// TestLoadHostile verifies the limits that protect Load against malicious files.
 func TestLoadHostile(t *testing.T) {
 	deep := func(s string) string { return testHead + "providers:\n" + strings.Repeat(s, 1<<16) }
 	bomb := "a: &a [" + strings.Repeat("x, ", 9) + "x]\n"
@@ -294,8 +293,8 @@ func TestLoadDirectory(t *testing.T) {
 	named := func(name string) string { return strings.Replace(testConfig, "ecr", name, 1) }
 	tests := []struct {
 		name  string
-		files map[string]string // "dir" makes a directory, "-> x" a symbolic link
-		want  []string          // names of providers, or errors
+		files map[string]string // content by name; "dir" creates a directory, "-> x" a symbolic link
+		want  []string          // names of providers, or error lines
 		fails bool
 	}{
 		{name: "merged in lexical order", files: map[string]string{"b.yaml": named("b"), "a.yml": named("a"), "10.json": strings.Replace(testJSON, "ecr", "ten", 1), "9.yaml": named("nine"), ".dot.yaml": named("dot")},
@@ -418,7 +417,7 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// TestFindingPaths verifies the positions that findings about a valid configuration have.
+// TestFindingPaths verifies the positions of findings about a valid configuration.
 func TestFindingPaths(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	makeDir(t, dir, map[string]string{
@@ -478,7 +477,7 @@ func BenchmarkLoadValidate(b *testing.B) {
 	}
 }
 
-// TestParseDirBounds verifies that ParseDir has the limits of a directory.
+// TestParseDirBounds verifies that ParseDir has the same limits as Load for a directory.
 func TestParseDirBounds(t *testing.T) {
 	many := map[string][]byte{}
 	for i := range maxConfigFiles + 1 {
@@ -494,8 +493,8 @@ func TestParseDirBounds(t *testing.T) {
 	}
 }
 
-// TestValidateAppended verifies that a provider appended in Go code is validated like
-// the others.
+// TestValidateAppended verifies that a provider that a program appends is validated like the
+// providers from the file.
 func TestValidateAppended(t *testing.T) {
 	c := must.Get(Parse("f", []byte(testConfig)))(t)
 	c.Providers = append(c.Providers, c.Providers[0])

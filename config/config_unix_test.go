@@ -14,8 +14,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestLoadSpecialFiles verifies that a named pipe without a writer and a socket are
-// rejected without waiting.
+// TestLoadSpecialFiles verifies that a socket and a named pipe without a writer are rejected
+// without waiting.
 func TestLoadSpecialFiles(t *testing.T) {
 	dir := t.TempDir()
 	must.Do(t, syscall.Mkfifo(filepath.Join(dir, "a.yaml"), 0o600))

@@ -15,24 +15,25 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// fileFormat decodes the files of one version.
+// fileFormat decodes configuration files of one kind and version.
 type fileFormat interface {
 	decode(doc []byte) (decodedFile, error)
 }
 
-// wireConfig is a configuration file; P is its version's type of a provider.
+// wireConfig is a configuration file. P is the type of a provider in the file's version.
 type wireConfig[P wireProvider] struct {
 	typeMeta
 	Providers []P `json:"providers"`
 }
 
 type wireProvider interface {
-	// toProvider converts p to a Provider. It also returns the names in extraArgs; see
+	// toProvider converts p to a Provider. It also returns the argument names: see
 	// extraArgs.keys.
 	toProvider() (p Provider, argKeys []string, err error)
 }
 
-// v1Provider is a provider in a v1 file: a Provider whose duration is a string.
+// v1Provider is a provider in a v1 file. It differs from Provider only in the duration, which
+// is a string.
 type v1Provider struct {
 	Provider
 	DefaultCacheDuration *wireDuration `json:"defaultCacheDuration"`
@@ -49,7 +50,7 @@ func (p v1Provider) toProvider() (Provider, []string, error) {
 	return p.Provider, nil, nil
 }
 
-// absentField is a field that a version does not have. Even null is an error.
+// absentField is the type of a field that does not exist in a version. Even null is an error.
 type absentField struct{}
 
 // UnmarshalJSON always fails.
@@ -81,18 +82,18 @@ func (wireDuration) shape() *shape {
 type decodedFile struct {
 	typeMeta
 	providers []Provider
-	argKeys   [][]string // of each provider
+	argKeys   [][]string // by provider; see extraArgs.keys
 }
 
-// decodeFile decodes a file as the kubelet's strict decoder does. Errors come from
-// [source.diagnose], because the kubelet's libraries may quote secrets in theirs.
+// decodeFile decodes a file as the kubelet's strict decoder does. It returns errors from
+// [sourceFile.diagnose], because the errors of the kubelet's libraries may quote secrets.
 func decodeFile(src *sourceFile, more remainderValidator) (decodedFile, error) {
 	doc, duplicates, err := src.toJSON()
 	if err != nil {
 		return decodedFile{}, err
 	}
 	var meta typeMeta
-	// kubelet: reads kind and apiVersion case-insensitively, but strict decoding then
+	// kubelet: it reads kind and apiVersion case-insensitively, but its strict decoder then
 	// rejects the wrong case.
 	cause := json.Unmarshal(doc, &meta)
 	format := meta.fileFormat()
@@ -106,8 +107,8 @@ func decodeFile(src *sourceFile, more remainderValidator) (decodedFile, error) {
 	return decodedFile{}, src.diagnose(doc, meta, newShape(reflect.TypeOf(format)), cause, more)
 }
 
-// fileFormat returns the format for a kind and version, or the v1 format if they are
-// unknown.
+// fileFormat returns the format for a kind and version. If they are unknown, it returns the v1
+// format.
 func (m typeMeta) fileFormat() fileFormat {
 	switch {
 	case m.isOutOfTree():
@@ -140,8 +141,8 @@ func unmarshalStrict(data []byte, v any) error {
 	return errors.Join(err, errors.Join(strict...))
 }
 
-// toJSON converts the document to JSON. duplicates is the error for repeated keys; doc
-// is valid even if it is set.
+// toJSON converts the document to JSON. duplicates is an error if a mapping repeats a key. doc
+// is valid even if duplicates is not nil.
 func (s *sourceFile) toJSON() (doc []byte, duplicates, err error) {
 	if textedit.IsJSON(s.data()) {
 		return s.data(), nil, nil
@@ -149,7 +150,7 @@ func (s *sourceFile) toJSON() (doc []byte, duplicates, err error) {
 	if err := s.checkExpansion(); err != nil {
 		return nil, nil, err
 	}
-	// If the strict conversion succeeds, its result is the same as the plain conversion's.
+	// If the strict conversion succeeds, the plain conversion would return the same result.
 	doc, duplicates = yaml.YAMLToJSONStrict(s.data())
 	if duplicates == nil {
 		return doc, nil, nil

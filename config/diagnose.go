@@ -16,15 +16,15 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// diagnosis explains why the decoder rejected a document. It reads the same JSON as the
-// decoder. It is needed because the decoder's errors stop at the first problem, have no
-// positions and quote values.
+// diagnosis finds all errors in a document that the decoder rejected. It reads the same JSON as
+// the decoder. The decoder's own errors are not usable: they stop at the first problem, have no
+// positions, and quote values.
 type diagnosis struct {
 	src  *sourceFile
 	list fieldErrors
 }
 
-// remainderValidator adds validation errors: see [diagnosis.validateRemainder].
+// remainderValidator adds validation errors to a diagnosis: see [diagnosis.validateRemainder].
 type remainderValidator func(d *diagnosis, value any, want *shape)
 
 // diagnose returns all errors of a document. cause is the decoder's error for the kind
@@ -64,7 +64,7 @@ func (d *diagnosis) checkDocument(value any, meta typeMeta, want *shape, more re
 			d.addError(fieldPath{wrong.field}, wrong.value, wrong.msg)
 		}
 		if meta.firstError() != nil && meta.Kind != "" && !strings.EqualFold(meta.Kind, Kind) && !meta.isOutOfTree() {
-			return // these are fields of another kind
+			return // a document of another kind, so its fields are not checked
 		}
 	}
 	d.checkValue(value, want, nil)
@@ -151,7 +151,8 @@ func (d *diagnosis) reportTypeMismatch(v any, want *shape, at fieldPath) {
 	d.addError(at, value, msg)
 }
 
-// missingDashText describes what needs a dash if a list of s was given as a mapping.
+// missingDashText describes which part of the document needs a dash, for the error about a
+// mapping that must be a list. s is the shape of the list's items.
 func (s *shape) missingDashText() string {
 	if s.secret && s.fields != nil {
 		return "each variable, with separate name and value fields"
@@ -173,7 +174,7 @@ func describeType(v any) string {
 	return "a number"
 }
 
-// reportUnknownField reports an unknown field. The name is shown unless it may be a secret.
+// reportUnknownField reports an unknown field. It hides the name if the name may be a secret.
 func (d *diagnosis) reportUnknownField(name string, want *shape, at fieldPath) {
 	var key any = name
 	msg, hint := "unknown field", diagnose.ExplainUnknownField(name, want.fieldNames())
@@ -191,8 +192,8 @@ func (d *diagnosis) reportUnknownField(name string, want *shape, at fieldPath) {
 	d.list.add(d.src.keyPosition(at.with(key)).newFieldError("", msg))
 }
 
-// findDuplicates reports fields that are set twice in a mapping, or both in the mapping
-// and in a merged one.
+// findDuplicates reports fields that are set twice: in the same mapping, or in a mapping and in
+// another mapping that is merged into it.
 func (d *diagnosis) findDuplicates(n *yaml.Node, want *shape, at fieldPath) {
 	if d.list.isFull() || len(at) > maxNodeDepth {
 		return
@@ -228,7 +229,7 @@ func (d *diagnosis) findDuplicates(n *yaml.Node, want *shape, at fieldPath) {
 	}
 }
 
-// reportDuplicate reports a field that is set twice, at the second key.
+// reportDuplicate reports a duplicate field at the position of its second key.
 func (d *diagnosis) reportDuplicate(key *yaml.Node, at fieldPath, msg string) {
 	d.list.add(d.src.withNodePosition(Position{File: d.src.name, Path: at.String()}, key).newFieldError("", msg))
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package config reads and validates the kubelet's configuration of image credential
-// providers, CredentialProviderConfig (KEP-2133, KEP-4412), and RegistryCredentialConfig
-// of the out-of-tree proposal. It accepts and rejects what the kubelet does, and reports
-// the position and cause of every problem:
+// Package config reads and validates the kubelet's configuration of image credential providers,
+// CredentialProviderConfig (KEP-2133, KEP-4412). It also reads RegistryCredentialConfig of the
+// out-of-tree proposal. It accepts and rejects the same files as the kubelet, and reports the
+// position and cause of every problem:
 //
 //	c, err := config.Load("/etc/kubernetes/credential-provider-config.yaml") // or a directory
 //	…
@@ -18,6 +18,6 @@
 // Errors have type [*FieldError] and never contain a value of args, env or extraArgs.
 //
 // Package regcred runs the plugins, package match matches images, and package lint finds
-// settings that the kubelet accepts but that cannot work. This package reads only the
-// given files.
+// settings that the kubelet accepts but that cannot work. This package reads only the given
+// files.
 package config

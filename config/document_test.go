@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// unusualForms returns ways to write a document that a kubelet reads like any other.
+// unusualForms returns functions that change the syntax of a document. The kubelet reads the
+// changed document like the original.
 func unusualForms() map[string]func(string) string {
 	replace := func(old, new string) func(string) string {
 		return func(s string) string { return strings.ReplaceAll(s, old, new) }
@@ -54,8 +55,8 @@ func toUTF16(s string, low, high int) string {
 	return string(out)
 }
 
-// TestAliasesOfUnusualDocuments verifies that aliases with a small expansion are accepted, and that others are rejected
-// before they are expanded.
+// TestAliasesOfUnusualDocuments verifies that aliases with a small expansion are accepted.
+// Aliases with a large expansion must be rejected before they are expanded.
 func TestAliasesOfUnusualDocuments(t *testing.T) {
 	doc := func(long, count int) string {
 		return testConfig + "  args:\n  - &a " + strings.Repeat("x", long) + "\n" + strings.Repeat("  - *a\n", count) + "  env:\n  - &e {name: A, value: b}\n  - {<<: *e, name: B}\n"
@@ -78,8 +79,8 @@ func TestAliasesOfUnusualDocuments(t *testing.T) {
 	}
 }
 
-// TestPositionsOfUnusualDocuments verifies that line and column are those an editor shows, which treats U+2028 as a line
-// end too.
+// TestPositionsOfUnusualDocuments verifies that lines and columns are the same as in an editor.
+// Editors also treat U+2028 as a line end.
 func TestPositionsOfUnusualDocuments(t *testing.T) {
 	before := map[string]int{"a directive": 2, "a directive, and a broken one": 3, "comments": 3}
 	for name, write := range unusualForms() {
@@ -91,8 +92,9 @@ func TestPositionsOfUnusualDocuments(t *testing.T) {
 	}
 }
 
-// TestGarbageWithoutMark verifies that a less indented value ends the document. Text that the kubelet does not read may
-// hide the expansion of its aliases from the check.
+// TestGarbageWithoutMark verifies that a value with less indentation ends the document. Text
+// after that value is ignored, unless the document has aliases. Then the file is rejected,
+// because the expansion of the aliases cannot be checked.
 func TestGarbageWithoutMark(t *testing.T) {
 	indented := func(s string) string {
 		return "  " + strings.ReplaceAll(strings.TrimSuffix(s, "\n"), "\n", "\n  ") + "\n}%\n"
@@ -114,13 +116,13 @@ func TestGarbageWithoutMark(t *testing.T) {
 	if want := "f: is empty: add a CredentialProviderConfig of version kubelet.config.k8s.io/v1"; err == nil || err.Error() != want {
 		t.Errorf("comments alone: %v, want %s", err, want)
 	}
-	// Neither are aliases.
+	// This file contains neither anchors nor aliases.
 	if _, err := Parse("f", []byte(indented(testConfig+"  args: ['*a', '&b', \"*c\", d*e, f&g]\n"))); err != nil {
 		t.Errorf("quoted: refused: %v", err)
 	}
 }
 
-// TestDeepAliases verifies that nesting deeper than JSON allows is detected.
+// TestDeepAliases verifies that aliases with a deeper nesting than JSON allows are rejected.
 func TestDeepAliases(t *testing.T) {
 	const maxDepth = 10000 // of textedit.ExpandedSize
 	n := maxDepth + 5

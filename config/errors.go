@@ -13,24 +13,24 @@ import (
 )
 
 // FieldError describes a problem in a configuration. [Load], [Parse], [ParseDir] and
-// [Config.Validate] return one, or several joined with [errors.Join]. It never contains
-// a value of env, args or extraArgs.
+// [Config.Validate] return a FieldError, or several joined with [errors.Join]. A FieldError
+// never contains a value of env, args or extraArgs.
 type FieldError struct {
 	File   string // "" for a Config without files
 	Line   int    // starts at 1; 0 if unknown
 	Column int    // in bytes, starts at 1; 0 if unknown
 	Path   string // e.g. "providers[2].matchImages[0]"
 	Value  string // the invalid value; empty for values of env and args
-	Msg    string // the problem and its fix
+	Msg    string // the problem and how to fix it
 
-	err error // the system's error if the file could not be read
+	err error // the operating system's error if the file could not be read
 }
 
-// Unwrap returns the system's error, such as [io/fs.ErrPermission], if the file could not
-// be read.
+// Unwrap returns the operating system's error, such as [io/fs.ErrPermission], if the file could
+// not be read.
 func (e *FieldError) Unwrap() error { return e.err }
 
-// Error returns "file:line:column: path: message: \"value\"", omitting unknown parts.
+// Error returns "file:line:column: path: message: \"value\"". Unknown parts are omitted.
 func (e *FieldError) Error() string {
 	msg := e.Msg
 	if e.Value != "" {

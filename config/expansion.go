@@ -12,13 +12,13 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// nodeOverhead is the size counted for each value in an expansion, in addition to its
-// text. With it, aliases allow no more values than a file without aliases.
+// nodeOverhead is counted for each value in an expansion, in addition to the size of its text.
+// It ensures that expanded aliases do not exceed maxConfigEntries values.
 const nodeOverhead = maxConfigSize / maxConfigEntries
 
-// checkExpansion rejects a document whose aliases expand to more than the size limit
-// of a file. The decoder limits the number of nodes but not their size, so a few
-// kilobytes can become gigabytes.
+// checkExpansion rejects a document whose aliases expand to more than the size limit of a
+// configuration. The decoder limits the number of nodes but not their size, so it would expand
+// a few kilobytes to gigabytes.
 func (s *sourceFile) checkExpansion() error {
 	if text := s.text(); !hasAnchorOrAlias(text, '&') || !hasAnchorOrAlias(text, '*') || isOnlyComments(text) {
 		return nil
@@ -27,7 +27,7 @@ func (s *sourceFile) checkExpansion() error {
 	case n != nil && textedit.ExpandedSize(n, nodeOverhead, maxConfigSize) > maxConfigSize:
 		return &FieldError{File: s.name, Msg: fmt.Sprintf("YAML aliases expand to more than %d MiB or more than %d values: replace the aliases with their values", maxConfigSize>>20, maxConfigEntries)}
 	case n == nil && isYAML(s.data()):
-		// This parser failed, but the decoder may expand the aliases.
+		// The parser of textedit failed, but the decoder may expand the aliases.
 		return &FieldError{File: s.name, Msg: "YAML aliases cannot be checked, because the text after the document has no --- separator: remove that text"}
 	}
 	return nil
@@ -44,8 +44,8 @@ func isOnlyComments(text []byte) bool {
 	return true
 }
 
-// hasAnchorOrAlias reports whether a text may contain an anchor (&) or an alias (*):
-// the indicator followed by a name, and not after a quote or inside a word.
+// hasAnchorOrAlias reports whether a text may contain an anchor (&) or an alias (*). It looks
+// for the indicator before a name, but not after a quote or inside a word.
 func hasAnchorOrAlias(text []byte, indicator byte) bool {
 	for i, c := range text[:max(len(text)-1, 0)] {
 		if c != indicator || !isAnchorNameByte(text[i+1]) {
@@ -62,8 +62,7 @@ func isAnchorNameByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
 }
 
-// isYAML reports whether the decoder accepts a file's syntax. It does not expand
-// aliases.
+// isYAML reports whether the decoder can parse a file. It does not expand aliases.
 func isYAML(data []byte) bool {
 	return yaml2.Unmarshal(data, &discardedDocument{}) == nil
 }

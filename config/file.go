@@ -16,16 +16,16 @@ import (
 type File struct {
 	Name         string // the path or name passed to Load or Parse; in a directory, the file's path
 	Kind         string // CredentialProviderConfig, or a kind of the out-of-tree proposal
-	APIVersion   string // the file's own version, e.g. "kubelet.config.k8s.io/v1"
-	First, Count int    // its providers: Config.Providers[First:First+Count]
+	APIVersion   string // as in the file, e.g. "kubelet.config.k8s.io/v1"
+	First, Count int    // the file's providers are Config.Providers[First:First+Count]
 
-	data    func() []byte // a closure, because fmt and reflection print struct fields
+	data    func() []byte // a closure, so that fmt and reflection do not print it
 	source  *sourceFile
-	argKeys [][]string // argument names of out-of-tree providers; see extraArgs.keys
+	argKeys [][]string // argument names of each out-of-tree provider; see extraArgs.keys
 }
 
-// Data returns the whole file, including ignored YAML documents. The result is shared
-// and must not be changed. It may contain secrets in the values of args and env.
+// Data returns the whole file, including YAML documents that the kubelet ignores. The result is
+// shared and must not be changed. It may contain secrets in the values of args and env.
 func (f *File) Data() []byte {
 	if f.data == nil {
 		return nil
@@ -37,12 +37,12 @@ func (f *File) Data() []byte {
 // read.
 func (f *File) OutOfTree() bool { return typeMeta{Kind: f.Kind}.isOutOfTree() }
 
-// Position returns the position of a field, such as "kind" or "providers[2].name", or of
-// its nearest parent if it is absent.
+// Position returns the position of a field, such as "kind" or "providers[2].name". If the field
+// is absent, it returns the position of the nearest parent.
 func (f *File) Position(path string) Position { return f.source.valuePosition(parsePath(path)) }
 
 // outOfTreePosition is like [Config.Position], but for a RegistryCredentialConfig. It
-// translates field names.
+// translates the field names of Provider to the names in that kind of file.
 func (f *File) outOfTreePosition(index int, rest fieldPath) Position {
 	p := fieldPath{"providers", index}
 	switch {
@@ -69,11 +69,12 @@ func (f *File) outOfTreePosition(index int, rest fieldPath) Position {
 	return f.source.keyPosition(p)
 }
 
-// Format writes the name of f for every verb, because its text contains secrets.
+// Format writes only the name of f, for every verb, because its text may contain secrets.
 func (f File) Format(s fmt.State, _ rune) { io.WriteString(s, f.Name) }
 
-// LogValue returns the name.
+// LogValue returns the file's name.
 func (f File) LogValue() slog.Value { return slog.StringValue(f.Name) }
 
-// MarshalText always fails, as for [plugin.Secret]. JSON encoders call it.
+// MarshalText always returns an error, like [plugin.Secret.MarshalText], so that JSON encoders
+// cannot write the file.
 func (f File) MarshalText() ([]byte, error) { return plugin.Secret{}.MarshalText() }

@@ -14,27 +14,27 @@ import (
 const (
 	gateKubeletCredentialProviders = "KubeletCredentialProviders"
 	gateServiceAccountTokens       = "KubeletServiceAccountTokenForCredentialProviders"
-	gateDisableInTree              = "DisableKubeletCloudCredentialProviders" // turns off the built-in providers
+	gateDisableInTree              = "DisableKubeletCloudCredentialProviders" // disables the built-in providers
 	gatePullRecords                = "KubeletEnsureSecretPulledImages"        // records the credentials of pulled images
 )
 
-// These gates set the default of alpha and beta gates.
+// Gates that set the default of all alpha gates and of all beta gates.
 const (
 	gateAllAlpha = "AllAlpha"
 	gateAllBeta  = "AllBeta"
 )
 
-// FeatureGates returns the names of the feature gates for credential providers, and
-// AllAlpha and AllBeta. [Config.ValidateFor] ignores other gates, but reports these
-// names if their capitalization is wrong.
+// FeatureGates returns the names of the feature gates for credential providers, and AllAlpha
+// and AllBeta. [Config.ValidateFor] reports these names if their capitalization is wrong. It
+// ignores all other gates.
 func FeatureGates() []string {
 	return append([]string{gateAllAlpha, gateAllBeta}, sortedGateNames()...)
 }
 
 func sortedGateNames() []string { return slices.Sorted(maps.Keys(featureGates)) }
 
-// gateHistory is the history of a feature gate. Numbers are minor releases of
-// Kubernetes 1; 0 means not yet.
+// gateHistory is the history of a feature gate. The numbers are minor releases of Kubernetes 1.
+// 0 means that it has not happened yet.
 type gateHistory struct {
 	alphaSince   int // alpha; older kubelets do not start if the gate is set
 	betaSince    int // beta, and enabled by default
@@ -42,9 +42,8 @@ type gateHistory struct {
 	removedSince int // kubelets do not start if the gate is set
 }
 
-// featureGates is the history of the gates in FeatureGates. Source:
-// pkg/features/kube_features.go of each release. TestParityGates compares it with
-// kubelets since 1.33 (testdata/parity/skew.json).
+// featureGates is the history of each gate. Source: pkg/features/kube_features.go of each
+// release. TestParityGates compares it with kubelets since 1.33 (testdata/parity/skew.json).
 var featureGates = map[string]gateHistory{
 	gateKubeletCredentialProviders: {alphaSince: sinceV1Alpha1, betaSince: sinceV1Beta1, lockedSince: sinceV1, removedSince: 28},
 	gateServiceAccountTokens:       {alphaSince: sinceTokenAttributes, betaSince: sinceTokenAttributes + 1},
@@ -52,11 +51,12 @@ var featureGates = map[string]gateHistory{
 	gatePullRecords:                {alphaSince: 33, betaSince: 35},
 }
 
-// supports reports whether k is release since or later. It returns false if since is 0.
+// supports reports whether the kubelet's release is since or later. If since is 0, it returns
+// false.
 func (k kubelet) supports(since int) bool { return since > 0 && k.minor >= since }
 
-// gateEnabled returns the setting of a gate, or its default. Settings of locked and removed
-// gates are ignored.
+// gateEnabled reports whether a gate is enabled by its setting or by default. Settings of
+// locked and removed gates are ignored.
 func (k kubelet) gateEnabled(name string) bool {
 	g := featureGates[name]
 	if on, ok := k.gates[name]; ok && !k.supports(g.lockedSince) && !k.supports(g.removedSince) {
@@ -68,7 +68,8 @@ func (k kubelet) gateEnabled(name string) bool {
 	return k.supports(g.betaSince)
 }
 
-// defaultGate returns the gate that sets the default of g, or "".
+// defaultGate returns the gate that sets the default of g (AllAlpha or AllBeta), or "" if there
+// is none.
 func (k kubelet) defaultGate(g gateHistory) string {
 	switch {
 	case k.supports(g.lockedSince), k.supports(g.removedSince), !k.supports(g.alphaSince):
@@ -79,11 +80,11 @@ func (k kubelet) defaultGate(g gateHistory) string {
 	return gateAllAlpha
 }
 
-// removeGateFix is the fix for an invalid gate setting. Gates are set in the kubelet's
-// flags and configuration, not in the providers' configuration file.
+// removeGateFix is the fix for an invalid gate setting. Gates are set in the kubelet's flags
+// and configuration, not in the CredentialProviderConfig.
 const removeGateFix = ": remove it from the kubelet's --feature-gates and featureGates"
 
-// gateErrors returns errors for gate settings with which the kubelet does not start.
+// gateErrors returns an error for each gate setting that prevents the kubelet from starting.
 func (k kubelet) gateErrors() (list []string) {
 	known := FeatureGates()
 	for _, name := range slices.Sorted(maps.Keys(k.gates)) {

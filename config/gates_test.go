@@ -12,13 +12,13 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// stated is a kubelet's default for a feature gate.
+// stated is the default and the stage of a feature gate in a kubelet.
 type stated struct {
 	Name, Stage           string
 	Default, Locked, Gone bool
 }
 
-// statedOf returns this package's data about a kubelet's feature gate.
+// statedOf returns this package's data about a feature gate in a kubelet.
 func statedOf(t *testing.T, version, name string) stated {
 	t.Helper()
 	k := must.Get(Target{KubeletVersion: version}.resolve())(t)
@@ -30,9 +30,9 @@ func statedOf(t *testing.T, version, name string) stated {
 	return stated{name, stage, k.supports(g.betaSince), k.supports(g.lockedSince), false}
 }
 
-// TestGatesAreTheKubelets compares the history of gates with testdata/parity/skew.json,
-// for each kubelet: defaults, stages (which AllAlpha and AllBeta use), locked gates,
-// and removed ones.
+// TestGatesAreTheKubelets compares the history of the feature gates with
+// testdata/parity/skew.json. For each kubelet it compares the defaults, the stages (which
+// AllAlpha and AllBeta use), and which gates are locked or removed.
 func TestGatesAreTheKubelets(t *testing.T) {
 	var skew struct {
 		Kubelets []struct {
@@ -48,7 +48,7 @@ func TestGatesAreTheKubelets(t *testing.T) {
 		newest = max(newest, k.minor)
 		for _, want := range s.Gates {
 			if _, ok := featureGates[want.Name]; !ok {
-				continue // TestParityGates checks that none is missing
+				continue // TestParityGates checks that no gate is missing
 			}
 			if got := statedOf(t, s.Kubelet, want.Name); got != want {
 				t.Errorf("kubelet %s: got %+v, want %+v", s.Kubelet, got, want)
@@ -65,7 +65,7 @@ func TestGatesAreTheKubelets(t *testing.T) {
 	}
 }
 
-// TestGatesOfOlderKubelets compares the gate that Kubernetes 1.33 removed with
+// TestGatesOfOlderKubelets compares the history of the gate that Kubernetes 1.33 removed with
 // versioned_kube_features.go of 1.32.13.
 func TestGatesOfOlderKubelets(t *testing.T) {
 	for _, tt := range []struct {

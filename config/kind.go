@@ -11,8 +11,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// The kind of configuration files (KEP-2133) and its versions: V1Alpha1 since kubelet 1.20,
-// V1Beta1 since 1.24, V1 since 1.26. Kubelet 1.37 reads all three.
+// Kind is the kind of configuration files (KEP-2133). The other constants are its versions.
+// Kubelets read V1Alpha1 since 1.20, V1Beta1 since 1.24 and V1 since 1.26.
+// Kubelet 1.37 reads all three.
 const (
 	Kind     = "CredentialProviderConfig"
 	V1       = configFileGroup + "/v1"
@@ -31,10 +32,10 @@ type typeMeta struct {
 	Kind       string `json:"kind"`
 }
 
-// The out-of-tree proposal ("Out-of-Tree Credential Providers"), which preceded
-// KEP-2133, has its own configuration format. The proposal's text uses the kind
-// RegistryCredentialConfig, and its example uses credentialprovider. The version is
-// v1alpha1 without a group.
+// Kinds and version of the configuration format in the out-of-tree proposal ("Out-of-Tree
+// Credential Providers"), which preceded KEP-2133. The text of the proposal uses the kind
+// RegistryCredentialConfig, and its example uses credentialprovider. The version is v1alpha1
+// without a group.
 const (
 	kindOutOfTree         = "RegistryCredentialConfig"
 	kindOutOfTreeExample  = "credentialprovider"
@@ -48,7 +49,7 @@ func (m typeMeta) isOutOfTree() bool {
 
 type typeError struct{ field, value, msg string }
 
-// firstError returns why a kind and version are not supported, or nil.
+// firstError returns the first reason why a kind and version are not supported, or nil.
 func (m typeMeta) firstError() *typeError {
 	group, version, _ := strings.Cut(m.APIVersion, "/")
 	switch {
@@ -77,8 +78,8 @@ func (m typeMeta) firstError() *typeError {
 	return nil
 }
 
-// allErrors returns all errors in the kind and version. Without a kind, the version is
-// checked as for [Kind].
+// allErrors returns all errors in the kind and version. If the kind is missing, the version
+// must be a version of [Kind].
 func (m typeMeta) allErrors() []*typeError {
 	errs := []*typeError{m.firstError()}
 	if m.Kind == "" {

@@ -12,9 +12,9 @@ import (
 // NewestKubelet is the newest supported kubelet version.
 const NewestKubelet = "1.37"
 
-// Minor releases of Kubernetes 1 that added a feature. Sources: KEP-2133 (alpha in
-// 1.20, v1 in 1.26), KEP-4412 (tokenAttributes), and the results of kubelets 1.33 to
-// 1.37 (testdata/parity/skew.json).
+// Minor releases of Kubernetes 1 that added a feature. Sources: KEP-2133 (alpha in 1.20, v1 in
+// 1.26), KEP-4412 (tokenAttributes), and tests with kubelets 1.33 to 1.37
+// (testdata/parity/skew.json).
 const (
 	sinceV1Alpha1        = 20
 	sinceV1Beta1         = 24
@@ -23,14 +23,14 @@ const (
 	sinceCacheType       = 34
 	sinceDirectory       = 34
 	sinceStrictColons    = 36 // the first release built with Go 1.26
-	newestKubeletMinor   = 37 // of NewestKubelet
+	newestKubeletMinor   = 37 // the minor release of NewestKubelet
 )
 
 // Target is the kubelet that a configuration is validated for. The zero value is
 // [NewestKubelet] with default feature gates.
 type Target struct {
 	KubeletVersion string          // "1.33" or "v1.33.4"; "" means the newest supported version
-	FeatureGates   map[string]bool // gates that are set
+	FeatureGates   map[string]bool // gates that are set explicitly
 }
 
 type kubelet struct {
@@ -77,13 +77,14 @@ func (k kubelet) unsupportedFeature(what string, since int) string {
 	return fmt.Sprintf("kubelet 1.%d does not support %s (added in 1.%d)", k.minor, what, since)
 }
 
-// strictColonsError returns the error for a pattern that only older kubelets accept.
+// strictColonsError returns the error for a host with more than one colon, which only older
+// kubelets accept.
 func (k kubelet) strictColonsError() string {
 	return fmt.Sprintf("kubelet 1.%d rejects a host with more than one colon (new in 1.%d; in kubelets up to 1.%d, the pattern is accepted but matches no image): "+
 		"list each host separately, and put an IPv6 address in brackets, followed by the port", k.minor, sinceStrictColons, sinceStrictColons-1)
 }
 
-// supportedVersion names the version of a group to use instead, which the kubelet
+// supportedVersion returns the advice to use a version of an API group that the kubelet
 // supports.
 func (k kubelet) supportedVersion(group string) string {
 	switch {
@@ -95,8 +96,8 @@ func (k kubelet) supportedVersion(group string) string {
 	return ": use " + group + "/v1beta1"
 }
 
-// apiVersionSince returns the release that added a version of a group, or 0 for an
-// unknown version.
+// apiVersionSince returns the minor release that added a version of an API group. It returns 0
+// if the version is unknown.
 func apiVersionSince(group, apiVersion string) int {
 	switch apiVersion {
 	case group + "/v1alpha1":

@@ -11,8 +11,8 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// TestMisplaced checks that other kinds of files, and fields of other levels and
-// files, are reported by name in one error.
+// TestMisplaced verifies the errors for other kinds of files and for fields of other files or
+// levels. One error must report them by name.
 func TestMisplaced(t *testing.T) {
 	top := func(line string) string { return testConfig + line + "\n" }
 	provider := func(line string) string { return testConfig + "  " + line + "\n" }
@@ -64,7 +64,8 @@ func TestMisplaced(t *testing.T) {
 	}
 }
 
-// TestDecodeAndValidationErrors checks that decoding and validation errors are reported together.
+// TestDecodeAndValidationErrors verifies that decoding errors and validation errors are
+// reported together.
 func TestDecodeAndValidationErrors(t *testing.T) {
 	_, err := Parse("f", []byte(`providers:
 - name: a/b
@@ -91,8 +92,8 @@ func TestDecodeAndValidationErrors(t *testing.T) {
 	}
 }
 
-// TestCorrectFieldWins checks that a misspelt field is not validated if the correct
-// field is present, and that the errors are deterministic.
+// TestCorrectFieldWins verifies that a misspelled field is not validated if the correct field
+// is present, and that the order of the errors is always the same.
 func TestCorrectFieldWins(t *testing.T) {
 	doc := testHead + "providers:\n- name: a/b\n  Name: good\n  matchImages: [registry.example]\n  images: ['[']\n  patterns: ['[']\n" +
 		"  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"

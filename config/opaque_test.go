@@ -16,16 +16,15 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestConfigIsOpaque verifies that no formatting verb, encoder, logger or package that
-// reads unexported fields, such as spew, exposes a value of args or env in a
-// configuration.
+// TestConfigIsOpaque verifies that values of args and env in a configuration are not exposed by
+// formatting verbs, encoders, loggers, or packages that read unexported fields, such as spew.
 func TestConfigIsOpaque(t *testing.T) {
 	for _, text := range []string{
 		testConfig + "  args: [" + canary.ArgSecret + "]\n  env: [{name: A, value: " + canary.EnvSecret + "}]\n",
 		oldHead + "providers:\n- name: a\n  imageMatchers: [a.example]\n  extraArgs: {a: " + canary.EnvSecret + "}\n",
 	} {
 		c := must.Get(Parse("f", []byte(text)))(t)
-		c.Position(0, "name") // has nodes now
+		c.Position(0, "name") // so that the file is parsed
 		p, f := &c.Providers[0], c.Files()[0]
 		for what, v := range map[string]any{
 			"Config": *c, "*Config": c, "unexported Config": struct{ c Config }{*c}, "unexported *Config": struct{ c *Config }{c},
@@ -48,7 +47,7 @@ func TestConfigIsOpaque(t *testing.T) {
 	}
 }
 
-// writeStrings writes every string that v contains.
+// writeStrings writes to out every string that v contains.
 func writeStrings(out *bytes.Buffer, v reflect.Value, seen map[uintptr]bool) {
 	switch v.Kind() {
 	case reflect.String:

@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// outOfTreeProvider is a provider in a RegistryCredentialConfig. Its kind and apiVersion
-// are optional.
+// outOfTreeProvider is a provider in a RegistryCredentialConfig. kind and apiVersion are
+// optional.
 type outOfTreeProvider struct {
 	Kind          outOfTreeKind    `json:"kind"`
 	APIVersion    outOfTreeVersion `json:"apiVersion"`
@@ -48,8 +48,8 @@ func optionalConst(words ...string) *shape {
 	}}
 }
 
-// toProvider converts p. The proposal has no default cache duration. A response is
-// cached until its expirationTimestamp; a response without one is not cached.
+// toProvider converts p to a Provider. DefaultCacheDuration is 0, because the proposal has no
+// default duration: a response without an expirationTimestamp is not cached.
 func (p outOfTreeProvider) toProvider() (out Provider, argKeys []string, err error) {
 	if msg := cmp.Or(p.Kind.shape().checkText(string(p.Kind)), p.APIVersion.shape().checkText(string(p.APIVersion))); msg != "" {
 		return out, nil, errors.New(msg)
@@ -64,8 +64,8 @@ func (p outOfTreeProvider) toProvider() (out Provider, argKeys []string, err err
 	return out, p.ExtraArgs.keys, nil
 }
 
-// toUpperASCII converts ASCII letters to upper case. [variableProblem] rejects other
-// letters, some of which have an ASCII upper case.
+// toUpperASCII converts ASCII letters to upper case. It must not convert other letters, because
+// the upper case of some is an ASCII letter. [variableProblem] rejects such names.
 func toUpperASCII(name string) string {
 	return strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' {
@@ -75,14 +75,14 @@ func toUpperASCII(name string) string {
 	}, name)
 }
 
-// extraArgs is a list of names and values, as in the proposal's types, or a mapping, as
-// in its example. A mapping is sorted, because it has no order.
+// extraArgs is a list of names and values, as the proposal defines it, or a mapping, as in the
+// proposal's example. The arguments of a mapping are sorted by name.
 type extraArgs struct {
 	list []EnvVar
 	keys []string // the original names in a mapping; nil for a list
 }
 
-// UnmarshalJSON decodes either form strictly.
+// UnmarshalJSON decodes a list or a mapping. It rejects unknown and duplicate fields.
 func (a *extraArgs) UnmarshalJSON(data []byte) error {
 	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		return unmarshalStrict(data, &a.list)

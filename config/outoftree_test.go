@@ -31,13 +31,14 @@ const (
 	oldConfig = oldHead + "providers:\n" + oldProvider
 )
 
-// oldWant returns the expected provider of oldConfig.
+// oldWant returns the provider that oldConfig is expected to contain.
 func oldWant() Provider {
 	return Provider{Name: "ecr-creds", MatchImages: []string{"*.example.com"}, APIVersion: plugin.OutOfTree,
 		DefaultCacheDuration: new(time.Duration(0)), Env: []EnvVar{{"REGION", plugin.NewSecret("us-west-2")}}}
 }
 
-// TestOutOfTreeExample verifies the document's example, with its two patterns quoted.
+// TestOutOfTreeExample verifies the example in the out-of-tree proposal, after its two patterns
+// have been quoted.
 func TestOutOfTreeExample(t *testing.T) {
 	c := must.Get(Load("testdata/predecessor.yaml"))(t)
 	want := oldWant()
@@ -53,8 +54,8 @@ func TestOutOfTreeExample(t *testing.T) {
 	}
 }
 
-// TestOutOfTreeExampleVerbatim verifies the error for the document's unchanged example,
-// which is invalid YAML.
+// TestOutOfTreeExampleVerbatim verifies the error for the unchanged example in the proposal,
+// which is not valid YAML.
 func TestOutOfTreeExampleVerbatim(t *testing.T) {
 	_, err := Load("testdata/predecessor-unquoted.yaml")
 	const hint = ": not valid YAML: a value that begins with * must be quoted; otherwise YAML parses the value as an alias"
@@ -64,7 +65,7 @@ func TestOutOfTreeExampleVerbatim(t *testing.T) {
 	}
 }
 
-// writeSlashedPaths replaces the path separators of this system in errors with slashes.
+// writeSlashedPaths replaces path separators in errors by slashes.
 func writeSlashedPaths(err error) error {
 	for _, e := range flatten(err) {
 		if fe, ok := e.(*FieldError); ok {
@@ -74,7 +75,7 @@ func writeSlashedPaths(err error) error {
 	return err
 }
 
-// TestOutOfTreeAccepts verifies that all spellings of one provider load as the same
+// TestOutOfTreeAccepts verifies that all spellings of one provider are loaded as the same
 // provider.
 func TestOutOfTreeAccepts(t *testing.T) {
 	list := "  - name: region\n    value: us-west-2\n"
@@ -240,8 +241,8 @@ func TestOutOfTreeRejects(t *testing.T) {
 	}
 }
 
-// TestUnquotedPatternOfToday verifies that the hint to quote a pattern is the same for
-// a kubelet's file.
+// TestUnquotedPatternOfToday verifies that a CredentialProviderConfig gets the same hint to
+// quote a pattern.
 func TestUnquotedPatternOfToday(t *testing.T) {
 	const hint = ": not valid YAML: a value that begins with * must be quoted; otherwise YAML parses the value as an alias"
 	content := strings.Replace(testConfig, `["*.example.com"]`, "&all\n  - \"*.first.example\"\n  - *.example.com\n  - *\n  - *all\n  - x*y.example # *.z", 1)
@@ -313,7 +314,8 @@ func TestOutOfTreeValidate(t *testing.T) {
 	}
 }
 
-// placesOf is like errorLines, and includes the places that a message names.
+// placesOf is like errorLines. In addition, it removes directories from file names in the
+// messages.
 func placesOf(t *testing.T, path string, err error) []string {
 	t.Helper()
 	lines := errorLines(t, filepath.Dir(path), err)
@@ -323,7 +325,8 @@ func placesOf(t *testing.T, path string, err error) []string {
 	return lines
 }
 
-// predecessorDir creates a directory with a kubelet's file between two out-of-tree files.
+// predecessorDir creates a directory with a CredentialProviderConfig between two files of the
+// out-of-tree proposal.
 func predecessorDir(t *testing.T) (string, *Config) {
 	t.Helper()
 	dir := t.TempDir()
@@ -402,8 +405,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestOutOfTreeByHand verifies that a Config made in Go code is validated by the
-// protocol of each provider.
+// TestOutOfTreeByHand verifies that the providers in a Config without files are validated for
+// their protocol.
 func TestOutOfTreeByHand(t *testing.T) {
 	c := &Config{Providers: []Provider{oldWant(), Provider{Name: "new", MatchImages: []string{"a.example"}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1}}}
 	if err := c.Validate(); err != nil {
@@ -427,8 +430,8 @@ func TestOutOfTreeByHand(t *testing.T) {
 	}
 }
 
-// TestOutOfTreeVersionInTodaysFile verifies that the out-of-tree proposal's version is
-// rejected in a kubelet's configuration file.
+// TestOutOfTreeVersionInTodaysFile verifies that a CredentialProviderConfig is rejected if it
+// contains the version of the out-of-tree protocol.
 func TestOutOfTreeVersionInTodaysFile(t *testing.T) {
 	path := writeFile(t, "f", strings.Replace(testConfig, plugin.V1, plugin.OutOfTree, 1))
 	c := must.Get(Load(path))(t)
@@ -438,8 +441,8 @@ func TestOutOfTreeVersionInTodaysFile(t *testing.T) {
 	}
 }
 
-// TestOutOfTreeManyProblems verifies that problems above the limit are not located,
-// which would take minutes in a large file.
+// TestOutOfTreeManyProblems verifies that the positions of problems above the limit are not
+// determined. In a large file, that would take minutes.
 func TestOutOfTreeManyProblems(t *testing.T) {
 	const n = 4 * maxFieldErrors
 	allocs := func(args string, check func(*Config, *sourceFile)) float64 {
@@ -467,7 +470,7 @@ func TestOutOfTreeManyProblems(t *testing.T) {
 		}},
 	} {
 		few, many := allocs(strings.Repeat(tt.arg, n), tt.check), allocs(strings.Repeat(tt.arg, 2*n), tt.check)
-		if many > few+n/2 { // each located problem costs more than one
+		if many > few+n/2 { // determining a position costs more than one allocation
 			t.Errorf("%s: %d times cost %v allocations, %d times %v", name, n, few, 2*n, many)
 		}
 	}

@@ -15,11 +15,11 @@ import (
 // list indices (int, from 0).
 type fieldPath []any
 
-// hiddenName is a name in a [fieldPath] that may be a misplaced secret. It and the elements
-// after it are not shown.
+// hiddenName is a name in a [fieldPath] that may be a misplaced secret. Messages show neither
+// the name nor the elements after it.
 type hiddenName string
 
-// String returns, for example, "providers[2].matchImages[0]".
+// String returns the path as text, for example "providers[2].matchImages[0]".
 func (p fieldPath) String() string {
 	var b strings.Builder
 	for _, e := range p {
@@ -38,8 +38,7 @@ func (p fieldPath) String() string {
 	return b.String()
 }
 
-// parsePath returns the path of which p is the text. Field names contain no dots or
-// brackets.
+// parsePath parses the text of a path. Field names contain no dots or brackets.
 func parsePath(p string) (path fieldPath) {
 	for _, name := range strings.FieldsFunc(p, func(r rune) bool { return strings.ContainsRune(".[]", r) }) {
 		if i, err := strconv.Atoi(name); err == nil {
@@ -54,7 +53,7 @@ func parsePath(p string) (path fieldPath) {
 // with returns a copy of p with one more element.
 func (p fieldPath) with(e any) fieldPath { return append(p[:len(p):len(p)], e) }
 
-// Position is a position in a configuration. The zero value means unknown.
+// Position is a position in a configuration. In the zero value, all parts are unknown.
 type Position struct {
 	File         string // "" for a Config without files
 	Line, Column int    // starts at 1, Column in bytes; 0 if unknown
@@ -77,7 +76,7 @@ func (p Position) newFieldError(value, msg string) *FieldError {
 	return &FieldError{File: p.File, Line: p.Line, Column: p.Column, Path: p.Path, Value: excerpt.TruncateValue(value), Msg: msg}
 }
 
-// fileLine returns "file:line"; "" if either is unknown.
+// fileLine returns "file:line", or "" if either is unknown.
 func (p Position) fileLine() string {
 	if p.File == "" || p.Line == 0 {
 		return ""

@@ -11,17 +11,17 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Provider is an entry of a [Config]: a plugin, the images it is called for, and its
-// arguments. The JSON names are the kubelet's; decode files with [Load] or [Parse].
+// Provider is a provider in a [Config]: a plugin, the images for which it is called, and its
+// arguments. The JSON names are the kubelet's, but use [Load] or [Parse] to decode files.
 // [Config.Validate] rejects the zero value.
 //
-// For a provider of the out-of-tree proposal, APIVersion is [plugin.OutOfTree], MatchImages
-// are its imageMatchers, Env is its extraArgs with names in upper case, and
-// DefaultCacheDuration is 0.
+// For a provider of the out-of-tree proposal, APIVersion is [plugin.OutOfTree], MatchImages are
+// its imageMatchers, Env is its extraArgs with names in upper case, and DefaultCacheDuration is
+// 0.
 type Provider struct {
-	Name                 string           `json:"name"`                      // file name of the executable: see CheckName
-	MatchImages          []string         `json:"matchImages"`               // patterns: see package match
-	DefaultCacheDuration *time.Duration   `json:"defaultCacheDuration"`      // for responses without one; nil if absent
+	Name                 string           `json:"name"`                      // file name of the executable; see CheckName
+	MatchImages          []string         `json:"matchImages"`               // patterns; see package match
+	DefaultCacheDuration *time.Duration   `json:"defaultCacheDuration"`      // for responses without a cache duration; nil if absent
 	APIVersion           string           `json:"apiVersion"`                // version of the protocol, e.g. plugin.V1
 	Args                 []plugin.Secret  `json:"args,omitempty"`            // may contain tokens
 	Env                  []EnvVar         `json:"env,omitempty"`             // if names repeat, the last one wins
@@ -45,8 +45,8 @@ type TokenAttributes struct {
 	OptionalServiceAccountAnnotationKeys []string       `json:"optionalServiceAccountAnnotationKeys,omitempty"`
 }
 
-// TokenCacheType determines how responses are cached in service-account mode. Kubelets
-// since 1.34 require it; older ones do not support it.
+// TokenCacheType determines how responses are cached in service-account mode. Kubelets since
+// 1.34 require it. Older kubelets do not support it.
 type TokenCacheType string
 
 const (
@@ -76,7 +76,7 @@ func (p *Provider) Arguments() []string {
 	return args
 }
 
-// Equal reports whether two entries are equal. An empty list equals an absent one.
+// Equal reports whether two providers are equal. An empty list equals an absent list.
 func (p *Provider) Equal(q *Provider) bool {
 	return p.Name == q.Name && p.APIVersion == q.APIVersion &&
 		slices.Equal(p.MatchImages, q.MatchImages) &&

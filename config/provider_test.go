@@ -24,14 +24,14 @@ func fullProvider() *Provider {
 	}
 }
 
-// change is one way to change a value in place.
+// change is one change to a field of a value.
 type change struct {
 	at string
 	do func()
 }
 
-// possibleChanges returns ways to change what a value holds, each of them once. A kind
-// of value that it does not know, and a value that is empty, fail the test.
+// possibleChanges returns the possible changes to v and to the values that v contains. The test
+// fails if it does not support a kind of value, or if a value is empty.
 func possibleChanges(t *testing.T, at string, v reflect.Value) (all []change) {
 	if v.IsZero() {
 		t.Errorf("%s is empty: fill it in fullProvider", at)

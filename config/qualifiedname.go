@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	maxNamePart   = 63  // limit for a qualified name, in bytes
-	maxNamePrefix = 253 // a DNS subdomain
+	maxNamePart   = 63  // length limit for the name after the prefix, in bytes
+	maxNamePrefix = 253 // length limit for the prefix, a DNS subdomain
 )
 
 // qualifiedNameProblem returns why s is not a qualified name in Kubernetes
-// (k8s.io/apimachinery/pkg/util/validation), or "" if it is. A qualified name is an
-// optional DNS subdomain and a slash, then a name of at most 63 bytes.
+// (k8s.io/apimachinery/pkg/util/validation), or "" if s is valid. A qualified name is a name of
+// at most 63 bytes. A DNS subdomain and a slash may precede it.
 func qualifiedNameProblem(s string) string {
 	prefix, name, ok := strings.Cut(s, "/")
 	if !ok {

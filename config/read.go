@@ -23,9 +23,9 @@ const (
 	// maxConfigSize limits the total size of a configuration's files, in bytes. A
 	// thousand providers take about 0.5 MiB.
 	maxConfigSize = 16 << 20
-	// maxConfigEntries limits the number of value separators in all files: line ends
-	// and the characters , [ { - : and ?. The decoders need up to a thousand bytes per
-	// value. A thousand providers have about 30,000 separators.
+	// maxConfigEntries limits the number of line ends and value separators (, [ { - : and ?) in
+	// all files. The decoders need up to a thousand bytes of memory per value. A thousand
+	// providers have about 30,000 separators.
 	maxConfigEntries = 1 << 17
 	// maxConfigFiles limits the number of files in a directory.
 	maxConfigFiles = 4096
@@ -49,8 +49,8 @@ func configPaths(path string) (paths []string, dir bool, err error) {
 
 const maxListedIgnored = 3
 
-// listConfigDir returns the configuration files in dir, sorted. It reads the directory
-// in chunks, so a huge directory does not need much memory.
+// listConfigDir returns the configuration files in dir, sorted by name. It reads the directory
+// in chunks, so that a huge directory does not need much memory.
 func listConfigDir(dir string) ([]string, error) {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -90,7 +90,8 @@ func listConfigDir(dir string) ([]string, error) {
 
 // isConfigEntry reports whether the kubelet reads a directory entry.
 //
-// kubelet: it includes dotfiles, and symlinks to directories, which it then cannot read.
+// kubelet: it includes dotfiles. It also includes symlinks to directories, and then fails to
+// read them.
 func isConfigEntry(e fs.DirEntry) bool {
 	switch filepath.Ext(e.Name()) {
 	case ".json", ".yaml", ".yml":
@@ -99,7 +100,7 @@ func isConfigEntry(e fs.DirEntry) bool {
 	return false
 }
 
-// readLimits tracks the remaining limits while files are read.
+// readLimits holds how many bytes and separators the remaining files may have.
 type readLimits struct{ bytes, entries int }
 
 func newReadLimits() *readLimits { return &readLimits{maxConfigSize, maxConfigEntries} }
@@ -141,8 +142,8 @@ func irregularFileText(what *regularfile.NotRegularError) string {
 	return what.Kind()
 }
 
-// fileError returns why a file cannot be read. It omits the path, which errors of
-// package os contain.
+// fileError returns an error for a file that cannot be read. The message omits the path that
+// errors of package os contain.
 func fileError(name, msg string, err error) error {
 	err = regularfile.BareError(err)
 	return &FieldError{File: name, Msg: fmt.Sprintf("%s: %v", msg, err), err: err}

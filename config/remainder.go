@@ -12,8 +12,8 @@ import (
 	"github.com/regcred/regcred/internal/diagnose"
 )
 
-// validateRemainder adds the validation errors of the parts that can be decoded, so
-// that all errors are reported at once. It checks only rules that apply to every
+// validateRemainder adds validation errors for the parts of a document that can be decoded, so
+// that all errors are reported at once. It checks only the rules that are the same in every
 // kubelet.
 func (d *diagnosis) validateRemainder(value any, want *shape) {
 	known, ok := decodableParts(value, want).(map[string]any)
@@ -31,7 +31,7 @@ func (d *diagnosis) validateRemainder(value any, want *shape) {
 	}
 	c := &Config{Providers: read.providers, path: d.src.name}
 	c.files = []*File{{Name: d.src.name, Kind: Kind, APIVersion: V1, Count: len(read.providers), source: d.src}}
-	// The target is unknown here, so the rules of the more lenient kubelet apply.
+	// The kubelet's version is unknown here, so use the rules of the more lenient kubelet.
 	v := &validator{c: c, kubelet: kubelet{minor: sinceStrictColons - 1}}
 	if _, written := known["providers"]; !written {
 		v.list.add(d.src.valuePosition(fieldPath{"providers"}).newFieldError("", noProvidersMessage))
@@ -56,8 +56,8 @@ func isWithin(path, other string) bool {
 	return ok && other != "" && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// decodableParts returns the parts of a value that have the required type, or nil if
-// none exist. It corrects the names of misspelled fields.
+// decodableParts returns the parts of a value that have the required type, or nil if there are
+// none. It corrects misspelled field names.
 func decodableParts(v any, want *shape) any {
 	switch v := v.(type) {
 	case map[string]any:

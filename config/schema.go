@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// jsonSchema is the subset of JSON Schema that a configuration needs. It uses draft 7,
+// jsonSchema contains the JSON Schema keywords that the configuration needs. It uses draft 7,
 // which editors support best.
 type jsonSchema struct {
 	Dialect     string                 `json:"$schema,omitempty"`
@@ -42,15 +42,15 @@ type jsonSchema struct {
 // configVersions lists the versions of a CredentialProviderConfig, newest first.
 var configVersions = []string{V1, V1Beta1, V1Alpha1}
 
-// Schema returns the JSON Schema (draft 7) of files of a version; "" means a
-// schema of all versions that depends on the file's apiVersion. A schema accepts
-// the files that the newest known kubelet accepts, with these differences:
+// Schema returns the JSON Schema (draft 7) for files of a version. For the version "", it
+// returns a schema for all versions that depends on the file's apiVersion. A schema accepts the
+// files that the newest known kubelet accepts, with these differences:
 //
 //   - It does not check that names are unique and that patterns are valid.
 //   - It rejects null, which the kubelet treats as absent.
 //   - It accepts only ASCII letters in annotation keys.
 //
-// The error is for an unknown version.
+// Schema returns an error if the version is unknown.
 func Schema(version string) ([]byte, error) {
 	s := combinedSchema()
 	if version != "" {
@@ -71,8 +71,8 @@ func Schema(version string) ([]byte, error) {
 func combinedSchema() *jsonSchema {
 	s := &jsonSchema{
 		Dialect: draft7URI, Title: Kind, Type: "object", Required: []string{"apiVersion", "kind", "providers"},
-		// Repeated here so that an editor can complete a file that has no apiVersion
-		// yet.
+		// The properties are repeated here, so that an editor can complete a file that has no
+		// apiVersion yet.
 		Properties: map[string]*jsonSchema{
 			"apiVersion": {Type: "string", Enum: configVersions},
 			"kind":       {Type: "string", Const: Kind, Description: fieldDocs()["kind"].text},
@@ -90,13 +90,13 @@ func combinedSchema() *jsonSchema {
 
 const draft7URI = "http://json-schema.org/draft-07/schema#"
 
-// schemaIf returns a schema that applies the schema then if a field has a given value.
+// schemaIf returns a schema that requires the schema then if a field has the given value.
 func schemaIf(field string, value any, then *jsonSchema) *jsonSchema {
 	return &jsonSchema{If: &jsonSchema{Properties: map[string]*jsonSchema{field: {Const: value}}, Required: []string{field}}, Then: then}
 }
 
-// versionSchema combines fieldDocs with the type that files of a version are decoded
-// into.
+// versionSchema returns the schema of files of a version. It combines fieldDocs with the Go
+// type that the files are decoded into.
 func versionSchema(version string) *jsonSchema {
 	format := typeMeta{APIVersion: version, Kind: Kind}.fileFormat()
 	s := newShape(reflect.TypeOf(format)).toSchema("")
@@ -128,7 +128,7 @@ func (s *shape) toSchema(path string) *jsonSchema {
 	return out
 }
 
-// fieldDoc describes a field and adds constraints that its type does not express.
+// fieldDoc is the documentation of a field, with constraints that its Go type does not express.
 type fieldDoc struct {
 	text      string
 	constrain func(*jsonSchema)

@@ -12,14 +12,14 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestSchemaOfEachField checks that the schema describes every field of the types,
-// and that no other field has documentation.
+// TestSchemaOfEachField verifies that the schema describes every field of the Go types, and
+// that there is no documentation for other fields.
 func TestSchemaOfEachField(t *testing.T) {
 	seen := map[string]bool{}
 	var walk func(path string, s *jsonSchema)
 	walk = func(path string, s *jsonSchema) {
 		seen[path] = true
-		// A list of plain texts is explained as a whole.
+		// The elements of args have no description, because the list has one.
 		if s.Description == "" && path != "" && path != "providers[].args[]" {
 			t.Errorf("%s has no description", path)
 		}
@@ -48,7 +48,8 @@ func TestSchemaOfEachField(t *testing.T) {
 	}
 }
 
-// TestSchemaOfAll checks that the schema of all versions contains each version's.
+// TestSchemaOfAll verifies that the schema for all versions contains the schema of each
+// version.
 func TestSchemaOfAll(t *testing.T) {
 	all := combinedSchema()
 	if len(all.AllOf) != len(configVersions) || len(all.Definitions) != len(configVersions) {

@@ -12,16 +12,16 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// shape describes the valid values of a field. It is derived from the type that the
-// field is decoded into. It only explains errors; the decoder decides.
+// shape describes the valid values of a field. It is derived from the Go type of the field. It
+// is used only to explain errors. The decoder decides whether a value is valid.
 type shape struct {
 	noun                string                // for messages: "must be " + noun
 	checkText           func(s string) string // validates a string and returns the problem; nil if strings are invalid
-	fields              map[string]*shape     // of a mapping
-	values              *shape                // values of a mapping with arbitrary field names
-	elem                *shape                // of a list
-	secret              bool                  // do not show values or unknown fields
-	unknownFieldMessage string                // message for unknown fields that are not shown
+	fields              map[string]*shape     // the fields of a mapping with fixed field names
+	values              *shape                // the values of a mapping with arbitrary field names
+	elem                *shape                // the items of a list
+	secret              bool                  // messages must not show values or unknown fields
+	unknownFieldMessage string                // message for unknown fields whose names must not be shown
 }
 
 const (
@@ -29,8 +29,8 @@ const (
 	nounBoolean = "a boolean"
 )
 
-// newShape returns the shape of a type, or nil if the field must be absent. Types with
-// their own decoder have a shape method.
+// newShape returns the shape of a Go type. It returns nil for a field that must be absent.
+// Types with their own decoder have a shape method.
 func newShape(t reflect.Type) *shape {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -61,7 +61,8 @@ func newShape(t reflect.Type) *shape {
 
 func acceptAnyText(string) string { return "" }
 
-// addFields adds the fields of a struct. They override an embedded struct's fields.
+// addFields adds the fields of a struct. A field overrides the field with the same name in an
+// embedded struct.
 func (s *shape) addFields(t reflect.Type) {
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -77,7 +78,8 @@ func (s *shape) addFields(t reflect.Type) {
 	}
 }
 
-// findField returns the shape of a field, or nil, and its name as a path element.
+// findField returns the shape of a field and its name as a path element. The shape is nil if
+// the field is unknown.
 func (s *shape) findField(name string) (*shape, any) {
 	switch {
 	case s == nil:
@@ -115,8 +117,8 @@ func isFieldName(s string) bool {
 	return len(s) <= 32 && strings.Trim(s, asciiLetters) == ""
 }
 
-// variablePathElement returns s as a path element. It is shown only if it looks like a
-// variable name, because it may be a misplaced secret.
+// variablePathElement returns s as a path element. It hides s unless s looks like a variable
+// name, because s may be a misplaced secret.
 func variablePathElement(s string) any {
 	if s == "" || len(s) > 32 || strings.ContainsAny(s, "-.") || strings.Trim(s, variableNameChars) != "" {
 		return hiddenName(s)

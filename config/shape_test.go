@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// shapeLines describes a shape, one line for each field of any depth.
+// shapeLines describes a shape, with one line for each field and each field of a field.
 func shapeLines(s *shape, at string) (lines []string) {
 	line := at + ": " + s.noun
 	if s.secret {
@@ -32,7 +32,8 @@ func shapeLines(s *shape, at string) (lines []string) {
 	return lines
 }
 
-// TestErrorsByFieldType verifies that the field names and types in errors match the decoded types.
+// TestErrorsByFieldType verifies that the field names and types in errors are those of the Go
+// types that files are decoded into.
 func TestErrorsByFieldType(t *testing.T) {
 	const top = ": a mapping\n.apiVersion: a string\n.kind: a string\n.providers: a list\n.providers[]: a mapping\n"
 	const today = top + `.providers[].apiVersion: a string
@@ -83,8 +84,8 @@ func TestErrorsByFieldType(t *testing.T) {
 	}
 }
 
-// TestShapesAgreeWithDecoder verifies that the decoder accepts each field of a shape,
-// also with the value null.
+// TestShapesAgreeWithDecoder verifies that the decoder accepts each field of a shape, even with
+// the value null.
 func TestShapesAgreeWithDecoder(t *testing.T) {
 	for _, meta := range []typeMeta{{V1, Kind}, {V1Beta1, Kind}, {V1Alpha1, Kind}, {versionOutOfTree, kindOutOfTree}} {
 		provider := newShape(reflect.TypeOf(meta.fileFormat())).fields["providers"].elem

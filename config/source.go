@@ -13,24 +13,25 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// maxNodeDepth limits the number of aliases and merges that are followed.
+// maxNodeDepth limits the depth to which aliases and merges are followed.
 const maxNodeDepth = 32
 
 // sourceFile finds positions in a file. It parses the file on first use. It is safe for
 // concurrent use.
 type sourceFile struct {
 	name  string
-	data  func() []byte     // closures, because fmt and reflection print struct fields
-	text  func() []byte     // data as UTF-8
+	data  func() []byte     // a closure, so that fmt and reflection do not print it
+	text  func() []byte     // data, converted to UTF-8
 	root  func() *yaml.Node // nil if the file cannot be parsed
-	lines func() []int      // offsets of the lines of text
+	lines func() []int      // offsets of the line starts in text
 }
 
 func newSourceFile(name string, data []byte) *sourceFile {
 	s := &sourceFile{name: name, data: func() []byte { return data }}
 	s.text = sync.OnceValue(func() []byte { return textedit.ToUTF8(data) })
 	s.root = sync.OnceValue(func() *yaml.Node {
-		// This parser looks ahead, but the decoder ignores whatever follows the document.
+		// This parser would also parse the text after the first document, but the decoder
+		// ignores it.
 		document, _ := textedit.FirstDocument(s.text())
 		root, _ := textedit.ParseYAML(document)
 		return root
@@ -39,8 +40,8 @@ func newSourceFile(name string, data []byte) *sourceFile {
 	return s
 }
 
-// findNode follows p as far as possible. It returns the last node, the node's key if it
-// is in a mapping, and the number of elements followed.
+// findNode follows p from the root of the document as far as possible. It returns the last
+// node, the node's key if it is in a mapping, and the number of path elements that were found.
 func (s *sourceFile) findNode(p fieldPath) (key, value *yaml.Node, length int) {
 	value = s.root()
 	if value == nil {
@@ -56,13 +57,14 @@ func (s *sourceFile) findNode(p fieldPath) (key, value *yaml.Node, length int) {
 	return key, value, len(p)
 }
 
-// valuePosition returns the position of the value at p, or of its nearest parent.
+// valuePosition returns the position of the value at p. If there is no value, it returns the
+// position of the nearest parent.
 func (s *sourceFile) valuePosition(p fieldPath) Position {
 	_, value, _ := s.findNode(p)
 	return s.withNodePosition(Position{File: s.name, Path: p.String()}, value)
 }
 
-// keyPosition returns the position of the last field name of p.
+// keyPosition returns the position of the last field name in p.
 func (s *sourceFile) keyPosition(p fieldPath) Position {
 	key, value, length := s.findNode(p)
 	if length == len(p) && key != nil {
@@ -88,7 +90,7 @@ func childNode(n *yaml.Node, e any, depth int) (key, value *yaml.Node) {
 	return nil, nil
 }
 
-// lookupField finds a field of a mapping or of a mapping merged into it.
+// lookupField finds a field in a mapping or in the mappings merged into it.
 func lookupField(n *yaml.Node, name string, depth int) (key, value *yaml.Node) {
 	if n.Kind != yaml.MappingNode {
 		return nil, nil
@@ -111,7 +113,8 @@ func isMergeKey(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.Value == "<<" && n.Tag == "!!merge"
 }
 
-// mergedMappings yields the mappings merged into n, with their merge keys.
+// mergedMappings returns an iterator over the mappings that are merged into n, with their merge
+// keys.
 func mergedMappings(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 	return func(yield func(key, mapping *yaml.Node) bool) {
 		for i := 0; i+1 < len(n.Content); i += 2 {
@@ -131,7 +134,8 @@ func mergedMappings(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 	}
 }
 
-// withNodePosition adds the position of a node, if it is known.
+// withNodePosition sets the line and column of a position to the node's line and column, if
+// the node is not nil.
 func (s *sourceFile) withNodePosition(at Position, n *yaml.Node) Position {
 	if n == nil {
 		return at
@@ -150,7 +154,7 @@ func (s *sourceFile) line(number int) []byte {
 	return line
 }
 
-// byteColumn converts a column in characters to one in bytes.
+// byteColumn converts a column in characters to a column in bytes.
 func byteColumn(line []byte, column int) int {
 	n := 0
 	for range column - 1 {

@@ -13,8 +13,8 @@ import (
 	"github.com/regcred/regcred/internal/diagnose"
 )
 
-// yamlError explains a YAML syntax error. It omits the parser's text, which may quote
-// the file.
+// yamlError explains a YAML syntax error. It omits the parser's error text, which may quote the
+// file.
 func (s *sourceFile) yamlError(err error) error {
 	text, line := err.Error(), 0
 	if n, _ := fmt.Sscanf(text, "yaml: line %d:", &line); n > 0 && isParserError(text) {
@@ -45,7 +45,7 @@ func (s *sourceFile) yamlError(err error) error {
 	return fe
 }
 
-// isParserError reports whether an error comes from the parser instead of its scanner.
+// isParserError reports whether an error comes from the YAML parser and not from its scanner.
 // The parser counts lines from 0.
 func isParserError(text string) bool {
 	for _, expected := range []string{"node content", "'-' indicator", "key", "',' or", "<"} {
@@ -56,10 +56,10 @@ func isParserError(text string) bool {
 	return false
 }
 
-// aliasErrors reports each value that begins with an asterisk and is not an alias of an
-// anchor in the file.
+// aliasErrors returns an error for each value that begins with an asterisk but is not an alias
+// of an anchor in the file.
 func (s *sourceFile) aliasErrors() error {
-	// A value that begins with an asterisk: after a dash, a key, a bracket or a comma, or at
+	// Find values that begin with an asterisk: after a dash, a key, a bracket or a comma, or at
 	// the start of a line.
 	alias := regexp.MustCompile(`(?m)(?:^[ \t]*|[-:][ \t]+|[\[,][ \t]*)\*([^ ,\]\r\n]*)`)
 	var found fieldErrors
@@ -78,8 +78,8 @@ func (s *sourceFile) aliasErrors() error {
 	return found.join()
 }
 
-// findTab finds a tab in the indentation of a line or the next one, because the parser's
-// line may be off by one.
+// findTab finds a tab in the indentation of a line. It also checks the next line, because the
+// parser's line number may be off by one.
 func (s *sourceFile) findTab(line int) (n, column int) {
 	for n := max(line, 1); n <= line+1; n++ {
 		if i := bytes.IndexByte(s.line(n)[:s.indentSize(n)], '\t'); i >= 0 {
@@ -95,7 +95,7 @@ func (s *sourceFile) indentSize(line int) int {
 	return len(text) - len(bytes.TrimLeft(text, " \t"))
 }
 
-// jsonError explains a JSON syntax error. It omits the decoder's text, which may quote
+// jsonError explains a JSON syntax error. It omits the decoder's error text, which may quote
 // the file.
 func (s *sourceFile) jsonError(offset int64, cause error) error {
 	line, column := s.lineColumn(offset)

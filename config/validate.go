@@ -15,20 +15,20 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Validate returns everything that the newest known kubelet rejects, as [*FieldError]
-// joined with [errors.Join], or nil if the kubelet would start. For a
-// RegistryCredentialConfig, it returns what a [github.com/regcred/regcred.Keyring]
-// cannot run. It does not check executables; package [github.com/regcred/regcred/lint]
-// does.
+// Validate returns an error for everything that the newest known kubelet rejects. Errors have
+// type [*FieldError] and are joined with [errors.Join]. Validate returns nil if the kubelet
+// would start. For a RegistryCredentialConfig, it reports what a
+// [github.com/regcred/regcred.Keyring] cannot use. It does not check executables. Package
+// [github.com/regcred/regcred/lint] does that.
 func (c *Config) Validate() error { return c.ValidateFor(Target{}) }
 
-// ValidateFor is [Config.Validate] for a given kubelet:
+// ValidateFor is like [Config.Validate], but for a given kubelet:
 //
-//   - Feature gates other than [FeatureGates] are ignored, unless they differ from one of
-//     these only in case.
-//   - An invalid version is an error, but not a [*FieldError]. A version newer than all
-//     known ones is treated as the newest.
-//   - If a version is given, a RegistryCredentialConfig is rejected.
+//   - Feature gates other than [FeatureGates] are ignored, unless they differ only in
+//     case from one of these gates.
+//   - If t.KubeletVersion is invalid, the error is not a [*FieldError]. A version newer
+//     than all known versions is treated as the newest known version.
+//   - If t.KubeletVersion is set, a RegistryCredentialConfig is rejected.
 func (c *Config) ValidateFor(t Target) error {
 	k, err := t.resolve()
 	if err != nil {
@@ -39,7 +39,7 @@ func (c *Config) ValidateFor(t Target) error {
 	if len(c.Providers) == 0 {
 		v.list.add(&FieldError{File: c.path, Path: "providers", Msg: noProvidersMessage})
 	}
-	c.reportDuplicateNames(&v.list) // [Load] did not check a Config assembled from Providers
+	c.reportDuplicateNames(&v.list) // [Load] has not checked a Config that was created from Providers
 	for i := range c.Providers {
 		if v.list.isFull() {
 			break
@@ -50,7 +50,7 @@ func (c *Config) ValidateFor(t Target) error {
 		case !v.versionGiven:
 			v.checkOutOfTree(i, p)
 		case len(c.files) == 0:
-			v.checkProvider(i, p) // no file, so its kind was not rejected above
+			v.checkProvider(i, p) // the provider has no file, so checkRelease did not reject its kind
 		}
 	}
 	return v.list.join()
@@ -63,7 +63,7 @@ const noProvidersMessage = "missing: at least one provider is required"
 type validator struct {
 	c            *Config
 	kubelet      kubelet
-	versionGiven bool // a kubelet version was given
+	versionGiven bool // the caller specified a kubelet version
 	list         fieldErrors
 }
 
@@ -73,7 +73,7 @@ func (v *validator) addError(i int, value, msg string, path ...any) {
 	}
 }
 
-// checkRelease checks that the kubelet has the features that the files need.
+// checkRelease checks that the kubelet supports the features that the configuration files use.
 func (v *validator) checkRelease() {
 	k, c := v.kubelet, v.c
 	for _, msg := range k.gateErrors() {
@@ -98,7 +98,7 @@ func (v *validator) checkRelease() {
 	}
 }
 
-// checkBasics checks the rules that apply to every kubelet.
+// checkBasics checks the rules that are the same in every kubelet.
 func (v *validator) checkBasics(i int, p *Provider) {
 	v.checkName(i, p)
 	v.checkAPIVersion(i, p.APIVersion)
@@ -122,8 +122,7 @@ func (v *validator) checkProvider(i int, p *Provider) {
 	}
 }
 
-// checkOutOfTree checks whether a keyring can use a provider of the out-of-tree
-// proposal.
+// checkOutOfTree checks whether a Keyring can use a provider of the out-of-tree proposal.
 func (v *validator) checkOutOfTree(i int, p *Provider) {
 	v.checkName(i, p)
 	v.checkPatterns(i, p, "regcred")
@@ -139,7 +138,8 @@ func (v *validator) checkName(i int, p *Provider) {
 	}
 }
 
-// checkPatterns checks matchImages. host is the program that matches the patterns.
+// checkPatterns checks matchImages. host is the name of the program that matches the patterns,
+// for messages.
 func (v *validator) checkPatterns(i int, p *Provider, host string) {
 	if len(p.MatchImages) == 0 {
 		v.addError(i, "", "missing: at least one pattern is required", "matchImages")
@@ -164,8 +164,8 @@ func (v *validator) checkPatterns(i int, p *Provider, host string) {
 func CheckName(name string) error {
 	switch {
 	case name == "":
-		// The kubelet's validation accepts this name. But the kubelet then finds a
-		// directory instead of the executable, and exits.
+		// The kubelet's validation accepts an empty name. But when the kubelet looks for the
+		// executable, it finds a directory and exits.
 		return errors.New("missing: set the plugin's file name")
 	case name == "." || name == "..":
 		return errors.New("must be the file name of the plugin, not a directory")
@@ -241,8 +241,8 @@ func (v *validator) checkAnnotationKeys(i int, keys []string, at ...any) {
 	seen := make(map[string]bool, len(keys))
 	for j, key := range keys {
 		here := append(at[:len(at):len(at)], j)
-		// kubelet: the prefix of an annotation key may contain upper case, unlike a qualified
-		// name's.
+		// kubelet: the prefix of an annotation key may contain upper case. The prefix of a
+		// qualified name may not.
 		if msg := qualifiedNameProblem(strings.ToLower(key)); msg != "" {
 			v.addError(i, key, "invalid annotation key: "+msg, here...)
 		}

@@ -37,7 +37,8 @@ func (v *validator) checkExtraArgs(i int, p *Provider) {
 	}
 }
 
-// wasYAMLBoolean reports whether the name of extra argument k was a YAML boolean such as yes.
+// wasYAMLBoolean reports whether the name of extra argument k was parsed as a YAML boolean,
+// such as yes.
 func (v *validator) wasYAMLBoolean(i, k int) bool {
 	f, index := v.c.fileOfProvider(i)
 	if f == nil || f.argKeys[index] == nil || k >= len(f.argKeys[index]) {
@@ -47,8 +48,8 @@ func (v *validator) wasYAMLBoolean(i, k int) bool {
 	return (name == "true" || name == "false") && !v.c.hasField(i, "extraArgs", name)
 }
 
-// variableProblem returns why an environment variable name is invalid, by the rules for
-// containers (IsEnvVarName in k8s.io/apimachinery).
+// variableProblem returns why an environment variable name is invalid, or "". It uses the rules
+// for containers (IsEnvVarName in k8s.io/apimachinery).
 func variableProblem(name string) string {
 	const msg = "cannot be used as an environment variable name: "
 	switch {

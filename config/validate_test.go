@@ -22,7 +22,7 @@ const testTokens = `  tokenAttributes:
     requireServiceAccount: true
 `
 
-// loadTest loads a valid configuration.
+// loadTest loads a valid configuration. It fails the test if there is an error.
 func loadTest(t testing.TB, content string) (c *Config, dir string) {
 	t.Helper()
 	path := writeFile(t, "f", content)
@@ -197,8 +197,7 @@ func TestValidateForDirectory(t *testing.T) {
 	}
 }
 
-// TestValidateWithoutFile verifies the errors for a Config made in Go code, which has
-// no file and no positions.
+// TestValidateWithoutFile verifies the errors for a Config that has no file and no positions.
 func TestValidateWithoutFile(t *testing.T) {
 	p := Provider{Name: "a", MatchImages: []string{"a.example", "a:b"}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1}
 	c := &Config{Providers: []Provider{p, p}}
@@ -212,7 +211,7 @@ func TestValidateWithoutFile(t *testing.T) {
 	}
 }
 
-// The names are taken from the tests of IsQualifiedName in k8s.io/apimachinery/pkg/util/validation.
+// The names are from the tests of IsQualifiedName in k8s.io/apimachinery/pkg/util/validation.
 func TestQualifiedName(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("a", n) }
 	dotted := strings.Repeat("a.", 126) + "a" // 253 bytes

@@ -10,7 +10,8 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// TestErrorsHideUserInfo verifies that a password in a URL is hidden for each field whose value an error shows.
+// TestErrorsHideUserInfo verifies that errors hide a password in a URL, in each field whose
+// value an error may contain.
 func TestErrorsHideUserInfo(t *testing.T) {
 	const url = "https://user:" + canary.PasswordSecret + "@registry.example"
 	for _, field := range []string{
@@ -30,7 +31,7 @@ func TestErrorsHideUserInfo(t *testing.T) {
 		if err == nil {
 			err = c.Validate()
 		}
-		lines := strings.Join(errorLines(t, "", err), "\n") // errorLines searches for the password
+		lines := strings.Join(errorLines(t, "", err), "\n") // errorLines fails the test if it finds the password
 		if !strings.Contains(lines, "…@registry.example") {
 			t.Errorf("%s: got %s", name, lines)
 		}

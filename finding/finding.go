@@ -46,7 +46,7 @@ type Finding struct {
 	Provider string   `json:"provider,omitempty"` // name in the configuration
 	Host     string   `json:"host,omitempty"`     // host[:port] that was contacted
 	File     string   `json:"file,omitempty"`
-	Line     int      `json:"line,omitempty"`   // from 1
+	Line     int      `json:"line,omitempty"`   // starts at 1
 	Column   int      `json:"column,omitempty"` // in bytes, starts at 1
 	Path     string   `json:"path,omitempty"`   // field in the file, such as providers[0].matchImages[1]
 	Message  string   `json:"message"`

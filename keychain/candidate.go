@@ -17,10 +17,10 @@ import (
 	"github.com/regcred/regcred/internal/login"
 )
 
-// refusalTTL is how long a credential is not retried after a 401.
+// refusalTTL is how long a password is not sent again after a 401.
 const refusalTTL = time.Minute
 
-// candidate is one credential at one registry.
+// candidate is one credential that a Transport can try at a registry, and its session.
 type candidate struct {
 	keyring   *regcred.Keyring
 	cred      atomic.Pointer[regcred.Credential] // nil: anonymous
@@ -38,15 +38,16 @@ func newCandidate(k *regcred.Keyring, cred *regcred.Credential) *candidate {
 	return c
 }
 
-// copyRefusal copies the refusal of a candidate with the same user name and
-// password.
+// copyRefusal copies the last 401 of another candidate, which must have the same user name
+// and password.
 func (c *candidate) copyRefusal(from *candidate) {
 	from.mu.Lock()
 	defer from.mu.Unlock()
 	c.refusal, c.refusedAt = from.refusal, from.refusedAt
 }
 
-// refusedError is returned if another credential may work.
+// refusedError is returned if the registry or its token server rejects a request. Another
+// credential may work unless final is set.
 type refusedError struct {
 	refusal
 	final bool // do not try another credential
@@ -54,7 +55,8 @@ type refusedError struct {
 
 func (e *refusedError) Error() string { return e.message() }
 
-// login returns the session. Concurrent requests log in only once.
+// login returns the session, and logs in if there is none. Concurrent requests share one
+// login.
 func (c *candidate) login(ctx context.Context, registry *login.Registry) (*login.Session, error) {
 	for {
 		if s, err := c.cachedSession(); s != nil || err != nil {
@@ -76,7 +78,8 @@ func (c *candidate) login(ctx context.Context, registry *login.Registry) (*login
 	}
 }
 
-// cachedSession returns the session, or the refusal if it is recent.
+// cachedSession returns the session, or nil if there is none. If the password was rejected
+// less than refusalTTL ago, it returns that rejection as an error.
 func (c *candidate) cachedSession() (*login.Session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,8 +96,9 @@ func (c *candidate) storeRefusal(r refusal) {
 	c.refusal, c.refusedAt, c.session = r, time.Now(), nil
 }
 
-// asRefusedError returns a [*refusedError] if err is a response from the registry or its
-// token server, in which case another credential may work.
+// asRefusedError returns a [*refusedError] if the registry or its token server sent an
+// error, or if the credential has no user name. It returns other errors, such as network
+// errors, with secrets redacted.
 func (c *candidate) asRefusedError(err error, header http.Header, registry *login.Registry) error {
 	r := refusal{login.NewFailedAttempt(c.cred.Load(), err, registry.Secrets), header}
 	for _, values := range r.header { // a server may return secrets that it received
@@ -108,9 +112,9 @@ func (c *candidate) asRefusedError(err error, header http.Header, registry *logi
 	return &refusedError{refusal: r}
 }
 
-// recordRefusal records a 401 and invalidates the credential in the Keyring. It ignores
-// a 401 to a write, because some credentials may only pull. If password is false, the
-// registry rejected a token, so the password itself is not marked as rejected.
+// recordRefusal invalidates the credential in the Keyring after a 401, and returns err. It
+// ignores a 401 to a write, because some credentials may only pull. If password is false,
+// the registry rejected a token, so the password itself is not marked as rejected.
 func (c *candidate) recordRefusal(err error, read, password bool) error {
 	r, ok := errors.AsType[*refusedError](err)
 	if !ok || r.Status != http.StatusUnauthorized || !read {
@@ -125,8 +129,8 @@ func (c *candidate) recordRefusal(err error, read, password bool) error {
 	return err
 }
 
-// send sends a request with the credential. It returns a [*refusedError] if
-// another credential may work.
+// send sends a request with the credential. It returns a [*refusedError] if the registry or
+// its token server rejects the request.
 func (c *candidate) send(req *http.Request, out *outcome, registry *login.Registry, accepted bool) (*http.Response, error) {
 	s, err := c.login(req.Context(), registry)
 	if err != nil {
@@ -138,7 +142,7 @@ func (c *candidate) send(req *http.Request, out *outcome, registry *login.Regist
 	}
 	resp, err := s.RoundTrip(next)
 	switch {
-	case err != nil: // any status comes from the token server
+	case err != nil: // a status in err is from the token server
 		return nil, c.recordRefusal(c.asRefusedError(err, nil, registry), isReadRequest(req), true)
 	case resp.StatusCode < http.StatusBadRequest:
 		return resp, nil
@@ -160,8 +164,8 @@ func statusError(resp *http.Response) error {
 	return err
 }
 
-// isRefusal reports whether another credential may work after a response with this
-// status.
+// isRefusal reports whether another credential may work after a response with this status.
+// accepted is true if the registry has accepted this credential before.
 func isRefusal(req *http.Request, status int, accepted bool) bool {
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:

@@ -19,13 +19,13 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// scripted is a registry with the responses of a test.
+// scripted is a registry whose responses come from a function in the test. It records requests.
 type scripted struct {
 	*httptest.Server
 	host string
 
 	mu   sync.Mutex
-	seen []string // "GET /v2/ u0"
+	seen []string // requests as "METHOD PATH USER", such as "GET /v2/ u0"
 }
 
 func script(t *testing.T, answer func(s *scripted, w http.ResponseWriter, r *http.Request)) *scripted {
@@ -64,7 +64,7 @@ func refuse(w http.ResponseWriter, challenges ...string) {
 	w.WriteHeader(http.StatusUnauthorized)
 }
 
-// tokens makes the registry issue a token to every client and accept it.
+// tokens responds like a registry that issues a token to every client and accepts it.
 func (s *scripted) tokens(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/token":
@@ -76,7 +76,7 @@ func (s *scripted) tokens(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// transport returns a transport with n users, the first of which is "u0".
+// transport returns a transport with the credentials of n users, named "u0", "u1" and so on.
 func (s *scripted) transport(t *testing.T, n int) *Transport {
 	t.Helper()
 	u := &users{only: max(n, 1)}
@@ -99,8 +99,8 @@ func (s *scripted) get(t *testing.T, rt http.RoundTripper) int {
 	return resp.StatusCode
 }
 
-// TestOpenPing verifies pulls from a registry that sends no challenge at /v2/ but requires tokens for its repositories.
-// Container runtimes pull from it.
+// TestOpenPing verifies pulls from a registry that sends no challenge at /v2/ but requires tokens
+// for its repositories. Container runtimes can pull from such a registry.
 func TestOpenPing(t *testing.T) {
 	for name, tt := range map[string]struct {
 		users int
@@ -127,8 +127,8 @@ func TestOpenPing(t *testing.T) {
 	}
 }
 
-// TestOutOfOrderPing verifies that a Transport whose first request failed during
-// maintenance works afterwards.
+// TestOutOfOrderPing verifies that requests succeed if the first response of the registry is a
+// maintenance page without a challenge.
 func TestOutOfOrderPing(t *testing.T) {
 	var once sync.Once
 	s := script(t, func(s *scripted, w http.ResponseWriter, r *http.Request) {
@@ -161,8 +161,8 @@ func TestOutOfOrderPing(t *testing.T) {
 	}
 }
 
-// TestTwoChallenges verifies that a password is sent if Basic comes first, and a wrong one only once, although the
-// registry also issues tokens.
+// TestTwoChallenges verifies that passwords are sent to a registry that offers Basic before Bearer.
+// A rejected password is sent only once.
 func TestTwoChallenges(t *testing.T) {
 	s := script(t, func(s *scripted, w http.ResponseWriter, _ *http.Request) {
 		refuse(w, `Basic realm="x"`, s.bearer())
@@ -207,7 +207,8 @@ func TestResponseHasCallersRequest(t *testing.T) {
 	}
 }
 
-// TestOpaque verifies a URL with an opaque part, whose path differs from the request's.
+// TestOpaque verifies that a URL with an opaque part is rejected, because its path is not the path
+// that would be sent.
 func TestOpaque(t *testing.T) {
 	s := script(t, func(*scripted, http.ResponseWriter, *http.Request) {})
 	tr := s.transport(t, 1)

@@ -25,8 +25,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestClosedUnderUse closes connections and the Keyring during 100 pulls, and verifies that each pull ends with a result
-// or an error.
+// TestClosedUnderUse closes idle connections and the Keyring during 100 pulls. It verifies that
+// errors contain no secret and that an accepted credential is still used afterwards.
 func TestClosedUnderUse(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
@@ -73,8 +73,8 @@ func TestClosedUnderUse(t *testing.T) {
 	}
 }
 
-// TestLeaderCancelled verifies that a canceled request does not fail the requests that
-// wait for it, at the ping, at the token or at the first response.
+// TestLeaderCancelled cancels a request for whose ping, token or first response other requests
+// wait. It verifies that the other requests do not fail.
 func TestLeaderCancelled(t *testing.T) {
 	for _, at := range []string{"/v2/", "/token", "/manifests/"} {
 		t.Run(at, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestLeaderCancelled(t *testing.T) {
 					}
 				})
 			}
-			// A waiting request may also be canceled.
+			// A waiting request can also be canceled.
 			waiting, stop := context.WithCancel(t.Context())
 			stop()
 			if err := pull(waiting, ref, tr.Wrapper()); !errors.Is(err, context.Canceled) {
@@ -120,7 +120,8 @@ func TestLeaderCancelled(t *testing.T) {
 	}
 }
 
-// TestSharedCall verifies that one caller runs the function and that the others get its error, unless its context ended.
+// TestSharedCall verifies that one caller runs the function and that the other callers get its
+// error. They get no error if the context of the running caller ended.
 func TestSharedCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f sharedCall
@@ -156,7 +157,8 @@ func TestSharedCall(t *testing.T) {
 	})
 }
 
-// TestSilentServer verifies that 20 requests to a server that does not respond take as long as one.
+// TestSilentServer verifies that 20 concurrent requests to a server that does not respond take no
+// longer than one request.
 func TestSilentServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &users{}
@@ -182,7 +184,7 @@ func TestSilentServer(t *testing.T) {
 	})
 }
 
-// silence never responds.
+// silence is a transport to a server that never responds.
 type silence struct{}
 
 func (silence) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -190,7 +192,8 @@ func (silence) RoundTrip(req *http.Request) (*http.Response, error) {
 	return nil, context.Cause(req.Context())
 }
 
-// TestSlowLookup verifies that concurrent requests wait only once for a lookup that hangs.
+// TestSlowLookup verifies that 20 concurrent requests share one lookup that hangs until its
+// timeout.
 func TestSlowLookup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg, err := config.Parse("test.yaml", []byte("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: slow\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n  defaultCacheDuration: 1h\n  matchImages: [registry.example]\n"))
@@ -225,7 +228,7 @@ func TestSlowLookup(t *testing.T) {
 	})
 }
 
-// TestBodyBreaksOff verifies that the reader of a truncated body gets the error; an earlier failure is retried.
+// TestBodyBreaksOff verifies that the reader of a truncated body gets an error.
 func TestBodyBreaksOff(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1)
 	tr := mustTransport(t, New(newGoodKeyrings(t, s.Addr()), Options{}), ref.Context())
@@ -240,8 +243,8 @@ func TestBodyBreaksOff(t *testing.T) {
 	}
 }
 
-// TestPasswordChangeDuringRequests changes the password during 30 concurrent requests,
-// and verifies that one request looks it up again and none fails.
+// TestPasswordChangeDuringRequests changes the password and then sends 30 concurrent requests. It
+// verifies that all of them succeed.
 func TestPasswordChangeDuringRequests(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {

@@ -21,7 +21,8 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// TestConcurrentResolves verifies that concurrent Resolve calls without a cache run the provider once.
+// TestConcurrentResolves verifies that 1,000 concurrent Resolve calls run the provider once if
+// nothing is cached yet.
 func TestConcurrentResolves(t *testing.T) {
 	u := &users{only: 1}
 	u.set(pair{key: "registry.example", user: "good", password: canary.PasswordSecret})
@@ -49,7 +50,7 @@ func TestConcurrentResolves(t *testing.T) {
 	}
 }
 
-// newWarmKeychain returns a Keychain of one provider with a cached response.
+// newWarmKeychain returns a Keychain whose only provider has a cached response.
 func newWarmKeychain(tb testing.TB) (*Keychain, name.Repository) {
 	tb.Helper()
 	u := &users{only: 1}
@@ -83,7 +84,7 @@ func BenchmarkResolve(b *testing.B) {
 	}
 }
 
-// BenchmarkResolveParallel uses many goroutines.
+// BenchmarkResolveParallel measures Resolve in concurrent goroutines.
 func BenchmarkResolveParallel(b *testing.B) {
 	keys, repo := newWarmKeychain(b)
 	b.ReportAllocs()
@@ -96,7 +97,8 @@ func BenchmarkResolveParallel(b *testing.B) {
 	})
 }
 
-// TestTransportNil verifies that nil selects the default transport, and that another one gets all requests.
+// TestTransportNil verifies that a nil Options.Transport selects the default transport, and that
+// any other transport gets all requests.
 func TestTransportNil(t *testing.T) {
 	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
 	if err := pull(t.Context(), ref, mustTransport(t, New(newGoodKeyrings(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
@@ -117,7 +119,8 @@ func TestTransportNil(t *testing.T) {
 	}
 }
 
-// TestNoCredential verifies a lookup without a credential, and an invalid resource.
+// TestNoCredential verifies that a lookup without a credential returns Anonymous, and that an
+// invalid resource is an error.
 func TestNoCredential(t *testing.T) {
 	keys := New(newEmptyKeyring(t), Options{})
 	if a, err := keys.Resolve(reference(t, "registry.example/x").Context()); err != nil || a != authn.Anonymous {

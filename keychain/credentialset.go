@@ -14,22 +14,22 @@ import (
 	"github.com/regcred/regcred/internal/login"
 )
 
-// credentialSet holds the credentials from one lookup and what is known about them at
-// the registry.
+// credentialSet holds the credentials from one lookup, and which of them the registry has
+// accepted.
 type credentialSet struct {
 	candidates []*candidate
 	registry   *login.Registry
 
 	reader, writer atomic.Pointer[candidate] // accepted candidates for reads and for writes
 	probed         atomic.Bool               // every candidate was tried, or one was accepted
-	probe          sharedCall                // the request that will set probed
+	probe          sharedCall                // the first request, for which the others wait
 
 	renewing sharedCall
 	renewed  atomic.Pointer[time.Time] // time of the last lookup after a refusal; nil means never
 }
 
-// newCredentialSet creates a set from creds. It keeps the refusals of credentials that
-// are also in before.
+// newCredentialSet creates a set from creds. A credential that is also in before, which may
+// be nil, keeps its last 401.
 func newCredentialSet(k *regcred.Keyring, registry *login.Registry, creds []regcred.Credential, before *credentialSet) *credentialSet {
 	r := &credentialSet{registry: registry}
 	for i := range creds {
@@ -59,8 +59,9 @@ func (r *credentialSet) findCandidate(cred *regcred.Credential) *candidate {
 	return nil
 }
 
-// updateIfSame reports whether creds contain the same user names and passwords as r. If so, r
-// uses creds from now on, because Invalidate applies only to the newest cache entry.
+// updateIfSame reports whether creds contain the same user names and passwords as r. If so,
+// it replaces the credentials in r, because Invalidate applies only to the newest cache
+// entry.
 func (r *credentialSet) updateIfSame(creds []regcred.Credential) bool {
 	if len(creds) == 0 {
 		return r.candidates[0].cred.Load() == nil
@@ -118,7 +119,7 @@ func (r *credentialSet) sendWithoutCredential(req *http.Request) (*http.Response
 	return resp, nil
 }
 
-// send tries the candidates in order. The first request runs alone while the others
+// send tries the candidates in order. The first request runs alone while other requests
 // wait, so that a wrong password is sent only once.
 func (r *credentialSet) send(req *http.Request, out *outcome) {
 	for !r.probed.Load() {
@@ -145,8 +146,8 @@ func (r *credentialSet) probeWith(req *http.Request, out *outcome) error {
 	return nil // the request's body may have caused the error
 }
 
-// tryAll tries the accepted candidate first, then the others. It retries a candidate
-// after a 429 only if no others are left.
+// tryAll tries the accepted candidate first, then the others. After a 429, it retries a
+// candidate only if no other candidate is left.
 func (r *credentialSet) tryAll(req *http.Request, out *outcome) {
 	first := r.firstCandidate(isReadRequest(req))
 	order := r.orderedCandidates(first)

@@ -26,8 +26,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Programs based on remote pull with every credential that a node would try.
-// Here the first is rejected.
+// Programs based on package remote can pull with every credential that a node would try. Here the
+// registry rejects the first credential.
 func ExampleTransport() {
 	keyring, host, stop := exampleRegistry("team/app")
 	defer stop()
@@ -50,8 +50,8 @@ func ExampleTransport() {
 	// 2 layers, pulled by puller <nil>
 }
 
-// Crane's library takes the same transport. A copy needs one for each side,
-// because they are two repositories with different credentials.
+// Package crane takes the same transport. A copy needs two transports, because source and target
+// are two repositories with different credentials.
 func ExampleTransport_copy() {
 	keyring, host, stop := exampleRegistry("team/app")
 	defer stop()
@@ -79,7 +79,8 @@ func ExampleTransport_copy() {
 	// <nil>
 }
 
-// APIs that accept only an authn.Keychain get the first credential.
+// APIs that accept only an authn.Keychain get only the first credential. Here the registry rejects
+// it.
 func ExampleKeychain() {
 	keyring, host, stop := exampleRegistry("team/app")
 	defer stop()
@@ -126,9 +127,8 @@ func ExampleOptions_pod() {
 	// team/app registry-login <nil>
 }
 
-// exampleRegistry returns a registry with an image that "puller" may pull and
-// push, and a Keyring with two providers for it, of which the first has a stale
-// credential.
+// exampleRegistry returns a registry with an image that "puller" may pull and push, and a Keyring
+// with two providers for it. The first provider returns a stale credential.
 func exampleRegistry(repository string) (keyring *regcred.Keyring, host string, stop func()) {
 	registry, err := testregistry.New(testregistry.Options{Auth: testregistry.AuthBearer, Users: map[string]string{"puller": "open-sesame"}})
 	if err != nil {
@@ -163,7 +163,7 @@ func exampleRegistry(repository string) (keyring *regcred.Keyring, host string, 
 	}
 }
 
-// exampleCluster returns an API server with a pod of one image and one pull
+// exampleCluster returns a client of an API server with one pod. The pod has one image and one pull
 // secret.
 func exampleCluster(host string) (client *kube.Client, stop func()) {
 	api, err := testkube.New(testkube.Options{})

@@ -20,13 +20,14 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// user returns the user of a request with Basic authentication.
+// user returns the user name of a request with Basic authentication, or "".
 func user(r interface{ BasicAuth() (string, string, bool) }) string {
 	name, _, _ := r.BasicAuth()
 	return name
 }
 
-// byUser returns a status for requests for manifests, depending on the user.
+// byUser responds to manifest requests with an error status that depends on the user. Users without
+// a status get the registry's response.
 func byUser(statuses map[string]int) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		status := statuses[user(r)]
@@ -41,13 +42,13 @@ func byUser(statuses map[string]int) func(http.ResponseWriter, *http.Request) bo
 	}
 }
 
-// TestStatus verifies the response if two credentials fail, and the requests for which
-// the second is not tried.
+// TestStatus verifies the response for combinations of two credentials' statuses, and whether the
+// second credential is tried.
 func TestStatus(t *testing.T) {
 	for _, tt := range []struct {
-		other, good int // status for each user; 0: the image
+		other, good int // status of the response to each user; 0 means success
 		want        int
-		asked       int // requests of "good"
+		asked       int // number of requests by "good"
 	}{
 		{401, 0, 200, 1},
 		{403, 0, 200, 1},
@@ -123,8 +124,8 @@ func TestRejectedHead(t *testing.T) {
 	}
 }
 
-// TestQuota verifies that the next credential is tried at once after a 429, and that the last one is retried after
-// Retry-After.
+// TestQuota verifies that after a 429 the next credential is tried at once. If no other credential
+// is left, the request is retried after Retry-After.
 func TestQuota(t *testing.T) {
 	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, byUser(map[string]int{"other": 429}))
 	if err := pull(t.Context(), ref, mustTransport(t, New(two(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
@@ -160,7 +161,8 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestNoRetriesOnTop verifies that go-containerregistry adds no retries.
+// TestNoRetriesOnTop verifies that go-containerregistry does not retry requests in addition to the
+// Transport.
 func TestNoRetriesOnTop(t *testing.T) {
 	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 		if strings.Contains(r.URL.Path, "/manifests/") {
@@ -177,8 +179,8 @@ func TestNoRetriesOnTop(t *testing.T) {
 	}
 }
 
-// TestCredentialWithoutUser verifies that a credential without a user name is not sent, and that the response is the one
-// to the other credentials.
+// TestCredentialWithoutUser verifies that a credential without a user name is never sent, and that
+// the result is the response to the other credentials.
 func TestCredentialWithoutUser(t *testing.T) {
 	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
 	missing := reference(t, f.host()+"/team/app:missing")
@@ -204,8 +206,8 @@ func TestCredentialWithoutUser(t *testing.T) {
 	}
 }
 
-// TestUserNamesNeedQuotes verifies names that need quoting in JSON, in headers and in
-// errors, and an empty password.
+// TestUserNamesNeedQuotes verifies user names that must be quoted in JSON, headers and errors.
+// Their passwords are empty.
 func TestUserNamesNeedQuotes(t *testing.T) {
 	for _, odd := range []string{`a"b`, "a\nb", "ü😀", `a\b`} {
 		f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
@@ -226,8 +228,8 @@ func TestUserNamesNeedQuotes(t *testing.T) {
 	}
 }
 
-// TestEchoingRegistryShowsNoSecret verifies that no secret is shown if the registry
-// repeats every value that it receives.
+// TestEchoingRegistryShowsNoSecret verifies that responses and errors contain no secret if the
+// registry repeats every secret that it receives.
 func TestEchoingRegistryShowsNoSecret(t *testing.T) {
 	for _, status := range []int{400, 401, 403, 404, 501} {
 		for _, method := range []string{"GET", "HEAD", "POST"} {

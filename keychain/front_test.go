@@ -24,7 +24,8 @@ import (
 
 var discard = log.New(io.Discard, "", 0)
 
-// front is a proxy for a registry. It records requests and responds to some itself.
+// front is a proxy for a registry. It records requests, and answer can respond instead of the
+// registry.
 type front struct {
 	*httptest.Server
 	registry *testregistry.Server
@@ -50,7 +51,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// requests returns the requests whose path contains a text.
+// requests returns the recorded requests whose path contains a text.
 func (f *front) requests(path string) (list []seen) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -64,7 +65,7 @@ func (f *front) requests(path string) (list []seen) {
 
 func (f *front) host() string { return f.Listener.Addr().String() }
 
-// serve starts a front for a registry with team/app for the user "good".
+// serve starts a proxy for a registry with the image team/app:v1, which the user "good" may pull.
 func serve(t testing.TB, opts testregistry.Options, layers int, answer func(http.ResponseWriter, *http.Request) bool) (*front, name.Reference) {
 	t.Helper()
 	f := unstarted(t, opts, layers, answer)
@@ -72,8 +73,8 @@ func serve(t testing.TB, opts testregistry.Options, layers int, answer func(http
 	return f, reference(t, f.host()+"/team/app:v1")
 }
 
-// serveTLS is serve with TLS, for the host names of httptest's certificate such
-// as registry.example.com, and a transport that trusts it.
+// serveTLS is like serve but uses TLS. The certificate is valid for names such as
+// registry.example.com, and the returned transport trusts it.
 func serveTLS(t testing.TB, opts testregistry.Options, layers int, answer func(http.ResponseWriter, *http.Request) bool) (*front, *http.Transport) {
 	t.Helper()
 	f := unstarted(t, opts, layers, answer)
@@ -100,7 +101,7 @@ func reference(t testing.TB, image string) name.Reference {
 	return must.Get(name.ParseReference(image))(t)
 }
 
-// newForeignServer is a server that must not receive any credential.
+// newForeignServer starts a server that fails the test if it receives a credential.
 func newForeignServer(t testing.TB, answer http.HandlerFunc) *front {
 	t.Helper()
 	f := &front{answer: func(w http.ResponseWriter, r *http.Request) bool { answer(w, r); return true }}
@@ -119,8 +120,7 @@ func newForeignServer(t testing.TB, answer http.HandlerFunc) *front {
 	return f
 }
 
-// newGoodKeyrings returns a keyring with only the correct user, and one with two users,
-// of which the second is correct.
+// newGoodKeyrings returns a keyring with a single credential, which the registry accepts.
 func newGoodKeyrings(t testing.TB, hosts ...string) *regcred.Keyring {
 	u := &users{}
 	u.set(pair{key: hosts[0], user: "good", password: canary.PasswordSecret})

@@ -68,7 +68,7 @@ var (
 	_ authn.ContextKeychain = (*Keychain)(nil)
 )
 
-// New returns a Keychain for a Keyring, which the caller must close.
+// New returns a Keychain that uses k. The caller must close k.
 func New(k *regcred.Keyring, opts Options) *Keychain { return &Keychain{k, opts} }
 
 // Resolve calls [Keychain.ResolveContext] without a deadline. The Keyring's timeouts
@@ -77,15 +77,14 @@ func (k *Keychain) Resolve(resource authn.Resource) (authn.Authenticator, error)
 	return k.ResolveContext(context.Background(), resource)
 }
 
-// ResolveContext returns the first credential for a repository or registry. For a
-// registry, it skips providers whose patterns have a path. If there is no credential,
-// it returns [authn.Anonymous], so that [authn.NewMultiKeychain] uses the next
-// keychain. If no credential was found because a provider failed, it returns a
-// [*regcred.LookupError].
+// ResolveContext returns the first credential for a repository or registry. For a registry,
+// it skips providers whose patterns have a path. If there is no credential, it returns
+// [authn.Anonymous], so that [authn.NewMultiKeychain] uses the next keychain. If no
+// credential was found because a provider failed, it returns a [*regcred.LookupError].
 //
-// The Authenticator looks up the credential again when its cache entry expires, or
-// after a minute if it was not cached. It does not detect that a registry rejected a
-// credential; use a [Transport] for that.
+// The Authenticator looks up the credential again when its cache entry expires, or after a
+// minute if it was not cached. It does not detect that a registry rejected a credential.
+// Use a [Transport] for that.
 func (k *Keychain) ResolveContext(ctx context.Context, resource authn.Resource) (authn.Authenticator, error) {
 	req, err := k.newLookupRequest(resource)
 	if err != nil {
@@ -102,9 +101,10 @@ func (k *Keychain) ResolveContext(ctx context.Context, resource authn.Resource) 
 	return a, nil
 }
 
-// newLookupRequest returns the lookup request for a resource. It rejects a repository for which
-// the kubelet would use a different registry: go-containerregistry accepts a registry
-// without a dot, but the kubelet interprets "registry/app" as docker.io/registry/app.
+// newLookupRequest returns the lookup request for a resource. It rejects a repository if
+// the kubelet would use a different registry for it. For example, go-containerregistry
+// accepts a registry without a dot, but the kubelet interprets "registry/app" as
+// docker.io/registry/app.
 func (k *Keychain) newLookupRequest(resource authn.Resource) (req regcred.Request, err error) {
 	req = k.opts.For
 	if req.Image != "" || req.Registry != "" {
@@ -135,7 +135,7 @@ func (k *Keychain) newLookupRequest(resource authn.Resource) (req regcred.Reques
 // uncachedTTL is how long a credential is used if the Keyring did not cache it.
 const uncachedTTL = time.Minute
 
-// authenticator provides the first credential of a lookup.
+// authenticator is an [authn.Authenticator] for the first credential of a lookup.
 type authenticator struct {
 	keyring *regcred.Keyring
 	req     regcred.Request
@@ -183,8 +183,8 @@ func (a *authenticator) AuthorizationContext(ctx context.Context) (*authn.AuthCo
 	return newAuthConfig(cred), nil
 }
 
-// newAuthConfig also sets Auth, because go-containerregistry sends no Authorization header
-// if Username or Password is empty.
+// newAuthConfig converts a credential for go-containerregistry. It also sets Auth, because
+// go-containerregistry sends no Authorization header if Username or Password is empty.
 func newAuthConfig(cred *regcred.Credential) *authn.AuthConfig {
 	if cred == nil {
 		return &authn.AuthConfig{}

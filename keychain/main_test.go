@@ -27,7 +27,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// users lists the plugins' users, in the order in which a kubelet tries them. The responses may change.
+// users holds the credential that each provider returns, in the order of the providers. A test can
+// change the credentials.
 type users struct {
 	uncached bool          // the Keyring caches no response
 	wait     chan struct{} // if set, providers wait until it is closed
@@ -71,8 +72,8 @@ func (u *users) answer(n int, cached time.Duration) (*plugin.Response, error) {
 	return resp, nil
 }
 
-// keyring returns a keyring with three providers for any host, with one user
-// each.
+// keyring returns a keyring with three providers for the hosts, or u.only providers if set. Each
+// provider returns one credential.
 func (u *users) keyring(t testing.TB, hosts ...string) *regcred.Keyring {
 	t.Helper()
 	var text strings.Builder
@@ -97,7 +98,8 @@ func (u *users) keyring(t testing.TB, hosts ...string) *regcred.Keyring {
 	return k
 }
 
-// start serves an image only for the user "good".
+// start starts a registry with the image team/app:v1. Unless opts has rules, only the user "good"
+// may pull it.
 func start(t testing.TB, opts testregistry.Options, layers int) (*testregistry.Server, name.Reference) {
 	t.Helper()
 	opts.Users = map[string]string{"good": canary.PasswordSecret, "other": canary.PasswordSecret}
@@ -120,8 +122,8 @@ func pull(ctx context.Context, ref name.Reference, rt http.RoundTripper) error {
 	return read(img)
 }
 
-// openLayers requests each layer of an image; it calls before with the number of
-// the next one.
+// openLayers requests each layer of an image. It calls before with the layer's index before each
+// request.
 func openLayers(t *testing.T, ref name.Reference, rt http.RoundTripper, before func(i int)) {
 	t.Helper()
 	img := must.Get(remote.Image(ref, remote.WithTransport(rt)))(t)
@@ -161,7 +163,8 @@ func mustTransport(t testing.TB, k *Keychain, resource interface {
 	return must.Get(k.Transport(resource))(t)
 }
 
-// countLogins counts pings, and requested and rejected tokens and passwords.
+// countLogins counts the pings, the requests for anonymous tokens, and each user's rejected
+// passwords.
 func countLogins(s *testregistry.Server) (pings, anonymousTokens int, refused map[string]int) {
 	refused = map[string]int{}
 	for _, r := range s.Requests() {

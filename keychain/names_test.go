@@ -22,7 +22,7 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// resource is a resource with arbitrary names.
+// resource is an [authn.Resource] with arbitrary names.
 type resource struct{ name, registry string }
 
 func (r resource) String() string      { return r.name }
@@ -48,7 +48,7 @@ func TestQuestion(t *testing.T) {
 		{resource{"registry-1.docker.io", "registry-1.docker.io"}, "", "docker.io"},
 		{resource{"registry.example/team/app:v1", "registry.example"}, "registry.example/team/app", ""},
 
-		{resource{"registry/app", "registry"}, wrong, ""}, // a kubelet's docker.io/registry/app
+		{resource{"registry/app", "registry"}, wrong, ""}, // the kubelet interprets it as docker.io/registry/app
 		{resource{"other.example/app", "registry.example"}, wrong, ""},
 		{resource{"registry.example:5000/app", "registry.example"}, wrong, ""},
 		{resource{"registry.example/app", "registry.example:443"}, wrong, ""},
@@ -80,7 +80,7 @@ func TestQuestion(t *testing.T) {
 	}
 }
 
-// FuzzRequest verifies that the lookup is for the resource's registry.
+// FuzzRequest verifies that the lookup request is for the resource's own registry.
 func FuzzRequest(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"registry.example/team/app", "registry.example"}, {"index.docker.io/library/x", "index.docker.io"}, {"registry/app", "registry"},
@@ -104,7 +104,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// dialer connects to the same address for every host.
+// dialer returns a copy of rt that connects to the same address for every host.
 func dialer(to string, rt *http.Transport) *http.Transport {
 	rt = rt.Clone()
 	rt.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -113,7 +113,8 @@ func dialer(to string, rt *http.Transport) *http.Transport {
 	return rt
 }
 
-// TestTLS verifies a registry with a private CA over HTTP/2, with upper-case names, with and without the port.
+// TestTLS verifies pulls over HTTP/2 from a registry with a private CA. The name may have
+// upper-case letters and a port.
 func TestTLS(t *testing.T) {
 	for scheme, auth := range schemes {
 		for _, host := range []string{"registry.example.com", "REGISTRY.example.com", "registry.example.com:443", "registry.example.com:5000"} {
@@ -140,8 +141,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestPortOfRequests verifies that the credential is sent if the request has port 443 and the name has no port, and vice
-// versa.
+// TestPortOfRequests verifies that the credential is sent if only the registry's name or only the
+// request's URL contains port 443. It is also sent if they differ in case.
 func TestPortOfRequests(t *testing.T) {
 	for _, tt := range []struct{ name, request string }{{"registry.example.com", "registry.example.com:443"}, {"registry.example.com:443", "registry.example.com"}, {"registry.example.com", "Registry.Example.com"}} {
 		for scheme, auth := range schemes {
@@ -157,7 +158,7 @@ func TestPortOfRequests(t *testing.T) {
 	}
 }
 
-// TestHub verifies all names of Docker Hub with one transport.
+// TestHub verifies that one transport sends the credential to all API hosts of Docker Hub.
 func TestHub(t *testing.T) {
 	f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.AuthBearer, TokenServerURL: "https://auth.docker.io", Rules: []testregistry.Rule{{User: "good", Pull: true}}}, 1, nil)
 	must.Get(f.registry.Push("library/x", "v1", testregistry.Image{}))(t)
@@ -202,7 +203,7 @@ func TestIPv6(t *testing.T) {
 	}
 }
 
-// TestInsecure verifies that plain HTTP to a registry outside loopback must be enabled.
+// TestInsecure verifies that plain HTTP to a registry outside loopback requires Options.Insecure.
 func TestInsecure(t *testing.T) {
 	f, _ := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
 	rt := dialer(f.host(), http.DefaultTransport.(*http.Transport))
@@ -229,8 +230,8 @@ func TestCatalog(t *testing.T) {
 	}
 }
 
-// TestAuthenticator verifies that an Authenticator looks up again when its credential
-// expires, and becomes anonymous if there is no credential left.
+// TestAuthenticator verifies that an Authenticator looks up again when its credential expires. If
+// the lookup then finds no credential, the Authenticator becomes anonymous.
 func TestAuthenticator(t *testing.T) {
 	u := &users{}
 	u.set(pair{key: "registry.example", user: "good", password: canary.PasswordSecret})

@@ -17,11 +17,11 @@ import (
 	"github.com/regcred/regcred/internal/login"
 )
 
-// outcome is the result of one request.
+// outcome is the result of one request, which may be sent with several candidates.
 type outcome struct {
 	resp     *http.Response // set if a candidate was accepted
 	refusals []refusal
-	final    bool  // the last refusal is returned as the response
+	final    bool  // no other candidate may be tried; the last refusal becomes the response
 	err      error // an error that no other credential can fix
 
 	sent bool // the request and its body were sent
@@ -33,7 +33,8 @@ type refusal struct {
 	header http.Header // the response's header; nil if the login failed
 }
 
-// nextRequest returns the request for the next candidate.
+// nextRequest returns the request for the next candidate. If the request was sent before,
+// the result has a new copy of the body.
 func (o *outcome) nextRequest(req *http.Request) (*http.Request, error) {
 	if !o.sent || req.GetBody == nil {
 		o.sent = true
@@ -61,10 +62,9 @@ func (o *outcome) canRepeat(req *http.Request) bool {
 }
 
 // statusPriority lists the statuses that a Transport returns, least significant first. 401
-// and 403 are about the credential rather than the image. 404 is about the image. It
-// outranks 403 for two reasons: some registries return 404 for everything that a user
-// may not see, and a client that pushes first checks whether a blob exists. A 5xx
-// outranks all others.
+// and 403 are about the credential. 404 is about the image, so it outranks 403. Some
+// registries return 404 for everything that a user may not see, and a client that pushes
+// first checks whether a blob exists. A 5xx outranks all other statuses.
 var statusPriority = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusTooManyRequests}
 
 func (r refusal) rank() int {
@@ -99,7 +99,7 @@ func (o *outcome) finalResponse(req *http.Request) (*http.Response, error) {
 	}
 	known := o.final || best.Status >= http.StatusInternalServerError || best.rank() >= 0 && best.rank() < len(statusPriority)
 	if !known || best.header == nil && best.Status == http.StatusNotFound {
-		return nil, o.combinedError() // clients must not take this as information about the image
+		return nil, o.combinedError() // a response would tell clients something wrong about the image
 	}
 	return o.refusalResponse(req, best), nil
 }
@@ -135,7 +135,8 @@ func (o *outcome) refusalResponse(req *http.Request, best refusal) *http.Respons
 	}
 }
 
-// removeRateLimited removes a refusal with status 429 and returns its candidate.
+// removeRateLimited removes the first refusal with status 429 and returns its candidate, or
+// nil.
 func (o *outcome) removeRateLimited(order []*candidate) *candidate {
 	for i, r := range o.refusals {
 		if r.Status == http.StatusTooManyRequests {

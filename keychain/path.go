@@ -13,9 +13,9 @@ import (
 	"github.com/regcred/regcred/internal/login"
 )
 
-// checkPath rejects paths that belong to a repository other than repo ("" for a
-// registry), including paths that some server may interpret that way. It allows paths
-// outside /v2/, because upload URLs may use them.
+// checkPath rejects a path if some server may interpret it as the path of another
+// repository than repo. If repo is "", it rejects the paths of all repositories. It allows
+// paths outside /v2/, because upload URLs may use them.
 func checkPath(u *url.URL, repo string) error {
 	list := pathVariants(u.EscapedPath())
 	if len(list) >= maxPathVariants {
@@ -35,8 +35,8 @@ func checkPath(u *url.URL, repo string) error {
 
 const maxPathVariants = 16
 
-// pathVariants returns the ways in which servers may interpret a path: unchanged, with dots
-// and slashes resolved, with escapes decoded, with both, and with these steps repeated.
+// pathVariants returns the ways in which servers may interpret a path. A server may resolve
+// dots and slashes, decode escapes, do both, or repeat these steps.
 func pathVariants(p string) []string {
 	list := []string{p}
 	for i := 0; i < len(list) && len(list) < maxPathVariants; i++ {

@@ -75,8 +75,8 @@ func TestCheckPath(t *testing.T) {
 	}
 }
 
-// TestPathsAtRegistry verifies tags and repositories with the names of endpoints, and paths that belong to another
-// repository once they are resolved.
+// TestPathsAtRegistry pulls a tag and a repository that are named like endpoints. It also verifies
+// that a path is not sent if a server may resolve it to another repository.
 func TestPathsAtRegistry(t *testing.T) {
 	f, _ := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
 	ref := reference(t, f.host()+"/team/blobs/x:tags")
@@ -98,8 +98,8 @@ func TestPathsAtRegistry(t *testing.T) {
 	}
 }
 
-// FuzzPath verifies that an accepted path belongs to the repository or to none, for servers that decode escapes, resolve
-// dots, or do both in any order.
+// FuzzPath verifies that an accepted path belongs to the repository or to none, even if a server
+// decodes escapes and resolves dots in any order.
 func FuzzPath(f *testing.F) {
 	for _, seed := range []string{
 		"/v2/team/app/manifests/v1", "/v2/team/app/../db/manifests/x", "/v2/team%2Fapp/manifests/x", "//v2/db/blobs/uploads/",
@@ -136,8 +136,8 @@ func unescape(p string) string {
 
 func cleaned(p string) string { return path.Clean("/" + p) }
 
-// naiveRepository returns the repository of a path as a simple server would: up to the
-// last endpoint.
+// naiveRepository returns the repository of a path as a simple server determines it: the part
+// before the last endpoint.
 func naiveRepository(p string) (repo string, ok bool) {
 	rest, ok := strings.CutPrefix(p, "/v2/")
 	if !ok {

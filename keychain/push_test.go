@@ -25,14 +25,14 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// pushRights allows "other" to pull, and "good" to pull and push.
+// pushRights allows the user "other" to pull, and the user "good" to pull and push.
 var pushRights = []testregistry.Rule{
 	{User: "other", Prefix: "team", Pull: true},
 	{User: "good", Prefix: "team", Pull: true, Push: true},
 }
 
-// TestPush verifies that the third credential is used for the push, and that the second one, which can pull, is used for
-// the pull.
+// TestPush verifies a push and a pull with three credentials: a wrong one, one that can only pull,
+// and one that can push. The wrong password is sent at most once.
 func TestPush(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
@@ -53,7 +53,8 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// TestPullCredentialIsKept verifies that the credential accepted for pushing does not replace the one for pulling.
+// TestPullCredentialIsKept verifies that a push with another credential does not change the
+// credential for pulls.
 func TestPullCredentialIsKept(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthBasic, Rules: pushRights}, 1)
 	tr := mustTransport(t, New(two(t, s.Addr()), Options{}), ref.Context())
@@ -67,8 +68,7 @@ func TestPullCredentialIsKept(t *testing.T) {
 	}
 }
 
-// TestPushStream pushes a layer that can be read only once to a Bearer registry whose tokens expire between the requests
-// of the upload.
+// TestPushStream pushes a layer that can be read only once.
 func TestPushStream(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
@@ -99,9 +99,9 @@ func TestUploadBodies(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		auth   testregistry.Auth
-		users  []string // of the keyring
+		users  []string // users of the keyring's credentials
 		path   string
-		again  bool // with GetBody
+		again  bool // the request has GetBody
 		expire bool // tokens expire before the body is sent
 		want   int  // status; 0 means an error
 	}{
@@ -129,7 +129,7 @@ func TestUploadBodies(t *testing.T) {
 			if tt.expire {
 				f.registry.ExpireTokens()
 			}
-			if !strings.Contains(tt.name, "token") && len(tt.users) > 1 { // a failed push stores no credential
+			if !strings.Contains(tt.name, "token") && len(tt.users) > 1 { // use a Transport that has accepted no credential yet
 				tr = mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context())
 			}
 			var closed atomic.Int32
@@ -139,7 +139,7 @@ func TestUploadBodies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			req.ContentLength = -1 // chunked, so that a half looks complete
+			req.ContentLength = -1 // chunked, so that the server cannot detect a truncated body
 			if tt.again {
 				req.GetBody = func() (io.ReadCloser, error) { made++; return body(), nil }
 			}
@@ -163,7 +163,8 @@ func TestUploadBodies(t *testing.T) {
 	}
 }
 
-// TestPushRefused verifies a write with every credential rejected, and one whose body cannot be sent again.
+// TestPushRefused verifies the error if every credential is rejected for a push, and the error if
+// the body cannot be read again.
 func TestPushRefused(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthBasic, Rules: pushRights}, 1)
 	u := &users{}
@@ -177,7 +178,7 @@ func TestPushRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "may not") {
 		t.Errorf("got %v", err)
 	}
-	// A rejected push does not reject the credential for pulls.
+	// The credential that was rejected for the push is still used for pulls.
 	if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
 		t.Error(err)
 	}

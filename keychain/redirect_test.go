@@ -18,7 +18,8 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// TestRedirects verifies that a redirect target gets no credential, and that a redirect back to the registry does.
+// TestRedirects verifies that the target of a redirect gets no credential. After a redirect back to
+// the registry, the registry gets the credential again.
 func TestRedirects(t *testing.T) {
 	for scheme, auth := range schemes {
 		for _, kind := range []string{"blobs", "manifests"} {
@@ -49,7 +50,8 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestHostHeader verifies that a credential is sent only if both the URL's host and the Host header are the registry's.
+// TestHostHeader verifies that a credential is sent only if the URL and the Host header both name
+// the registry.
 func TestHostHeader(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
@@ -82,7 +84,8 @@ func TestHostHeader(t *testing.T) {
 	}
 }
 
-// TestRedirectToOtherHost verifies that a request to another host neither needs nor causes a login.
+// TestRedirectToOtherHost verifies that a request to another host does not cause a login at the
+// registry.
 func TestRedirectToOtherHost(t *testing.T) {
 	other := newForeignServer(t, func(w http.ResponseWriter, r *http.Request) {})
 	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBearer}, 1, nil)
@@ -99,8 +102,8 @@ func TestRedirectToOtherHost(t *testing.T) {
 	}
 }
 
-// TestTLSRedirects verifies that a redirect from TLS to plain HTTP fails, and a redirect to another name of the same
-// server gets no credential.
+// TestTLSRedirects verifies that a redirect to another host name of the same server gets no
+// credential, and that a redirect from TLS to plain HTTP fails.
 func TestTLSRedirects(t *testing.T) {
 	to := ""
 	f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
@@ -134,7 +137,7 @@ func TestTLSRedirects(t *testing.T) {
 	}
 }
 
-// TestRealms lists the token servers to which a password is sent.
+// TestRealms verifies to which token servers a password is sent.
 func TestRealms(t *testing.T) {
 	for _, tt := range []struct{ realm, want string }{
 		{"https://auth.example.com/token", ""},
@@ -169,7 +172,7 @@ func TestRealms(t *testing.T) {
 	}
 }
 
-// guard allows requests only to the host names of its server.
+// guard is a transport that fails the test for requests to hosts outside example.com.
 type guard struct {
 	t     *testing.T
 	inner http.RoundTripper
@@ -183,7 +186,8 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return g.inner.RoundTrip(req)
 }
 
-// TestTokenServerRedirects verifies that the redirect target of a token server gets no password.
+// TestTokenServerRedirects verifies that the password is not sent to the host to which a token
+// server redirects.
 func TestTokenServerRedirects(t *testing.T) {
 	f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.AuthBearer, TokenServerURL: "https://auth.example.com"}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 		switch {
@@ -210,7 +214,8 @@ func TestTokenServerRedirects(t *testing.T) {
 	}
 }
 
-// TestPingRedirects verifies a ping that is redirected to another host.
+// TestPingRedirects verifies that a pull succeeds and no credential is sent elsewhere if the ping
+// is redirected to another host.
 func TestPingRedirects(t *testing.T) {
 	other := newForeignServer(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="elsewhere"`)

@@ -19,8 +19,8 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// TestTokenEnds lets tokens expire several times during a copy of 30 blobs, and verifies that there is no further lookup
-// and no rejected password.
+// TestTokenEnds lets tokens expire several times during a copy of 30 blobs. It verifies that new
+// tokens need neither a lookup nor another ping.
 func TestTokenEnds(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthBearer}, 30)
 	u := &users{}
@@ -40,7 +40,8 @@ func TestTokenEnds(t *testing.T) {
 	}
 }
 
-// TestPasswordEnds verifies a 403 from ECR for an expired password, when the Keyring already has another.
+// TestPasswordEnds verifies that a new credential is looked up after a 403 for an expired password,
+// which ECR sends.
 func TestPasswordEnds(t *testing.T) {
 	var ended atomic.Bool
 	anybody := []testregistry.Rule{{User: testregistry.AnyUser, Pull: true}}
@@ -67,12 +68,12 @@ func TestPasswordEnds(t *testing.T) {
 			refused++
 		}
 	}
-	if c := tr.Credential(); c == nil || c.Username != "other" || refused != 11 { // one without effect
+	if c := tr.Credential(); c == nil || c.Username != "other" || refused != 11 { // 10 successful requests and a rejected one
 		t.Errorf("%+v has it, %d requests by the former", c, refused)
 	}
 }
 
-// minutes is registry.example with one user, whose password may change.
+// minutes is a transport to registry.example. The registry has one password, which may change.
 type minutes struct {
 	password string
 	shown    []string // passwords in requests for manifests
@@ -90,8 +91,8 @@ func (m *minutes) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: http.Header{"Www-Authenticate": {`Basic realm="x"`}}, Body: http.NoBody, Request: req}, nil
 }
 
-// TestWrongPasswordOnceAMinute verifies that a wrong password is sent once a minute, with one lookup each. Each rejection is
-// reported to the Keyring, even if it returns the same password again.
+// TestWrongPasswordOnceAMinute verifies that a wrong password is sent once a minute, after a new
+// lookup. Each time it is reported to the Keyring, even if the lookup returned the same password.
 func TestWrongPasswordOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &minutes{password: "right"}
@@ -119,7 +120,8 @@ func TestWrongPasswordOnceAMinute(t *testing.T) {
 				t.Errorf("after %d minutes it was shown %d times", minute, len(m.shown))
 			}
 		}
-		// Three calls at first, and then one per minute for the notified provider.
+		// The first lookup calls three providers. Each later lookup calls at least the provider
+		// whose credential was rejected.
 		if n := u.count(); n < 3+4 || n > 3+3*5 {
 			t.Errorf("%d execs", n)
 		}
@@ -131,8 +133,8 @@ func TestWrongPasswordOnceAMinute(t *testing.T) {
 	})
 }
 
-// TestRenewalRemembers verifies that a rejected password that is still there after another one has changed is not sent
-// again within its minute.
+// TestRenewalRemembers verifies that a rejected password is not sent again within a minute if a new
+// lookup returns it together with another new password.
 func TestRenewalRemembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &minutes{password: "new"}
@@ -153,7 +155,7 @@ func TestRenewalRemembers(t *testing.T) {
 	})
 }
 
-// changing changes the provider's password after it is rejected.
+// changing is a transport that changes the provider's password after the old one is rejected.
 type changing struct {
 	*minutes
 	users *users
@@ -167,8 +169,8 @@ func (c *changing) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// TestNotCovered verifies that a password is not rejected by a 401 instead of a 403 for a token that does not cover a
-// request, as several registries send. The password is used for other requests.
+// TestNotCovered verifies that a password remains usable if a registry rejects a token with 401.
+// Several registries send 401 instead of 403 if the token does not cover a request.
 func TestNotCovered(t *testing.T) {
 	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBearer}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.Contains(r.URL.Path, "/referrers/") {
@@ -187,7 +189,8 @@ func TestNotCovered(t *testing.T) {
 	}
 }
 
-// TestRenewalFails verifies that the response is still the registry's if the renewal fails.
+// TestRenewalFails verifies that the caller still gets the registry's 401 if the repeated lookup
+// fails.
 func TestRenewalFails(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1)
 	u := &users{}
@@ -208,8 +211,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// TestRenewsOnceAMinute verifies that a password is renewed once a minute, also if every status is 403, after which a
-// credential is sent again.
+// TestRenewsOnceAMinute verifies that the lookup is repeated at most once a minute if the registry
+// responds to every request with 403.
 func TestRenewsOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &users{uncached: true, only: 1}
@@ -232,7 +235,7 @@ func TestRenewsOnceAMinute(t *testing.T) {
 	})
 }
 
-// status returns 403 for every known user.
+// status returns 403 for requests with a user name, and 401 for others.
 func status(req *http.Request) int {
 	if user(req) != "" {
 		return http.StatusForbidden
@@ -240,8 +243,8 @@ func status(req *http.Request) int {
 	return http.StatusUnauthorized
 }
 
-// TestRenewalCancelled verifies that a request that is canceled during the lookup does
-// not keep others from looking up.
+// TestRenewalCancelled cancels a request during its repeated lookup, and verifies that another
+// request still gets the new password.
 func TestRenewalCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &minutes{password: "new"}

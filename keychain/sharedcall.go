@@ -20,10 +20,10 @@ type pendingCall struct {
 	err  error // error to return to the waiting callers
 }
 
-// do runs a function, or waits for a running call and returns its error. Concurrent
-// callers therefore wait only once for a server that does not respond. If the running
-// caller's context is done, the waiting callers get no error. After waiting without an
-// error, a caller must check the state again.
+// do runs a function. If another call is running, do waits for it and returns its error.
+// For this reason, concurrent callers wait only once for a server that does not respond. If
+// the context of the running caller is done, the waiting callers get no error. A caller
+// that waited and got no error must check the state again.
 func (s *sharedCall) do(ctx context.Context, run func() error) (ran bool, err error) {
 	s.mu.Lock()
 	if t := s.pending; t != nil {

@@ -22,8 +22,8 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// rights lists the permissions of a registry with two teams, as in the threads: each
-// user may pull one repository.
+// rights are the rules of a registry with two teams, as in the GitHub issues below. Each user may
+// pull one repository.
 var rights = []testregistry.Rule{
 	{User: "good", Prefix: "team/app", Pull: true, Push: true},
 	{User: "other", Prefix: "team/db", Pull: true},
@@ -47,7 +47,7 @@ func newEmptyKeyring(t testing.TB) *regcred.Keyring {
 	return k
 }
 
-// twoTeams returns a registry with team/app and team/db.
+// twoTeams returns a registry with the repositories team/app and team/db.
 func twoTeams(t testing.TB, auth testregistry.Auth) (s *testregistry.Server, app, db name.Reference) {
 	t.Helper()
 	s, app = start(t, testregistry.Options{Auth: auth, Rules: rights}, 2)
@@ -56,8 +56,9 @@ func twoTeams(t testing.TB, auth testregistry.Auth) (s *testregistry.Server, app
 	return s, app, db
 }
 
-// TestSecretsOfOneRegistry verifies google/go-containerregistry#723 and knative/serving#13126: a pod has two containers
-// and two secrets for one registry, each for one of the images. Both images are pulled, in either order of the secrets.
+// TestSecretsOfOneRegistry verifies google/go-containerregistry#723 and knative/serving#13126. A
+// pod has two images of one registry and a pull secret for each. Both images can be pulled, in
+// either order of the secrets.
 func TestSecretsOfOneRegistry(t *testing.T) {
 	for scheme, auth := range schemes {
 		for _, turned := range []bool{false, true} {
@@ -85,8 +86,8 @@ func TestSecretsOfOneRegistry(t *testing.T) {
 	}
 }
 
-// TestStaleSecretFirst verifies google/go-containerregistry#1431: one of two credentials for a registry has expired, and
-// a kubelet tries the next.
+// TestStaleSecretFirst verifies google/go-containerregistry#1431. If a credential has expired, the
+// next credential for the same registry is tried, as in the kubelet.
 func TestStaleSecretFirst(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
@@ -106,8 +107,8 @@ func TestStaleSecretFirst(t *testing.T) {
 	}
 }
 
-// TestSecretsBeforeProviders verifies a kubelet's order: pull secrets by auth key, longest first, and then the node's
-// providers.
+// TestSecretsBeforeProviders verifies the kubelet's order: first the pull secrets, with the longest
+// auth key first, and then the node's providers.
 func TestSecretsBeforeProviders(t *testing.T) {
 	s, app, _ := twoTeams(t, testregistry.AuthBasic)
 	u := &users{}
@@ -131,9 +132,8 @@ func TestSecretsBeforeProviders(t *testing.T) {
 	}
 }
 
-// TestHelperFails verifies that if a provider fails and there is no other credential,
-// no request is sent to the registry, not even by a Keychain. Any other credential is
-// used.
+// TestHelperFails verifies that if a provider fails and there is no other credential, a Transport
+// and a Keychain send no request to the registry. Other credentials are still used.
 func TestHelperFails(t *testing.T) {
 	s, app, _ := twoTeams(t, testregistry.AuthBearer)
 	u := &users{}
@@ -144,7 +144,7 @@ func TestHelperFails(t *testing.T) {
 	if !errors.As(err, &failed) {
 		t.Errorf("a Transport: got %v, want a LookupError", err)
 	}
-	// A chain does not continue with anonymous access.
+	// A MultiKeychain does not fall back to anonymous access.
 	chain := authn.NewMultiKeychain(New(k, Options{}), authn.DefaultKeychain)
 	if a, err := chain.Resolve(app.Context()); !errors.As(err, &failed) {
 		t.Errorf("a Keychain: got %v, %v, want a LookupError", a, err)

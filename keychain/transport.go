@@ -84,8 +84,8 @@ func (k *Keychain) Transport(resource authn.Resource) (*Transport, error) {
 	return t, nil
 }
 
-// Wrapper returns t as the type to which go-containerregistry adds no login and
-// no retries:
+// Wrapper returns t as a [transport.Wrapper]. go-containerregistry adds no login and no
+// retries to transports of this type:
 //
 //	remote.Image(ref, remote.WithTransport(t.Wrapper()))
 func (t *Transport) Wrapper() *transport.Wrapper {
@@ -173,10 +173,11 @@ func (t *Transport) newCredentialSet(res *regcred.Result, before *credentialSet)
 	return newCredentialSet(t.keyring, registry, res.Credentials, before)
 }
 
-// renew returns new credentials, or refused if the credentials have not changed.
+// renew looks up the credentials again unless a recent lookup did so. It returns the new
+// credentials, or refused if they have not changed.
 func (t *Transport) renew(ctx context.Context, refused *credentialSet) (*credentialSet, error) {
 	for {
-		last := refused.renewed.Load() // load before current, which is stored earlier
+		last := refused.renewed.Load() // load before t.current; lookUpAgain stores them in the opposite order
 		if r := t.current.Load(); r != refused {
 			return r, nil
 		}
@@ -189,15 +190,14 @@ func (t *Transport) renew(ctx context.Context, refused *credentialSet) (*credent
 	}
 }
 
-// lookUpAgain repeats the lookup and stores the result if it has new
-// credentials.
+// lookUpAgain repeats the lookup and stores the result if the credentials have changed.
 func (t *Transport) lookUpAgain(ctx context.Context, refused *credentialSet) error {
 	res, err := t.keyring.Lookup(ctx, t.req)
 	if ctx.Err() != nil {
-		return context.Cause(ctx) // a waiting request repeats the lookup
+		return context.Cause(ctx) // one of the waiting requests repeats the lookup
 	}
 	now := time.Now()
-	defer refused.renewed.Store(&now) // store after current, because renew loads them in the opposite order
+	defer refused.renewed.Store(&now) // store after t.current; renew loads them in the opposite order
 	if err != nil || refused.updateIfSame(res.Credentials) {
 		return err
 	}

@@ -23,8 +23,8 @@ import (
 
 var schemes = map[string]testregistry.Auth{"basic": testregistry.AuthBasic, "bearer": testregistry.AuthBearer}
 
-// TestOrder verifies that the third credential, which is right, is accepted. The first two are sent once, even by
-// concurrent requests, with one ping and no anonymous token.
+// TestOrder verifies that the third credential is used if the first two are wrong. Even concurrent
+// requests send each wrong password only once, with one ping and no anonymous token.
 func TestOrder(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
@@ -55,8 +55,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestAllRefused verifies that the response contains all rejections, and that later requests are not sent to the
-// registry.
+// TestAllRefused verifies that the response lists all rejected credentials, and that a later
+// request does not send the wrong password again.
 func TestAllRefused(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestProviderFails(t *testing.T) {
 	}
 }
 
-// TestAnonymous verifies that there is one anonymous login without credentials.
+// TestAnonymous verifies that a pull without credentials logs in once, anonymously.
 func TestAnonymous(t *testing.T) {
 	for _, auth := range []testregistry.Auth{testregistry.AuthNone, testregistry.AuthBearer} {
 		s, ref := start(t, testregistry.Options{Auth: auth, Rules: []testregistry.Rule{{User: testregistry.Anonymous, Pull: true}}}, 3)
@@ -112,7 +112,8 @@ func TestAnonymous(t *testing.T) {
 	}
 }
 
-// TestPasswordChangeDuringCopy changes the password during a copy of 30 blobs.
+// TestPasswordChangeDuringCopy changes the password during a copy of 30 blobs, and verifies that
+// the copy succeeds and sends the old password at most twice more.
 func TestPasswordChangeDuringCopy(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
@@ -134,7 +135,7 @@ func TestPasswordChangeDuringCopy(t *testing.T) {
 	}
 }
 
-// TestOtherRepository verifies that a transport does not send its credentials for another repository.
+// TestOtherRepository verifies that a transport sends no credentials for another repository.
 func TestOtherRepository(t *testing.T) {
 	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1)
 	k := New((&users{}).keyring(t, s.Addr()), Options{})
@@ -148,8 +149,8 @@ func TestOtherRepository(t *testing.T) {
 	}
 }
 
-// TestManyRefusals verifies the size of a response with many rejections: clients read 8 KiB, and show nothing if they
-// cannot decode it.
+// TestManyRefusals verifies that a response with many rejections fits into 8 KiB. Clients read no
+// more, and show nothing if they cannot decode the body.
 func TestManyRefusals(t *testing.T) {
 	out := &outcome{}
 	for range 40 {

@@ -42,13 +42,13 @@ func TestGetServiceAccount(t *testing.T) {
 	}
 }
 
-// TestAccountAge verifies that a service account is cached for ten seconds from the start of its request, which no
-// option extends.
+// TestAccountAge verifies that a service account is cached for ten seconds from the start of its
+// request, or less if an option says so.
 func TestAccountAge(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		age   time.Duration
-		asked time.Duration // when the account is requested again
+		asked time.Duration // time until the account is requested again
 	}{
 		{"default", 0, 10 * time.Second},
 		{"shorter", time.Second, time.Second},
@@ -77,8 +77,8 @@ func mustGet(t *testing.T, c *kube.Client) *regcred.ServiceAccount {
 	return must.Get(c.GetServiceAccount(t.Context(), "ci", "builder"))(t)
 }
 
-// TestAccountChanges verifies that an updated, recreated or deleted service account is noticed within ten seconds, and a
-// created one at once.
+// TestAccountChanges verifies that a changed, recreated or deleted service account is noticed
+// within ten seconds, and a new one at once.
 func TestAccountChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := startPipe(t)
@@ -99,8 +99,8 @@ func TestAccountChanges(t *testing.T) {
 	})
 }
 
-// TestAccountShared verifies that concurrent callers wait for one call, and that a caller that leaves does not cancel
-// it.
+// TestAccountShared verifies that concurrent callers share one request, and that a caller whose
+// context is canceled does not cancel the request.
 func TestAccountShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := startPipe(t)
@@ -113,7 +113,7 @@ func TestAccountShared(t *testing.T) {
 			_, err := c.GetServiceAccount(ctx, "ci", "builder")
 			errs <- err
 		}
-		go get(ctx) // the first caller makes the call
+		go get(ctx) // this caller starts the request
 		synctest.Wait()
 		for range 49 {
 			go get(t.Context())
@@ -141,7 +141,7 @@ func TestAccountCanceled(t *testing.T) {
 	wantCalls(t, api, "", "", 0)
 }
 
-// down lists responses of an API server that neither allow nor deny a request.
+// down lists faults that make the API server unavailable to the client.
 var down = []struct {
 	name  string
 	spoil func(*testkube.Server)
@@ -172,8 +172,8 @@ func fault(kind testkube.FaultKind) func(*testkube.Server) {
 	return func(s *testkube.Server) { s.Inject(testkube.Fault{Kind: kind, Times: testkube.Forever}) }
 }
 
-// TestAccountStale verifies that a cached service account is used for an hour while the API server does not respond,
-// with a request every ten seconds, and that the next response is used.
+// TestAccountStale verifies that a cached service account is used for an hour while the API server
+// is unavailable. A new request is sent every ten seconds.
 func TestAccountStale(t *testing.T) {
 	for _, tt := range down {
 		t.Run(tt.name, func(t *testing.T) {
@@ -209,7 +209,7 @@ func TestAccountStale(t *testing.T) {
 	}
 }
 
-// TestAccountRecovers verifies that an API server is used within ten seconds after it
+// TestAccountRecovers verifies that the API server is called again within ten seconds after it
 // recovers.
 func TestAccountRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -228,7 +228,8 @@ func TestAccountRecovers(t *testing.T) {
 	})
 }
 
-// TestAccountRefused verifies that an error response invalidates the cached service account.
+// TestAccountRefused verifies that the cached service account is dropped if the API server rejects
+// a request.
 func TestAccountRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -259,8 +260,8 @@ func TestAccountRefused(t *testing.T) {
 	}
 }
 
-// TestServerDownAtStart verifies that an API server that is down at the start is an
-// error immediately.
+// TestServerDownAtStart verifies that a call fails immediately if the API server is down and
+// nothing is cached.
 func TestServerDownAtStart(t *testing.T) {
 	api := start(t, testkube.Options{})
 	c := newClient(t, api, testkube.Admin, kube.Options{})
@@ -273,7 +274,7 @@ func TestServerDownAtStart(t *testing.T) {
 	}
 }
 
-// calls returns one call of each kind.
+// calls returns one call of each of the client's methods, keyed by verb and resource.
 func calls(c *kube.Client) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"get serviceaccounts": func(ctx context.Context) error {
@@ -303,7 +304,8 @@ func calls(c *kube.Client) map[string]func(context.Context) error {
 	}
 }
 
-// TestNames verifies that a name that would lead to another object is not sent.
+// TestNames verifies that no request is sent for a name that would change the path to another
+// object.
 func TestNames(t *testing.T) {
 	api := start(t, testkube.Options{})
 	api.AddSecret(testkube.Secret{Namespace: "ci", Name: "one"})
@@ -319,8 +321,8 @@ func TestNames(t *testing.T) {
 	wantCalls(t, api, "", "", 0)
 }
 
-// TestAccountsBounded verifies that service accounts beyond the cache's size are
-// requested again.
+// TestAccountsBounded verifies that the cache of service accounts has a limited size, and that an
+// evicted service account is requested again.
 func TestAccountsBounded(t *testing.T) {
 	api := start(t, testkube.Options{})
 	c := newClient(t, api, testkube.Admin, kube.Options{})
@@ -331,7 +333,7 @@ func TestAccountsBounded(t *testing.T) {
 		must.Get(c.GetServiceAccount(t.Context(), "ci", name))(t)
 	}
 	wantCalls(t, api, "get", "serviceaccounts", most+1)
-	for _, name := range []string{fmt.Sprint("account-", most), "account-0"} { // cached, and evicted
+	for _, name := range []string{fmt.Sprint("account-", most), "account-0"} { // the first is cached, the second was evicted
 		must.Get(c.GetServiceAccount(t.Context(), "ci", name))(t)
 	}
 	wantCalls(t, api, "get", "serviceaccounts", most+2)

@@ -15,7 +15,8 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-// TestTryToken verifies that each call sends RequestToken's request as a dry run.
+// TestTryToken verifies that TryToken sends the same request as RequestToken, but as a dry run each
+// time.
 func TestTryToken(t *testing.T) {
 	api := start(t, testkube.Options{})
 	req := addAccountAndPod(api)

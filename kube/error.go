@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Error is a failed API request. From the response it contains only the reason and
-// message of the Status, so it contains no secrets.
+// Error is a failed API request. It contains no secrets, because it includes only the
+// reason and message of the response's Status.
 type Error struct {
 	Verb            string // RBAC verb: get, list, create, patch
 	Resource        string // RBAC resource, such as "serviceaccounts/token"
@@ -23,8 +23,8 @@ type Error struct {
 	Reason  string // the Status's reason, such as "Forbidden"
 	Message string // of the Status
 
-	// RetryAfter is the delay requested by the server, if it exceeded the remaining
-	// time.
+	// RetryAfter is the delay that the server requested, if it was longer than the time
+	// left for the request.
 	RetryAfter time.Duration
 
 	Err error // why there was no usable response; nil if there was one
@@ -32,7 +32,7 @@ type Error struct {
 	hint string
 }
 
-// Error returns the request, host, cause and any missing permission.
+// Error describes the request, the host, the cause and any missing permission.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Verb + " " + e.Resource)
@@ -76,7 +76,7 @@ func isUnavailable(err error) bool {
 
 const selfSubjectReviews = "selfsubjectreviews"
 
-// responseHint explains a response whose message does not state the cause.
+// responseHint explains a response whose message does not state the cause, or returns "".
 func (q *apiCall) responseHint(e *Error, who string) string {
 	switch e.Code {
 	case http.StatusUnauthorized:
@@ -100,7 +100,7 @@ func (q *apiCall) responseHint(e *Error, who string) string {
 func (q *apiCall) forbiddenHint(message string) string {
 	contains := func(part string) bool { return strings.Contains(message, part) }
 	switch {
-	case contains("not authorized to request tokens for "): // followed by "this audience" or, since 1.37, its name
+	case contains("not authorized to request tokens for "): // then "this audience" or, since 1.37, the audience's name
 		return missingPermission(audienceVerb, q.audience, q.Namespace)
 	case contains("bound to a pod scheduled on a different node"):
 		return "the pod is not on this node, and a node can request tokens only for its own pods"
@@ -114,8 +114,8 @@ func (q *apiCall) forbiddenHint(message string) string {
 	return ""
 }
 
-// audienceVerb is the verb that lets a node request tokens for an audience that none of
-// the pod's volumes uses. The resource is the audience (KEP-4412).
+// audienceVerb is the RBAC verb that lets a node request tokens for an audience that none
+// of the pod's volumes uses. The RBAC resource is the audience (KEP-4412).
 const audienceVerb = "request-serviceaccounts-token-audience"
 
 // missingPermission describes a missing permission.

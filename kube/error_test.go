@@ -23,9 +23,10 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-// TestErrors verifies the texts of the errors.
+// TestErrors verifies the texts of errors.
 func TestErrors(t *testing.T) {
-	// says makes the API server reject requests with the texts of the Node authorizer or an admission plugin.
+	// says makes the API server reject requests with a message of the Node authorizer or an
+	// admission plugin.
 	says := func(message string) func(*testkube.Server, *regcred.TokenRequest) {
 		return func(s *testkube.Server, _ *regcred.TokenRequest) {
 			s.Inject(testkube.Fault{Kind: testkube.FaultForbidden, Message: message})
@@ -35,8 +36,8 @@ func TestErrors(t *testing.T) {
 		name string
 		user string
 		with func(*testkube.Server, *regcred.TokenRequest)
-		call string // one of calls; "" requests a pod's token
-		want string // HOST is replaced by the server's address
+		call string // key in calls; "" requests a token for a pod
+		want string // HOST stands for the server's address
 	}{
 		{
 			name: "no permission to get a service account", user: "dev", call: "get serviceaccounts",
@@ -145,7 +146,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestNodePermissions verifies the requests that a node may send without extra permissions.
+// TestNodePermissions verifies which requests a node may send without extra permissions.
 func TestNodePermissions(t *testing.T) {
 	api := start(t, testkube.Options{})
 	req := addAccountAndPod(api)
@@ -162,7 +163,7 @@ func TestRetriedRequests(t *testing.T) {
 		call  string
 		fault testkube.Fault
 		calls int
-		says  string // "" if it finally succeeds
+		says  string // part of the error; "" if the call succeeds
 	}{
 		{"429", "get pods", testkube.Fault{Kind: testkube.FaultTooManyRequests, RetryAfter: 2 * time.Second}, 2, ""},
 		{"429, to a creation", "create serviceaccounts/token", testkube.Fault{Kind: testkube.FaultTooManyRequests, RetryAfter: 2 * time.Second}, 2, ""},
@@ -183,7 +184,7 @@ func TestRetriedRequests(t *testing.T) {
 				api := startPipe(t)
 				addAccountAndPod(api)
 				c := newClient(t, api, testkube.Admin, kube.Options{})
-				// On a new connection, net/http itself retries nothing.
+				// The connection is new, so net/http itself retries nothing.
 				api.Inject(tt.fault)
 				begun := time.Now()
 				err := calls(c)[tt.call](t.Context())
@@ -204,7 +205,8 @@ func TestRetriedRequests(t *testing.T) {
 	}
 }
 
-// TestTimeout verifies that a call ends at its caller's deadline or its own.
+// TestTimeout verifies that a call ends at its caller's deadline or at the client's timeout,
+// whichever is earlier.
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := startPipe(t)
@@ -226,7 +228,7 @@ func TestTimeout(t *testing.T) {
 				t.Errorf("%s: after %v", name, time.Since(begun))
 			}
 		}
-		time.Sleep(3 * time.Second) // abandoned calls end
+		time.Sleep(3 * time.Second) // until the abandoned calls end
 	})
 }
 
@@ -242,7 +244,8 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// TestSubpath verifies that an API server may be below a path, such as one of a management server.
+// TestSubpath verifies a client of an API server whose URL has a path, as behind a management
+// server.
 func TestSubpath(t *testing.T) {
 	api := start(t, testkube.Options{})
 	addAccountAndPod(api)
@@ -286,7 +289,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestURL verifies that an address is shown without its password.
+// TestURL verifies that URL omits a password.
 func TestURL(t *testing.T) {
 	for host, want := range map[string]string{
 		"https://10.0.0.1:6443": "https://10.0.0.1:6443",
@@ -305,7 +308,8 @@ func TestURL(t *testing.T) {
 	}
 }
 
-// TestNewCopies verifies that one configuration can serve several clients and is not modified.
+// TestNewCopies verifies that New does not modify its configuration, so that several clients can
+// share it.
 func TestNewCopies(t *testing.T) {
 	cfg := &rest.Config{Host: "https://api.example", Timeout: time.Hour}
 	must.Get(kube.New(cfg, kube.Options{}))(t)
@@ -314,7 +318,8 @@ func TestNewCopies(t *testing.T) {
 	}
 }
 
-// TestUntrusted verifies that an API server with a certificate of an untrusted CA receives no request.
+// TestUntrusted verifies that an API server gets no request if its certificate is not from a
+// trusted CA.
 func TestUntrusted(t *testing.T) {
 	api := start(t, testkube.Options{})
 	c, err := kube.New(&rest.Config{Host: api.URL(), BearerToken: api.Token(testkube.Admin)}, kube.Options{})

@@ -20,7 +20,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// A pod pulls with its own identity: the plugin gets its service account's token and
+// A pod pulls with its own identity. The plugin gets a token of the pod's service account and
 // exchanges it for credentials.
 func Example() {
 	kubeconfig, stop := exampleCluster()
@@ -74,8 +74,8 @@ func exchangePlugin(_ context.Context, req *plugin.Request) (*plugin.Response, e
 	}, nil
 }
 
-// exampleCluster starts an API server with one pod, and writes the kubeconfig
-// of its node.
+// exampleCluster starts an API server with one pod. It returns the path of a kubeconfig for the
+// pod's node.
 func exampleCluster() (kubeconfig string, stop func()) {
 	api, err := testkube.New(testkube.Options{})
 	if err != nil {

@@ -31,13 +31,13 @@ func start(t testing.TB, opts testkube.Options) *testkube.Server {
 	return api
 }
 
-// startPipe starts an API server for a test in a bubble. It ends with the test.
+// startPipe starts an API server that can be used in a testing/synctest bubble.
 func startPipe(t *testing.T) *testkube.Server {
 	t.Helper()
 	return start(t, testkube.Options{Pipe: true})
 }
 
-// newClient returns a user's client.
+// newClient returns a client that authenticates as a user.
 func newClient(t testing.TB, api *testkube.Server, user string, opts kube.Options) *kube.Client {
 	t.Helper()
 	cfg := &rest.Config{Host: api.URL(), BearerToken: api.Token(user)}
@@ -47,7 +47,8 @@ func newClient(t testing.TB, api *testkube.Server, user string, opts kube.Option
 	return must.Get(kube.New(cfg, opts))(t)
 }
 
-// addAccountAndPod adds a service account and one of its pods on node-1.
+// addAccountAndPod adds a service account, and a pod on node-1 that uses it. It returns a token
+// request for the pod.
 func addAccountAndPod(api *testkube.Server) regcred.TokenRequest {
 	account := api.AddServiceAccount(testkube.ServiceAccount{
 		Namespace: "ci", Name: "builder",
@@ -81,7 +82,7 @@ func wantError(t *testing.T, err error, parts ...string) *kube.Error {
 	return e
 }
 
-// wantCalls checks the number of API requests with this verb and resource.
+// wantCalls checks the number of requests with this verb and resource.
 func wantCalls(t *testing.T, api *testkube.Server, verb, resource string, want int) {
 	t.Helper()
 	if got := api.CountRequests(verb, resource); got != want {
@@ -89,7 +90,7 @@ func wantCalls(t *testing.T, api *testkube.Server, verb, resource string, want i
 	}
 }
 
-// lines is a log that tests can read.
+// lines records the lines of a log.
 type lines struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -105,7 +106,7 @@ func (l *lines) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// count returns the number of lines that contain text.
+// count returns the number of log lines that contain part.
 func (l *lines) count(part string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,7 +119,7 @@ func (l *lines) count(part string) int {
 	return n
 }
 
-// heapBytes returns the number of bytes in use.
+// heapBytes returns the number of heap bytes in use after a garbage collection.
 func heapBytes() int64 {
 	runtime.GC()
 	runtime.GC()

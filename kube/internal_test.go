@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestCheckToken verifies that the token's own claims are checked too.
+// TestCheckToken verifies that the audience in the token's claims is checked, too.
 func TestCheckToken(t *testing.T) {
 	const want = "reg.example"
 	for _, tt := range []struct {
@@ -38,7 +38,8 @@ func TestCheckToken(t *testing.T) {
 	}
 }
 
-// TestEvictionOrder verifies that expired entries are evicted first, and then those that expire soonest.
+// TestEvictionOrder verifies that a full cache evicts the entry that expires first, and that
+// expired entries are removed.
 func TestEvictionOrder(t *testing.T) {
 	now := time.Now()
 	k := newTTLCache[string, int](3)
@@ -49,8 +50,8 @@ func TestEvictionOrder(t *testing.T) {
 	if _, ok := k.get("ended", in(time.Second)); ok {
 		t.Error("an expired entry is returned")
 	}
-	k.put("more", 4, in(2*time.Hour), in(2*time.Second)) // replaces "ended"
-	k.put("short", 5, in(time.Hour), in(2*time.Second))  // in the cache for short lifetimes
+	k.put("more", 4, in(2*time.Hour), in(2*time.Second)) // evicts "ended"
+	k.put("short", 5, in(time.Hour), in(2*time.Second))  // replaces "short"
 	for _, key := range []string{"long", "short", "more"} {
 		if _, ok := k.get(key, now); !ok {
 			t.Errorf("%q is gone", key)
@@ -66,8 +67,8 @@ func TestEvictionOrder(t *testing.T) {
 	}
 }
 
-// TestTokenTimesAreMonotonic verifies that token lifetimes use the monotonic clock, although the API server sends wall
-// clock times.
+// TestTokenTimesAreMonotonic verifies that the expiry and refresh times of a token use the
+// monotonic clock, although the API server sends wall clock times.
 func TestTokenTimesAreMonotonic(t *testing.T) {
 	asked := time.Now()
 	var answer authenticationv1.TokenRequest

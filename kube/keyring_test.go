@@ -26,7 +26,7 @@ import (
 
 const registry = "reg.example"
 
-// cloud is a plugin that returns different credentials for each identity.
+// cloud is a plugin that counts its calls and records the last request.
 type cloud struct {
 	execs atomic.Int32
 	last  atomic.Pointer[plugin.Request]
@@ -41,7 +41,7 @@ func (p *cloud) GetCredentials(_ context.Context, req *plugin.Request) (*plugin.
 	}, nil
 }
 
-// keyring returns a keyring that calls p for service accounts.
+// keyring returns a keyring that calls the plugin p with service account tokens.
 func keyring(t testing.TB, c *kube.Client, p plugin.Provider, cacheType config.TokenCacheType) *regcred.Keyring {
 	t.Helper()
 	config := &config.Config{Providers: []config.Provider{{
@@ -59,7 +59,7 @@ func keyring(t testing.TB, c *kube.Client, p plugin.Provider, cacheType config.T
 	return k
 }
 
-// pods adds n pods of one service account on node-1.
+// pods adds n pods on node-1 that all use one service account.
 func pods(api *testkube.Server, n int) []*regcred.Pod {
 	api.AddServiceAccount(testkube.ServiceAccount{Namespace: "ci", Name: "builder"})
 	api.Grant(node, testkube.AudienceVerb, registry)
@@ -72,8 +72,9 @@ func pods(api *testkube.Server, n int) []*regcred.Pod {
 	return all
 }
 
-// TestManyPods verifies 500 pods of one service account, each with 20 images of one registry, concurrently and without a
-// cache, with the identity of their node.
+// TestManyPods looks up 20 images of one registry for each of 500 pods, concurrently and starting
+// with an empty cache. All pods use one service account, and the client has the identity of their
+// node.
 func TestManyPods(t *testing.T) {
 	const n, images = 500, 20
 	for _, tt := range []struct {
@@ -84,7 +85,7 @@ func TestManyPods(t *testing.T) {
 		{config.CachePerToken, n, n},
 	} {
 		t.Run(string(tt.cacheType), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { // no call times out, however busy this machine is
+			synctest.Test(t, func(t *testing.T) { // in a bubble, no call times out on a busy machine
 				api := startPipe(t)
 				all := pods(api, n)
 				p := &cloud{}
@@ -120,11 +121,11 @@ func lookup(t *testing.T, k *regcred.Keyring, pod *regcred.Pod, image string) (*
 	return &res.Attempts[0], err
 }
 
-// TestLongAnnotations verifies that annotations that a plugin receives are limited to 64 KiB in a key, and that others
-// may have any length that the API allows.
+// TestLongAnnotations verifies the limit of 64 KiB for annotations that a plugin receives, and that
+// other annotations may have any length.
 func TestLongAnnotations(t *testing.T) {
 	const role = "example.com/role"
-	// The kubelet's cache key has a 16-bit length before each field, and a 32-bit
+	// The other bytes of the kubelet's cache key: a 16-bit length before each field, and a 32-bit
 	// count.
 	const around = 2 + len("ci") + 2 + len("builder") + 2 + len("uid-1") + 4 + 2 + len(role) + 2
 	for _, tt := range []struct {
@@ -171,8 +172,8 @@ func TestLongAnnotations(t *testing.T) {
 	}
 }
 
-// TestKeyringWhileDown verifies that valid cached responses and tokens are used while the API server is down, also for
-// images that were never looked up.
+// TestKeyringWhileDown verifies lookups while the API server is down. A cached response is used for
+// almost an hour. A pod without a cached token gets an error.
 func TestKeyringWhileDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := startPipe(t)
@@ -181,7 +182,7 @@ func TestKeyringWhileDown(t *testing.T) {
 		k := keyring(t, newClient(t, api, node, kube.Options{}), p, config.CachePerToken)
 		must.Get(lookup(t, k, all[0], "app"))(t)
 		api.Stop()
-		time.Sleep(59 * time.Minute) // the token is due for renewal and still valid
+		time.Sleep(59 * time.Minute) // the token must be refreshed, but is still valid
 		a, err := lookup(t, k, all[0], "app")
 		if err != nil || a.Cache != regcred.CacheHit {
 			t.Errorf("from the cache: %q, error %v", a.Cache, err)
@@ -191,14 +192,15 @@ func TestKeyringWhileDown(t *testing.T) {
 			t.Errorf("another pod, without a token: stage %q, error %v", a.Stage, err)
 		}
 		time.Sleep(time.Minute)
-		a, err = lookup(t, k, all[0], "app") // an hour
+		a, err = lookup(t, k, all[0], "app") // one hour after the first lookup
 		if a.Stage != regcred.StageServiceAccount || err == nil {
 			t.Errorf("after an hour: stage %q, error %v", a.Stage, err)
 		}
 	})
 }
 
-// TestTokenExpiresDuringPull verifies that a token that expires between the requests for two layers is replaced.
+// TestTokenExpiresDuringPull verifies that a new token is requested if the old one expires between
+// two layers.
 func TestTokenExpiresDuringPull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := start(t, testkube.Options{Pipe: true, TokenLifetime: 10 * time.Minute})
@@ -211,15 +213,15 @@ func TestTokenExpiresDuringPull(t *testing.T) {
 			seen[p.last.Load().ServiceAccountToken.Reveal()] = true
 			time.Sleep(time.Minute)
 		}
-		// Each is valid for eight minutes.
+		// Each token is used for eight minutes, 80 % of its lifetime.
 		if n := api.CountRequests("create", "serviceaccounts/token"); n != 4 || len(seen) != n {
 			t.Errorf("%d tokens were minted and %d used, want 4", n, len(seen))
 		}
 	})
 }
 
-// TestLookupErrors verifies that a failure between lookup and token is reported in one line with the step, and never
-// leads to an anonymous pull.
+// TestLookupErrors verifies that a failure to get a token is reported on one line with the failed
+// step, and never leads to an anonymous pull.
 func TestLookupErrors(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -261,7 +263,7 @@ func TestLookupErrors(t *testing.T) {
 	}
 }
 
-// BenchmarkWarmLookup measures a lookup in service-account mode that sends no request.
+// BenchmarkWarmLookup measures a lookup with a service account whose result is cached.
 func BenchmarkWarmLookup(b *testing.B) {
 	for _, cacheType := range []config.TokenCacheType{config.CachePerServiceAccount, config.CachePerToken} {
 		b.Run(string(cacheType), func(b *testing.B) {
@@ -286,8 +288,8 @@ func BenchmarkWarmLookup(b *testing.B) {
 	}
 }
 
-// BenchmarkManyPods measures the memory of a process after lookups for 5,000 pods of 500 service accounts; heap-bytes is
-// the memory in use at the end.
+// BenchmarkManyPods measures the memory in use after lookups for 5,000 pods of 500 service accounts
+// (heap-bytes).
 func BenchmarkManyPods(b *testing.B) {
 	api := start(b, testkube.Options{})
 	var all []*regcred.Pod
@@ -308,7 +310,7 @@ func BenchmarkManyPods(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		b.ReportMetric(float64(heapBytes()-before), "heap-bytes") // includes the server's log of the calls
+		b.ReportMetric(float64(heapBytes()-before), "heap-bytes") // includes the test server's log of requests
 		k.Close()
 	}
 }

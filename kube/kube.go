@@ -40,12 +40,12 @@ type Options struct {
 	// Timeout bounds one API request including retries; 0 means 10 seconds.
 	Timeout time.Duration
 
-	// MaxAccountAge is how long a service account is cached; 0 means 10 seconds,
-	// which is also the maximum.
+	// MaxAccountAge is how long a service account is cached. The default and the
+	// maximum are 10 seconds.
 	MaxAccountAge time.Duration
 
 	// MaxStale is how long a cached service account is used while the API server
-	// does not respond (no connection, 429, 5xx); 0 means one hour.
+	// does not respond (no connection, 429, 5xx). The default is one hour.
 	MaxStale time.Duration
 
 	// Logger gets Debug events; nil discards them.
@@ -102,8 +102,9 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 // URL returns the API server's address without a password.
 func (c *Client) URL() string { return c.Server.URL() }
 
-// doShared runs f once for concurrent callers with the same key. f ends at its own
-// deadline rather than with a caller's ctx, because other callers may wait for it.
+// doShared runs f once for concurrent callers with the same key. It does not cancel f if a
+// caller's ctx ends, because other callers may wait for the result. f must have its own
+// timeout.
 func doShared[T any](ctx context.Context, c *Client, q *apiCall, key string, f func(context.Context) (T, error)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
@@ -121,7 +122,8 @@ func doShared[T any](ctx context.Context, c *Client, q *apiCall, key string, f f
 	}
 }
 
-// describeCredentials returns the kind of credentials that a client uses.
+// describeCredentials returns the kind of credentials that a client uses, for error
+// messages.
 func describeCredentials(cfg *rest.Config) string {
 	switch {
 	case cfg.ExecProvider != nil:

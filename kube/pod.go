@@ -59,8 +59,8 @@ func podImages(spec *corev1.PodSpec) []string {
 }
 
 // PullSecrets reads secrets of any type and returns them in the order of names. If some
-// cannot be read, it returns the others and the joined errors. The kubelet also
-// continues without unreadable secrets and records the event
+// secrets cannot be read, it returns the readable secrets and the joined errors. The
+// kubelet also continues without unreadable secrets, and records the event
 // FailedToRetrieveImagePullSecret.
 func (c *Client) PullSecrets(ctx context.Context, namespace string, names []string) ([]regcred.PullSecret, error) {
 	secrets := make([]*regcred.PullSecret, len(names))

@@ -38,8 +38,8 @@ func TestPod(t *testing.T) {
 	}
 }
 
-// TestPullSecrets verifies that existing secrets are returned in order and unchanged, together with the errors of the
-// others.
+// TestPullSecrets verifies that PullSecrets returns the readable secrets in order and unchanged,
+// and the errors of the other secrets.
 func TestPullSecrets(t *testing.T) {
 	api := start(t, testkube.Options{})
 	login := []byte(`{"auths":{"reg.example":{"username":"ci","password":"` + canary.PasswordSecret + `"}}}`)
@@ -57,7 +57,8 @@ func TestPullSecrets(t *testing.T) {
 	}
 	c := newClient(t, api, testkube.Admin, kube.Options{})
 	got, err := c.PullSecrets(t.Context(), "ci", append([]string{"missing"}, names...))
-	// cmp would take seconds for the large one, because it compares byte by byte.
+	// Without this comparer, cmp would take seconds for the large secret, because it compares byte
+	// by byte.
 	if diff := cmp.Diff(secrets, got, cmp.Comparer(bytes.Equal)); diff != "" {
 		t.Errorf("(-want +got)\n%s", strings.ReplaceAll(diff, canary.Marker, "..."))
 	}
@@ -67,8 +68,8 @@ func TestPullSecrets(t *testing.T) {
 	}
 }
 
-// TestPullSecretSpoiled verifies that the content of an unreadable secret is never
-// shown.
+// TestPullSecretSpoiled verifies that an error about a malformed secret does not contain the
+// secret's content.
 func TestPullSecretSpoiled(t *testing.T) {
 	encoded := base64.StdEncoding.EncodeToString([]byte(canary.PasswordSecret))
 	for _, tt := range []struct {

@@ -12,7 +12,7 @@ import (
 // server is the API server and the kind of credentials that the client uses for it.
 type server struct {
 	*apiserver.Server
-	credentialKind string // kind of credentials, for errors
+	credentialKind string // for errors; see describeCredentials
 }
 
 // send sends a request.

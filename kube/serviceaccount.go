@@ -20,11 +20,11 @@ type account struct {
 	regcred.ServiceAccount
 	pullSecrets []string
 	read        time.Time // when the request was sent
-	failed      time.Time // when the API server last did not respond
+	failed      time.Time // when the API server was last unavailable
 }
 
-// secretNames omits empty names, which the API allows and the kubelet ignores
-// (getPullSecretsForPod in pkg/kubelet/kubelet_pods.go).
+// secretNames returns the names of secrets. It omits empty names, which the API allows and
+// the kubelet ignores (getPullSecretsForPod in pkg/kubelet/kubelet_pods.go).
 func secretNames(refs []corev1.LocalObjectReference) []string {
 	var all []string
 	for _, ref := range refs {
@@ -66,8 +66,8 @@ func (c *Client) getAccount(ctx context.Context, key accountKey) (*account, erro
 	case now.Sub(read) < c.opts.MaxAccountAge:
 		return a, nil
 	case now.Sub(a.failed) < c.opts.MaxAccountAge:
-		// The last request failed a moment ago. Do not make every lookup wait for
-		// another one.
+		// The last request failed a moment ago. Use the cache, so that not every lookup
+		// waits for another request.
 		c.logStale(key, now.Sub(read))
 		return a, nil
 	}
@@ -78,7 +78,7 @@ func (c *Client) getAccount(ctx context.Context, key accountKey) (*account, erro
 }
 
 // cachedAccount returns the cached service account and when it was read. It returns nil if
-// that was more than Options.MaxStale ago.
+// no service account was read within Options.MaxStale.
 func (c *Client) cachedAccount(key accountKey, now time.Time) (a *account, read time.Time) {
 	if a, ok := c.accounts.get(key, now); ok {
 		return a, a.read
@@ -86,8 +86,8 @@ func (c *Client) cachedAccount(key accountKey, now time.Time) (a *account, read 
 	return nil, time.Time{}
 }
 
-// readAccount reads the service account from the API server. It falls back to the cache
-// only if there is no response.
+// readAccount reads the service account from the API server. It uses the cached service
+// account only if the API server is unavailable.
 func (c *Client) readAccount(ctx context.Context, q *apiCall, key accountKey) (*account, error) {
 	start := time.Now()
 	old, read := c.cachedAccount(key, start)

@@ -22,7 +22,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Rules from pkg/kubelet/token/token_manager.go.
+// When the kubelet refreshes a token (pkg/kubelet/token/token_manager.go).
 const (
 	maxTokenUse     = 24 * time.Hour // maximum age before a token is refreshed
 	refreshFraction = 5              // refresh in the last fifth of a token's lifetime
@@ -42,14 +42,13 @@ type token struct {
 	refresh time.Time // when to request a new one
 }
 
-// RequestToken returns a token for a service account, bound to a pod if req.PodName is
-// set.
+// RequestToken returns a token for a service account, bound to a pod if req.PodName is set.
 //
-//   - Caching follows the kubelet (pkg/kubelet/token/token_manager.go): a token is
-//     used for identical requests until 80 % of its life or 24 hours have passed, and
-//     until it expires if no new token is available.
-//   - The API server rejects (409) a request if the service account or pod has a new
-//     UID. Before Kubernetes 1.34 it does not check the service account's UID.
+//   - Caching follows the kubelet (pkg/kubelet/token/token_manager.go). A token is used for
+//     identical requests until 80 % of its life or 24 hours have passed. If no new token is
+//     available, it is used until it expires.
+//   - The API server rejects (409) a request if the service account or pod has a new UID.
+//     Before Kubernetes 1.34 it does not check the service account's UID.
 //   - A token for another audience is an error.
 //   - Errors have type [*Error] and do not contain a token.
 func (c *Client) RequestToken(ctx context.Context, req regcred.TokenRequest) (plugin.Secret, error) {
@@ -71,7 +70,8 @@ func (c *Client) liveToken(req regcred.TokenRequest, now time.Time) (t *token, o
 	return t, ok && now.Before(t.refresh)
 }
 
-// refreshToken requests a token, and falls back to the old one.
+// refreshToken requests a new token. If that fails, it returns the cached token if there is
+// one.
 func (c *Client) refreshToken(ctx context.Context, q *apiCall, req regcred.TokenRequest) (plugin.Secret, error) {
 	if t, ok := c.liveToken(req, time.Now()); ok {
 		return t.secret, nil // another call refreshed it in the meantime
@@ -114,7 +114,7 @@ func newTokenCall(req regcred.TokenRequest) *apiCall {
 }
 
 func (c *Client) fetchToken(ctx context.Context, q *apiCall, req regcred.TokenRequest) (*token, error) {
-	// kubelet: it sets no expirationSeconds, so the API's default applies.
+	// kubelet: sets no expirationSeconds, so the API server's default applies.
 	request := authenticationv1.TokenRequest{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "TokenRequest"},
 		ObjectMeta: metav1.ObjectMeta{UID: types.UID(req.ServiceAccountUID)}, // a precondition
@@ -153,9 +153,9 @@ func checkToken(response *authenticationv1.TokenRequest, audience string) error 
 	return nil
 }
 
-// newToken computes when to refresh a token. It counts back from the expiry, which uses
-// the API server's clock. The results have a monotonic clock reading, so changes to the
-// node's clock do not affect them.
+// newToken computes when to refresh a token. It counts back from the expiry, which the API
+// server's clock determines. The resulting times have a monotonic clock reading, so changes
+// to the node's clock do not affect them.
 func newToken(response *authenticationv1.TokenRequest, sent time.Time) *token {
 	expires := sent.Add(response.Status.ExpirationTimestamp.Sub(sent))
 	life := expires.Sub(sent)

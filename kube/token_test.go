@@ -20,7 +20,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestTokenRequest verifies that the request to the API server is a kubelet's request.
+// TestTokenRequest verifies that RequestToken sends the same request as a kubelet.
 func TestTokenRequest(t *testing.T) {
 	api := start(t, testkube.Options{})
 	req := addAccountAndPod(api)
@@ -66,8 +66,8 @@ func mustRequest(t *testing.T, c *kube.Client, req regcred.TokenRequest) plugin.
 	return token
 }
 
-// TestTokenRefresh verifies that a token is replaced after 80 % of its life or 24 hours, less a jitter of at most ten
-// seconds.
+// TestTokenRefresh verifies that a token is refreshed after 80 % of its lifetime or 24 hours, minus
+// a jitter of up to ten seconds.
 func TestTokenRefresh(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -100,8 +100,8 @@ func TestTokenRefresh(t *testing.T) {
 	}
 }
 
-// TestTokenOutlives verifies that a token that cannot be replaced is used until it expires, with a request for a new one
-// every ten seconds.
+// TestTokenOutlives verifies that a token is used until it expires if it cannot be refreshed. A new
+// token is requested every ten seconds.
 func TestTokenOutlives(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -111,7 +111,7 @@ func TestTokenOutlives(t *testing.T) {
 		{"down", testkube.FaultConnReset, "http://testkube: "},
 		{"500", testkube.FaultServerError, "500"},
 		{"429", testkube.FaultTooManyRequests, "429"},
-		{"refused", testkube.FaultForbidden, "403"}, // kubelet: a response, but the token is used anyway
+		{"refused", testkube.FaultForbidden, "403"}, // kubelet: uses the old token even after a 403
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestTokenOutlives(t *testing.T) {
 	}
 }
 
-// TestTokenKey verifies that a token is reused only if all parts of the request are equal.
+// TestTokenKey verifies that a cached token is used only for an identical request.
 func TestTokenKey(t *testing.T) {
 	api := start(t, testkube.Options{})
 	req := addAccountAndPod(api)
@@ -185,8 +185,8 @@ func TestTokenKey(t *testing.T) {
 	wantCalls(t, api, "create", "", len(seen))
 }
 
-// TestTokenReuse verifies that a recreated pod or service account does not get the token of the previous one, or the
-// other way round.
+// TestTokenReuse verifies that a recreated pod or service account does not get the old one's token,
+// and that the old one gets no new token.
 func TestTokenReuse(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -219,8 +219,8 @@ func TestTokenReuse(t *testing.T) {
 	}
 }
 
-// TestTokenOfDeletedAccount verifies that the next lookup does not use the cached service account after it was found to
-// be deleted.
+// TestTokenOfDeletedAccount verifies that the cached service account is dropped if a token request
+// shows that it was deleted.
 func TestTokenOfDeletedAccount(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -246,7 +246,7 @@ func TestTokenOfDeletedAccount(t *testing.T) {
 	}
 }
 
-// TestTokenShared verifies that concurrent requests share one call.
+// TestTokenShared verifies that concurrent calls share one token request.
 func TestTokenShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := startPipe(t)
@@ -282,7 +282,8 @@ func TestTokenShared(t *testing.T) {
 	})
 }
 
-// TestTokenWrong verifies that an unexpected token is an error, is not cached, and is not shown.
+// TestTokenWrong verifies that an unexpected token is an error, is not cached, and is not in the
+// error.
 func TestTokenWrong(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -328,8 +329,8 @@ func TestTokenWithoutAudience(t *testing.T) {
 	wantCalls(t, api, "", "", 0)
 }
 
-// TestTokenExpired verifies a clock far ahead of the API server's, by which every token has expired. Like a kubelet, the
-// client returns such a token, but does not cache it.
+// TestTokenExpired verifies that a token that is already expired is returned but not cached, as in
+// the kubelet. This happens if the node's clock is far ahead of the API server's.
 func TestTokenExpired(t *testing.T) {
 	api := start(t, testkube.Options{TokenLifetime: -time.Hour})
 	req := addAccountAndPod(api)

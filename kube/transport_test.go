@@ -19,8 +19,8 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-// TestTransportThatMisbehaves verifies that faults of a program's transport wrapper neither delay a call beyond its
-// context nor end the process.
+// TestTransportThatMisbehaves verifies calls through a broken transport of the program. A hanging
+// transport does not delay a call beyond its context, and a panic does not end the process.
 func TestTransportThatMisbehaves(t *testing.T) {
 	for name, tt := range map[string]struct {
 		behave func(forever chan struct{})
@@ -51,7 +51,7 @@ func TestTransportThatMisbehaves(t *testing.T) {
 					cancel()
 				}
 				if tt.hangs {
-					time.Sleep(time.Minute) // for calls that others might still wait for
+					time.Sleep(time.Minute) // until the shared calls have timed out
 				}
 			})
 		})

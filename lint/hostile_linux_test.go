@@ -89,7 +89,7 @@ func costOf(t *testing.T, side, path string) (c cost) {
 	defer stop()
 	out, err := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestHostileSide$", "-hostile.side="+side, "-hostile.file="+path).CombinedOutput()
 	if side == "theirs" && ctx.Err() != nil {
-		return cost{peak: math.MaxInt32, time: tooLong} // the parser needs unlimited memory
+		return cost{peak: math.MaxInt32, time: tooLong} // the parser would probably exhaust the memory
 	}
 	if err != nil {
 		t.Fatalf("%s of %s: %v\n%.2000s", side, path, err, out)

@@ -174,7 +174,7 @@ type pattern struct {
 	parsed   location.Location // body as parsed by the kubelet
 	repaired location.Location // parsed, after imagename.RepairLocation
 	redacted string            // raw without user info, query and fragment
-	matches  bool              // at least one image can match
+	matches  bool              // at least one image can match the pattern
 	hasSpace bool              // the host or the path contains whitespace
 	catchAll bool              // part of the catch-all; see patternList
 }

@@ -8,36 +8,35 @@ import (
 	"github.com/regcred/regcred/internal/location"
 )
 
-// Pattern is an entry of matchImages or a key of auth. Use [Parse] to create one. The
+// Pattern is an element of matchImages or a key of auth. Use [Parse] to create a Pattern. The
 // zero value matches nothing.
 type Pattern struct{ compiled location.Pattern }
 
 // Parse compiles a pattern. It returns an error if and only if kubelet 1.37 does
-// (ParseSchemelessURL in pkg/credentialprovider/keyring.go), regardless of the
-// program's Go version and GODEBUG. The error does not repeat the pattern, which may
-// contain a password.
+// (ParseSchemelessURL in pkg/credentialprovider/keyring.go), regardless of the program's Go
+// version and GODEBUG. The error does not contain the pattern, which may contain a password.
 func Parse(pattern string) (Pattern, error) {
 	p, err := location.ParsePattern(pattern)
 	return Pattern{p}, err
 }
 
-// Match reports whether p matches the result of [Repository] or [Registry], as
-// the kubelet's URLsMatchStr does. All of the following must hold:
+// Match reports whether p matches the result of [Repository] or [Registry], like the kubelet's
+// URLsMatchStr. All of the following must be true:
 //
 //   - The ports are equal, or both are absent.
 //   - The hosts have the same number of labels, and each label matches. A *
-//     matches any text within a label, also an empty one. Case matters.
+//     matches any text within a label, even an empty text. Case matters.
 //   - p's path is a string prefix of the repository's path.
 //
-// A repository that does not parse does not match. Match allocates only for
+// If the repository cannot be parsed, it does not match. Match allocates only for
 // percent-escapes and IPv6 addresses.
 func (p Pattern) Match(repository string) bool {
 	at, err := location.Parse(repository)
 	return err == nil && p.compiled.Match(at)
 }
 
-// Why explains why p does not match a repository; "" means that it matches. The text
-// is for people and may change.
+// Why explains why p does not match a repository. It returns "" if p matches. The text is for
+// people and may change.
 func (p Pattern) Why(repository string) string {
 	at, err := location.Parse(repository)
 	if err != nil {
@@ -50,8 +49,8 @@ func (p Pattern) Why(repository string) string {
 func (p Pattern) String() string { return p.compiled.String() }
 
 // Select returns the auth keys whose credentials the kubelet uses for the result of
-// [Repository] or [Registry]. Keys are returned unchanged, in the order in which the
-// kubelet tries them. For a Docker Hub image that no key matches, it returns the keys
-// that refer to index.docker.io. The result is nil if none exist or if the
-// repository cannot be parsed.
+// [Repository] or [Registry]. Keys are returned unchanged, in the order in which the kubelet
+// tries them. For a Docker Hub image that no key matches, it returns the keys that refer to
+// index.docker.io. Select returns nil if there are no such keys or if the repository cannot be
+// parsed.
 func Select(keys []string, repository string) []string { return location.Select(keys, repository) }

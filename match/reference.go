@@ -15,15 +15,15 @@ import (
 // dockerHub is the registry of image names without a host.
 const dockerHub = "docker.io"
 
-// Repository returns the normalized repository of an image reference without tag and
-// digest, as seen by keyrings and plugins: "nginx:1.25" becomes
+// Repository returns the normalized repository of an image reference, without tag and digest.
+// Keyrings and plugins use this name. For example, "nginx:1.25" becomes
 // "docker.io/library/nginx".
 //
-// It accepts the same references as the kubelet, with the same result (ParseImageName
-// in pkg/util/parsers, which calls ParseNormalizedNamed of
-// github.com/distribution/reference v0.6.0). The error contains the image without user
-// info, truncated to 300 bytes. Complete names are returned without allocating. They
-// include all names with a registry other than Docker Hub.
+// It accepts the same references as the kubelet, with the same result (ParseImageName in
+// pkg/util/parsers, which calls ParseNormalizedNamed of github.com/distribution/reference
+// v0.6.0). The error contains the image without user info, truncated to 300 bytes. Repository
+// does not allocate for complete names, such as all names with a registry other than Docker
+// Hub.
 func Repository(image string) (string, error) {
 	repository, err := parseReference(image)
 	if err != nil {
@@ -32,10 +32,10 @@ func Repository(image string) (string, error) {
 	return repository, nil
 }
 
-// Registry checks a registry, host[:port], and returns it as images name it:
-// docker.io for index.docker.io and registry-1.docker.io, others unchanged.
-// ([Repository] replaces only index.docker.io, as the kubelet does.) It rejects
-// URLs and hosts with a path. The error contains at most 300 bytes of the host.
+// Registry checks a registry of the form host[:port] and returns the host as it appears in
+// image names: docker.io for index.docker.io and registry-1.docker.io, and any other host
+// unchanged. ([Repository] replaces only index.docker.io, as the kubelet does.) It rejects URLs
+// and hosts with a path. The error contains at most 300 bytes of the host.
 func Registry(host string) (string, error) {
 	switch {
 	case host == "index.docker.io" || host == "registry-1.docker.io":
@@ -46,7 +46,8 @@ func Registry(host string) (string, error) {
 	return host, nil
 }
 
-// sanitizeForError truncates untrusted text for an error and removes user info from URLs.
+// sanitizeForError truncates untrusted text for use in an error, and removes user info from
+// URLs.
 func sanitizeForError(s string) string {
 	const most = 300
 	s = excerpt.RedactAddress(s)
@@ -81,7 +82,8 @@ func parseReference(image string) (repository string, err error) {
 	return dockerHub + "/" + namespace + path, nil
 }
 
-// splitTag removes the tag. A colon before the last slash starts a port, not a tag.
+// splitTag splits a name into repository and tag. A colon before the last slash starts a port,
+// not a tag.
 func splitTag(s string) (name, tag string, found bool) {
 	last := strings.LastIndexByte(s, '/') + 1
 	if i := strings.IndexByte(s[last:], ':'); i >= 0 {
@@ -90,7 +92,7 @@ func splitTag(s string) (name, tag string, found bool) {
 	return s, "", false
 }
 
-// splitName splits a name into registry and path. The default registry is hub.
+// splitName splits a name into registry and path. The default registry is Docker Hub.
 func splitName(name string) (registry, path string) {
 	first, rest, found := strings.Cut(name, "/")
 	switch {
@@ -106,11 +108,12 @@ func splitName(name string) (registry, path string) {
 	return first, rest
 }
 
-// isHostWithPort accepts a domain or a bracketed IPv6 address, with an optional port.
+// isHostWithPort reports whether s is a domain or a bracketed IPv6 address, with an optional
+// port.
 func isHostWithPort(s string) bool {
 	if address, ok := strings.CutPrefix(s, "["); ok {
 		address, port, ok := strings.Cut(address, "]")
-		// kubelet: it does not check that the digits form a valid address.
+		// kubelet: it does not check that the text in brackets is a valid address.
 		return ok && address != "" && strings.Trim(address, "0123456789abcdefABCDEF:") == "" && (port == "" || isPort(port))
 	}
 	if i := strings.IndexByte(s, ':'); i >= 0 {
@@ -119,10 +122,10 @@ func isHostWithPort(s string) bool {
 	return isDomain(s)
 }
 
-// isPort accepts a colon followed by digits.
+// isPort reports whether s is a colon followed by digits.
 func isPort(s string) bool { return len(s) > 1 && s[0] == ':' && isAllDigits(s[1:]) }
 
-// isDomain accepts labels that consist of letters, digits and inner hyphens.
+// isDomain reports whether s consists of labels with letters, digits and inner hyphens.
 func isDomain(s string) bool {
 	edge := true // at the start of a label, or after a hyphen
 	for i := range len(s) {
@@ -140,7 +143,8 @@ func isDomain(s string) bool {
 	return !edge
 }
 
-// isRepositoryPath accepts lower-case letters and digits, with single separators between them.
+// isRepositoryPath reports whether s consists of lower-case letters and digits, with single
+// separators between them.
 func isRepositoryPath(s string) bool {
 	edge := true // at the start, or after a separator
 	for i := 0; i < len(s); i++ {
@@ -182,7 +186,7 @@ func isTag(s string) bool {
 	return 0 < len(s) && len(s) <= 128
 }
 
-// isDigest accepts the algorithms that go-digest supports in the kubelet.
+// isDigest reports whether s is a digest with an algorithm that the kubelet supports.
 func isDigest(s string) bool {
 	algorithm, hex, _ := strings.Cut(s, ":")
 	switch algorithm {
@@ -207,7 +211,7 @@ func isHex(s string) bool {
 }
 
 // explainInvalidName returns why a name without tag and digest is invalid. For an invalid
-// character, the error is as short as the library's.
+// character, the error is the same as the library's.
 func explainInvalidName(name, path string) error {
 	first, _, found := strings.Cut(name, "/")
 	switch {

@@ -4,8 +4,8 @@
 package match
 
 import (
-	_ "crypto/sha256" // the library accepts the digests that are linked in;
-	_ "crypto/sha512" // a kubelet links in these
+	_ "crypto/sha256" // The library accepts only digests whose hash is linked in.
+	_ "crypto/sha512" // The kubelet links in these hashes.
 	"fmt"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/must"
@@ -61,8 +61,7 @@ func FuzzReference(f *testing.F) {
 	f.Fuzz(checkReference)
 }
 
-// checkReference compares Repository with the library, and reports whether the library
-// accepts s.
+// checkReference verifies that Repository returns the same result as the library.
 func checkReference(t *testing.T, s string) {
 	t.Helper()
 	want := ""
@@ -82,9 +81,8 @@ func checkReference(t *testing.T, s string) {
 	}
 }
 
-// TestRepositoryAgreesWithLibrary generates references from valid and nearly valid parts,
-// changes a byte in
-// every third, and compares the results.
+// TestRepositoryAgreesWithLibrary compares Repository with the library. It generates references
+// from valid and nearly valid parts, and changes a byte in every third reference.
 func TestRepositoryAgreesWithLibrary(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	accepted := 0
@@ -121,7 +119,7 @@ func randomReference(rng *rand.Rand) string {
 	for rng.IntN(3) == 0 {
 		b.WriteString(pick("/", "/", "/", "//", ":") + component())
 	}
-	if rng.IntN(12) == 0 { // around the limit of 255, after "docker.io/library/" or another host
+	if rng.IntN(12) == 0 { // lengths around the limit of 255, which includes "library/" for Docker Hub
 		b.WriteString(strings.Repeat("a", max(0, 240+rng.IntN(40)-b.Len())))
 	}
 	if rng.IntN(3) == 0 {
@@ -223,8 +221,8 @@ func FuzzRegistry(f *testing.F) {
 	f.Fuzz(checkRegistry)
 }
 
-// checkRegistry verifies that a registry is accepted if and only if it may precede the
-// slash in a name.
+// checkRegistry verifies that Registry accepts a string if and only if the string may be the
+// host of an image name.
 func checkRegistry(t *testing.T, s string) {
 	t.Helper()
 	named, err := reference.WithName(s + "/x")
@@ -236,8 +234,8 @@ func checkRegistry(t *testing.T, s string) {
 	}
 }
 
-// TestErrorsHidePasswords passes URLs with a password instead of an image or a
-// registry.
+// TestErrorsHidePasswords passes a URL with a password instead of an image or a registry. It
+// verifies that the error does not contain the password.
 func TestErrorsHidePasswords(t *testing.T) {
 	for _, before := range []string{"https://user:%s@", "user:%s@", "%s@", "http://%s@", "//user:%s@", "https://user:a/%s@", "user:%s/@", "https://u:%s@@"} {
 		for _, after := range []string{"registry.example", "registry.example:5000/team/App", "registry.example/app@sha256:0123", "REGISTRY.example/a b"} {
@@ -253,8 +251,8 @@ func TestErrorsHidePasswords(t *testing.T) {
 	}
 }
 
-// TestImports verifies that this package imports neither package net nor regular
-// expressions. Every plugin links it, and they are larger than a small plugin.
+// TestImports verifies that this package does not import package net or regexp. Every plugin
+// links this package, and these two are larger than a small plugin.
 func TestImports(t *testing.T) {
 	const internal = "github.com/regcred/regcred/internal/"
 	small := []string{"errors", "fmt", "net/netip", "path", "slices", "sort", "strings", "unicode", internal + "excerpt", internal + "location", internal + "diagnose"}

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestPortsAndHosts verifies the last accepted and the first rejected value at each
-// limit.
+// TestPortsAndHosts verifies the largest value that is accepted, and the next value, which is
+// rejected.
 func TestPortsAndHosts(t *testing.T) {
 	for s, want := range map[string]bool{"": false, "1": true, "65535": true, "12345": true, "123456": false, "08090": true, "12a": false} {
 		if got := isPort(s); got != want {
@@ -37,8 +37,8 @@ func TestImageKeyOfAddress(t *testing.T) {
 	}
 }
 
-// TestPrintableNames verifies the names in a plugin's output that errors may show, and
-// the exact length limit.
+// TestPrintableNames verifies which names in a plugin's output may appear in errors. It
+// includes names of exactly the maximum length.
 func TestPrintableNames(t *testing.T) {
 	host := strings.Repeat("a", 128-3) + ".io"
 	for name, want := range map[string]bool{
@@ -66,7 +66,8 @@ func TestAuthConfigEqual(t *testing.T) {
 	}
 }
 
-// TestRequestBound verifies that a request of exactly the maximum size is read, and that one byte more is rejected.
+// TestRequestBound verifies that a request of exactly the maximum size is accepted, and that a
+// request with one more byte is rejected.
 func TestRequestBound(t *testing.T) {
 	whole := `{"kind":"CredentialProviderRequest","apiVersion":"` + V1 + `","image":"a"}`
 	for extra, want := range []string{"", "longer than"} {

@@ -48,7 +48,7 @@ func TestMinimalPlugin(t *testing.T) {
 	}
 }
 
-// BenchmarkStart compares a plugin with a Go program that does nothing:
+// BenchmarkStart measures the start time of a plugin and of a Go program that does nothing:
 //
 //	go test -run '^$' -bench Start -benchtime 300x -count 10 ./plugin
 func BenchmarkStart(b *testing.B) {
@@ -70,7 +70,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// BenchmarkCommand measures a run of a minimal plugin.
+// BenchmarkCommand measures the time to run a minimal plugin with Command.
 func BenchmarkCommand(b *testing.B) {
 	c := Command{Path: buildStatic(b, "minimal"), APIVersion: V1}
 	req := &Request{Image: "registry.example/a"}
@@ -81,7 +81,7 @@ func BenchmarkCommand(b *testing.B) {
 	}
 }
 
-// buildStatic builds a program of testdata with the flags of a release.
+// buildStatic builds a program in testdata with the flags that releases are built with.
 func buildStatic(t testing.TB, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)

@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/internal/protocol"
 )
 
-// The wire structs hold secrets as strings, because a [Secret] cannot be marshaled.
-// They are used only in this file.
+// The wire structs hold secrets as strings, because a [Secret] cannot be marshaled. Use them
+// only in this file.
 
 type wireMeta struct {
 	Kind       string `json:"kind,omitempty"`
@@ -52,7 +52,7 @@ type wireOutOfTree struct {
 	wireAuthConfig
 }
 
-// wireTime is encoded like metav1.Time.
+// wireTime is a time with the encoding of metav1.Time.
 type wireTime time.Time
 
 func (t *wireTime) UnmarshalText(text []byte) error {
@@ -67,7 +67,7 @@ func (t wireTime) MarshalText() ([]byte, error) {
 
 func parseTime(s string) (time.Time, error) { return time.Parse(time.RFC3339, s) }
 
-// wireDuration is encoded like metav1.Duration.
+// wireDuration is a duration with the encoding of metav1.Duration.
 type wireDuration time.Duration
 
 func (d *wireDuration) UnmarshalText(text []byte) error {
@@ -78,9 +78,9 @@ func (d *wireDuration) UnmarshalText(text []byte) error {
 
 func (d wireDuration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
-// EncodeRequest returns the line that a kubelet writes to a plugin's standard
-// input, in the version of req, for programs that do not use [Command.Run].
-// Versions other than [V1] omit the service-account fields.
+// EncodeRequest returns the line that a kubelet writes to a plugin's standard input.
+// req.APIVersion determines the format. Versions other than [V1] omit the service-account
+// fields. EncodeRequest is for programs that do not use [Command.Run].
 func EncodeRequest(req *Request) ([]byte, error) {
 	if !protocol.IsSupported(req.APIVersion) {
 		return nil, fmt.Errorf("encode %s: apiVersion: %s", protocol.KindRequest, unsupportedVersionText(req.APIVersion))
@@ -96,14 +96,12 @@ func EncodeRequest(req *Request) ([]byte, error) {
 	return encodeLine(wire)
 }
 
-// decodeRequest decodes the standard input of a plugin. Field names are
-// case-sensitive; kind, image and a supported apiVersion are required; duplicate
-// fields and trailing bytes are errors. Unknown fields are ignored, because a
-// later kubelet may add some.
+// decodeRequest decodes the standard input of a plugin. Field names are case-sensitive. kind,
+// image and a supported apiVersion are required. Duplicate fields and trailing bytes are
+// errors. Unknown fields are ignored, because a later kubelet may add some.
 //
-// An object that contains only an image is a request of [OutOfTree]. That
-// protocol also requires the argument get-credentials: the caller must check it,
-// as [Serve] does.
+// An object that contains only an image is an [OutOfTree] request. That protocol also requires
+// the argument get-credentials. The caller must check it, as [Serve] does.
 //
 // Errors are of type *decodeError.
 func decodeRequest(data []byte) (*Request, error) {
@@ -135,7 +133,8 @@ func decodeRequest(data []byte) (*Request, error) {
 	return req, nil
 }
 
-// parseImageOnly returns the image of a request that has no other fields.
+// parseImageOnly returns the image of a request that has no other fields. It returns false for
+// other requests.
 func parseImageOnly(data []byte) (string, bool) {
 	var wire struct {
 		Image string `json:"image"`
@@ -144,13 +143,13 @@ func parseImageOnly(data []byte) (string, bool) {
 	return wire.Image, err == nil && len(strict) == 0 && wire.Image != ""
 }
 
-// encodeResponse returns the line that a plugin writes to its standard output,
-// in the version of resp. Text that is not UTF-8 is an error, because JSON would
-// silently change it.
+// encodeResponse returns the line that a plugin writes to its standard output. resp.APIVersion
+// determines the format. Text that is not UTF-8 is an error, because JSON would silently change
+// it.
 //
-// For [OutOfTree], more than one credential is an error. The credential's key and
-// the CacheKeyType are not written; a positive CacheDuration is written as the
-// time at which it ends, in whole seconds.
+// For [OutOfTree], more than one credential is an error. The credential's key and the
+// CacheKeyType are not written. A positive CacheDuration is written as the time at which it
+// ends, in whole seconds.
 func encodeResponse(resp *Response, now time.Time) ([]byte, error) {
 	if !protocol.IsSupported(resp.APIVersion) {
 		return nil, fmt.Errorf("encode %s: apiVersion: %s", protocol.KindResponse, unsupportedVersionText(resp.APIVersion))
@@ -191,21 +190,21 @@ func encodeOutOfTree(resp *Response, now time.Time) ([]byte, error) {
 	return encodeLine(wire)
 }
 
-// DecodeResponse decodes a plugin's standard output, for programs that do not use
-// [Command]. apiVersion is the version of the request. It accepts and
-// rejects what kubelet 1.37 does (pkg/credentialprovider/plugin/plugin.go):
-// unknown, duplicate and wrong-case fields and trailing bytes are errors. Any
-// cacheKeyType is accepted; [Command] checks it. Errors name the field, never a
-// value.
+// DecodeResponse decodes a plugin's standard output, for programs that do not use [Command].
+// apiVersion is the version of the request. DecodeResponse accepts and rejects what kubelet 1.37
+// does (pkg/credentialprovider/plugin/plugin.go): unknown, duplicate and wrong-case fields and
+// trailing bytes are errors. It accepts any cacheKeyType, which [Command] checks. Errors contain
+// the name of a field, but never a value.
 //
-// A response of [OutOfTree] has the CacheKeyType [CacheImage], the time until
-// expirationTimestamp as CacheDuration (0 if it is missing or has passed), and at
-// most one credential, with the key "".
+// For [OutOfTree], the CacheKeyType is [CacheImage], and the CacheDuration is the time until
+// expirationTimestamp. The CacheDuration is 0 if expirationTimestamp is missing or has passed.
+// There is at most one credential, with the key "".
 func DecodeResponse(data []byte, apiVersion string) (*Response, error) {
 	return decodeResponse(data, apiVersion, time.Now())
 }
 
-// decodeResponse is DecodeResponse at a given time. Errors are of type *decodeError.
+// decodeResponse is like DecodeResponse, with now as the current time. Errors are of type
+// *decodeError.
 func decodeResponse(data []byte, apiVersion string, now time.Time) (*Response, error) {
 	if err := checkSingleJSONValue(data, protocol.KindForVersion(apiVersion, protocol.KindResponse)); err != nil {
 		return nil, describeOutput(err, data)
@@ -243,7 +242,7 @@ func decodeResponse(data []byte, apiVersion string, now time.Time) (*Response, e
 }
 
 func decodeOutOfTree(data []byte, now time.Time) (*Response, error) {
-	// This protocol has no required fields, so null would be accepted.
+	// This protocol has no required fields, so the decoder would accept null.
 	if at := skipSeparators(data, 0); data[at] != '{' {
 		return nil, &decodeError{Kind: protocol.KindOutOfTreeResponse, Stage: StageDecode, Offset: at, Msg: "must be an object"}
 	}
@@ -264,8 +263,8 @@ func decodeOutOfTree(data []byte, now time.Time) (*Response, error) {
 
 // checkAPIVersion checks apiVersion and kind before the strict decoding.
 //
-// kubelet: it decodes them with encoding/json, which ignores case and uses the last of
-// duplicate fields. This only determines which of two errors is returned.
+// kubelet: it decodes the two fields with encoding/json, which ignores case and uses the last
+// of duplicate fields. This only affects which of two errors is returned.
 func checkAPIVersion(data []byte, want string) error {
 	if !protocol.IsSupported(want) {
 		return newDecodeError(protocol.KindResponse, StageAPIVersion, "apiVersion", "request version "+unsupportedVersionText(want))
@@ -279,8 +278,8 @@ func checkAPIVersion(data []byte, want string) error {
 	if want == OutOfTree {
 		return checkOutOfTree(meta, err)
 	}
-	// The request's version has exactly one slash, so equal strings mean equal group
-	// and version.
+	// The request's version has exactly one slash, so it is sufficient to compare the strings
+	// instead of group and version.
 	if err != nil || meta.APIVersion != want {
 		msg := "must be " + want + ", the request's version"
 		if isOutOfTree(data, meta) {
@@ -308,7 +307,7 @@ func checkOutOfTree(meta wireMeta, err error) error {
 	return nil
 }
 
-// isOutOfTree reports whether a message looks like an [OutOfTree] response.
+// isOutOfTree reports whether a message looks like a response of the [OutOfTree] protocol.
 func isOutOfTree(data []byte, meta wireMeta) bool {
 	if meta.Kind != "" || meta.APIVersion != "" && meta.APIVersion != OutOfTree {
 		return meta.Kind == protocol.KindOutOfTreeResponse
@@ -318,7 +317,7 @@ func isOutOfTree(data []byte, meta wireMeta) bool {
 	return err == nil && members["username"] != nil && members["password"] != nil
 }
 
-// describeOutput describes the output in an error of [checkSingleJSONValue].
+// describeOutput adds a description of the output to an error of [checkSingleJSONValue].
 func describeOutput(e *decodeError, data []byte) *decodeError {
 	switch why := diagnose.ExplainOutput(data, e.Offset); {
 	case why == "":

@@ -99,7 +99,7 @@ func TestDecodeRequest(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name, data string
-		want       *Request // nil if it is rejected
+		want       *Request // nil if the request is rejected
 		message    string
 	}{
 		{"v1", full("v1"), &Request{V1, "registry.example/a", NewSecret(canary.TokenSecret), map[string]string{"a": "1"}}, ""},
@@ -166,8 +166,8 @@ func checkDecodeError(t *testing.T, err error, message string) {
 const goodResponse = `{"kind":"CredentialProviderResponse","apiVersion":"` + V1 + `","cacheKeyType":"Registry",` +
 	`"cacheDuration":"10m0s","auth":{"registry.example":{"username":"ci","password":"` + canary.PasswordSecret + `"}}}` + "\n"
 
-// TestDecodeResponse verifies errors that need no process. TestCommandStages verifies
-// most errors.
+// TestDecodeResponse verifies errors that do not need a process. TestCommandStages verifies
+// most of the other errors.
 func TestDecodeResponse(t *testing.T) {
 	with := func(fields string) string {
 		return `{"kind":"CredentialProviderResponse","apiVersion":"` + V1 + `"` + fields + `}`
@@ -216,7 +216,8 @@ func TestDecodeResponse(t *testing.T) {
 	checkDecodeError(t, err, "apiVersion: request version must be")
 }
 
-// TestEncodeLogin verifies that a response in OutOfTree contains the expiry time instead of the duration.
+// TestEncodeLogin verifies that a response of the OutOfTree protocol contains the expiry time
+// instead of the cache duration.
 func TestEncodeLogin(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 5e8, time.FixedZone("", 3600))
 	login := map[string]AuthConfig{"registry.example": {"u", NewSecret("<open-sesame>")}}
@@ -242,7 +243,7 @@ func TestEncodeLogin(t *testing.T) {
 	}
 }
 
-// goodLogin is a valid response of OutOfTree.
+// goodLogin is a valid response of the OutOfTree protocol.
 const goodLogin = `{"kind":"RegistryCredentialPluginResponse","apiVersion":"v1alpha1",` +
 	`"expirationTimestamp":"2026-05-01T12:10:00Z","username":"ci","password":"` + canary.PasswordSecret + `"}` + "\n"
 
@@ -260,7 +261,7 @@ func TestDecodeLogin(t *testing.T) {
 	const todays = `: kind: got a CredentialProviderResponse from the current protocol; configure the plugin in a CredentialProviderConfig ("regcred convert" converts a RegistryCredentialConfig)`
 	for _, tt := range []struct {
 		name, data string
-		want       *Response // nil if it is rejected
+		want       *Response // nil if the response is rejected
 		message    string
 	}{
 		{"all", goodLogin, login(10 * time.Minute), ""},
@@ -315,7 +316,7 @@ func TestDecodeLogin(t *testing.T) {
 	}
 }
 
-// TestDecodeResponseOfPredecessor verifies the error for a response in the other protocol.
+// TestDecodeResponseOfPredecessor verifies the errors for responses of the other protocol.
 func TestDecodeResponseOfPredecessor(t *testing.T) {
 	const says = "got a RegistryCredentialPluginResponse"
 	for name, tt := range map[string]struct {
@@ -347,7 +348,7 @@ func TestDecodeResponseOfPredecessor(t *testing.T) {
 	}
 }
 
-// TestFields verifies that the table and the wire structs have the same fields.
+// TestFields verifies that the wire structs have the same fields as protocol.Fields.
 func TestFields(t *testing.T) {
 	if V1 != protocol.VersionV1 || V1Beta1 != protocol.VersionV1Beta1 || V1Alpha1 != protocol.VersionV1Alpha1 || OutOfTree != protocol.VersionOutOfTree {
 		t.Error("the constants of packages plugin and protocol differ")
@@ -408,7 +409,7 @@ var wireTypeNames = map[reflect.Type]string{
 	reflect.TypeFor[map[string]wireAuthConfig](): "map[string]AuthConfig",
 }
 
-// TestFieldsAreWritten verifies that each version has its own fields and no others.
+// TestFieldsAreWritten verifies that each version writes its own fields and no others.
 func TestFieldsAreWritten(t *testing.T) {
 	for _, version := range append(versions, OutOfTree) {
 		req, err := EncodeRequest(&Request{version, "a", NewSecret("t"), map[string]string{"a": "b"}})
@@ -438,7 +439,7 @@ func checkKeys(t *testing.T, data []byte, err error, fields []protocol.Field) {
 	}
 }
 
-// secretKey matches documents in which a planted secret is a field name.
+// secretKey matches documents that have a secret of the tests as a field name.
 var secretKey = regexp.MustCompile(canary.Marker + `[^"]*"\s*:`)
 
 func checkFuzzError(t *testing.T, data []byte, err error) {

@@ -29,16 +29,16 @@ const defaultMaxOutput = 1 << 20
 //
 // The zero value is not valid: Path and APIVersion are required.
 type Command struct {
-	// Path is the executable. PATH is never searched: a name without a separator refers
-	// to a file in the working directory. A relative path is relative to Dir. On
-	// Windows, the extensions in PATHEXT are tried.
+	// Path is the executable. PATH is never searched: a name without a separator means a file
+	// in the working directory. A relative path is relative to Dir. On Windows, the extensions
+	// in PATHEXT are tried.
 	Path string
 
 	// Name is used in errors; "" means the base name of Path.
 	Name string
 
-	// Args are the arguments after the program name; see [NewSecrets]. With
-	// [OutOfTree], get-credentials is inserted before them.
+	// Args are the arguments after the program name. See [NewSecrets]. With [OutOfTree],
+	// get-credentials is inserted before them.
 	Args []Secret
 
 	// Environ is the environment that the plugin inherits, as "key=value".
@@ -48,10 +48,9 @@ type Command struct {
 	// Env is appended to Environ and overrides it. Each entry has the form "key=value".
 	Env []Secret
 
-	// Place, if not nil, returns where Args[index] (field "args") or Env[index] (field
-	// "env") is configured, such as "config.yaml:12", or "". The result is printed
-	// where the value is redacted from standard error. Place must be safe for
-	// concurrent use.
+	// Place, if not nil, returns where Args[index] (field "args") or Env[index] (field "env")
+	// is configured, such as "config.yaml:12", or "". If the value is redacted in standard
+	// error, the result is printed there. Place must be safe for concurrent use.
 	Place func(field string, index int) string
 
 	// Dir is the working directory; "" means the current directory.
@@ -61,7 +60,7 @@ type Command struct {
 	// [OutOfTree].
 	APIVersion string
 
-	// Timeout bounds one run. 0 means one minute, as in the kubelet.
+	// Timeout limits the duration of a run. 0 means one minute, as in the kubelet.
 	Timeout time.Duration
 
 	// MaxOutput limits standard output in bytes; 0 means 1 MiB.
@@ -82,21 +81,21 @@ type Exchange struct {
 	Stderr   string        // the first and last 4 KiB of standard error, redacted
 	ExitCode int           // -1 if the plugin did not exit on its own
 	Started  time.Time     // when the process was started
-	Duration time.Duration // until the response was complete or the run failed
+	Duration time.Duration // time until the response was complete or the run failed
 	Response *Response     // nil if the run failed
 
-	// StderrSecret reports whether Stderr contained the request's token or a secret of
-	// the response, which was redacted. Secrets shorter than 4 bytes are ignored.
-	// Secrets shorter than 8 bytes count only as whole words.
+	// StderrSecret reports whether the plugin's standard error contained the request's token or
+	// a secret of the response. Stderr contains a mask instead. Secrets shorter than 4 bytes
+	// are ignored. Secrets shorter than 8 bytes are found only as whole words.
 	StderrSecret bool
 
-	// Lingering reports whether the plugin exited while one of its child processes
-	// still held its output. The kubelet waits for that process.
+	// Lingering reports whether a child process still held the plugin's output after the plugin
+	// had exited. The kubelet waits for such a process.
 	Lingering bool
 }
 
-// GetCredentials runs the plugin once and returns its response. For [OutOfTree], the
-// response's key matches the image of the request. Errors are of type [*ExecError].
+// GetCredentials runs the plugin once and returns its response. For [OutOfTree], the response
+// has an auth key that matches the image of the request. Errors are of type [*ExecError].
 func (c Command) GetCredentials(ctx context.Context, req *Request) (*Response, error) {
 	x, err := c.Run(ctx, req)
 	if err != nil {
@@ -105,19 +104,18 @@ func (c Command) GetCredentials(ctx context.Context, req *Request) (*Response, e
 	return x.Response, nil
 }
 
-// Run runs the plugin once. The Exchange is never nil, also if there is an error.
-// Errors are of type [*ExecError].
+// Run runs the plugin once. The Exchange is never nil, even if there is an error. Errors are of
+// type [*ExecError].
 //
-// Deadline: when Timeout has passed, ctx ends, or the plugin writes more than
-// MaxOutput, Run kills the plugin's process group (on Windows only the plugin)
-// and returns, whatever the plugin does.
+// Deadline: Run kills the plugin's process group (on Windows only the plugin) when Timeout has
+// passed, when ctx is done, or when the plugin writes more than MaxOutput. It then returns,
+// whatever the plugin does.
 //
-// Child processes: otherwise processes that the plugin started continue to run.
-// Their output is discarded. After ten minutes their next write fails with
-// SIGPIPE.
+// Child processes: if the plugin exits by itself, its child processes continue to run. Their
+// output is discarded. After ten minutes their next write fails with SIGPIPE.
 //
-// Redaction: these values are replaced in standard error, with a mask such as
-// "[redacted: args[1]]" that names the value and its Place:
+// Redaction: in standard error, each of the following values is replaced by a mask such as
+// "[redacted: args[1]]", which names the value and its Place:
 //   - the request's token and every password of the response;
 //   - values of Env and Args with at least 8 bytes that are not part of the
 //     image, except absolute paths of flags whose name ends in -file;
@@ -137,12 +135,12 @@ func (c Command) Run(ctx context.Context, req *Request) (*Exchange, error) {
 	return x, err
 }
 
-// RunRaw is [Command.Run] with any standard input, for tests of plugins. The
-// secrets in stdin are treated like a request's token.
+// RunRaw is like [Command.Run], but with any standard input. It is for tests of plugins. The
+// secrets in stdin are redacted like a request's token.
 //
-// A stdin that blocks does not delay the end of the run, but the goroutine that
-// reads it remains. With an empty APIVersion, the response is not decoded. The key
-// of an [OutOfTree] response is "", as in [DecodeResponse].
+// A stdin that blocks does not delay the end of the run, but the goroutine that reads it
+// remains. If APIVersion is empty, the response is not decoded. The key of an [OutOfTree]
+// response is "", as in [DecodeResponse].
 func (c Command) RunRaw(ctx context.Context, stdin io.Reader, secrets ...Secret) (*Exchange, error) {
 	return c.run(ctx, stdin, revealAll(secrets), "")
 }
@@ -174,7 +172,7 @@ func (c Command) run(ctx context.Context, stdin io.Reader, secrets []string, ima
 	return x, nil
 }
 
-// processCommand returns the program to run and its limits.
+// processCommand returns the program to run, with its arguments, environment and limits.
 func (c Command) processCommand() process.Command {
 	p := process.Command{
 		Path: c.Path, Args: revealAll(c.Args), Environ: c.environ(), Dir: c.Dir,
@@ -192,7 +190,7 @@ func (c Command) processCommand() process.Command {
 	return p
 }
 
-// getCredentialsArg is the argument that [OutOfTree] requires. Configurations for the
+// getCredentialsArg is the argument that [OutOfTree] requires. Some configurations for the
 // kubelet's protocol also pass it.
 const getCredentialsArg = "get-credentials"
 
@@ -217,8 +215,8 @@ func (c Command) execError(x *Exchange, stage Stage, cause error) error {
 	return &ExecError{Name: c.displayName(), Stage: stage, ExitCode: x.ExitCode, Stderr: x.Stderr, Err: cause}
 }
 
-// explainFailure returns the cause of a failed run with a hint. If APIVersion is empty, the
-// program is not necessarily a plugin, so there are no hints.
+// explainFailure returns the cause of a failed run, with a hint if possible. If APIVersion is
+// empty, the program may not be a plugin, so there are no hints.
 func (c Command) explainFailure(failed *process.Error, res *process.Result) error {
 	switch {
 	case c.APIVersion == "":
@@ -237,7 +235,8 @@ func (c Command) explainFailure(failed *process.Error, res *process.Result) erro
 	return failed.Err
 }
 
-// findFlag returns which of Args is the flag, and its Place, or "".
+// findFlag returns the name and Place of the argument that contains the flag, such as "args[1],
+// config.yaml:12". It returns "" if Args do not contain the flag.
 func (c Command) findFlag(flag string) string {
 	i := slices.IndexFunc(c.Args, func(arg Secret) bool {
 		name, _, _ := strings.Cut(arg.Reveal(), "=")
@@ -249,7 +248,7 @@ func (c Command) findFlag(flag string) string {
 	return c.describeValue("args", i)
 }
 
-// decodeOutput reads the response for an image. Errors are of type *decodeError.
+// decodeOutput decodes the response for an image. Errors are of type *decodeError.
 func (c Command) decodeOutput(stdout []byte, image string) (*Response, error) {
 	resp, err := DecodeResponse(stdout, c.APIVersion)
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// checkRun fails the test if err is not an ExecError of the stage, or if any output
-// contains a secret.
+// checkRun fails the test if err is not an ExecError of stage want, or if any output contains a
+// secret. If want is "", err must be nil.
 func checkRun(t *testing.T, x *Exchange, err error, want Stage) *ExecError {
 	t.Helper()
 	if x == nil {
@@ -164,7 +164,7 @@ func TestCommandStages(t *testing.T) {
 }
 
 func TestCommandLongRequestNotRead(t *testing.T) {
-	// The request is larger than a pipe's buffer, so writing it never ends.
+	// The request is larger than a pipe's buffer, so it cannot be written completely.
 	req := testRequest()
 	req.ServiceAccountAnnotations = map[string]string{"example.com/long": strings.Repeat("x", 256<<10)}
 	for _, mode := range []string{"not-read", "close-stdin"} {
@@ -223,7 +223,7 @@ func TestCommandEnvironment(t *testing.T) {
 	if strings.Contains(x.Stderr, "PATH=") {
 		t.Error("an Environ that is given does not replace that of the process")
 	}
-	c.Environ = []string{} // not nil
+	c.Environ = []string{} // not nil, which would mean os.Environ
 	if got := c.environ(); len(got) != 0 {
 		t.Error("an empty Environ inherits that of the process")
 	}
@@ -277,7 +277,7 @@ func TestCommandStderr(t *testing.T) {
 		"control characters": {"\x1b[2Jgone\x00\a\u202e\r\n\tnext\r", "\\x1b[2Jgone\\x00\\a\\u202e\n\tnext\\r"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// The environment cannot contain a NUL, so the text is in a file.
+			// An environment variable cannot contain a NUL, so write the text to a file.
 			file := filepath.Join(t.TempDir(), "stderr")
 			must.Do(t, os.WriteFile(file, []byte(tt.stderr), 0o600))
 			for _, exit := range []string{"0", "1"} {
@@ -294,7 +294,7 @@ func TestCommandStderr(t *testing.T) {
 
 func TestCommandDeadline(t *testing.T) {
 	c := testCommand(t, "hang", testStdout+"="+goodResponse, testStderr+"=waiting\n")
-	c.Timeout = 50 * time.Millisecond // the plugin may not even have started
+	c.Timeout = 50 * time.Millisecond // so short that the plugin may not have started
 	x, err := c.Run(t.Context(), testRequest())
 	e := checkRun(t, x, err, StageTimeout)
 	if !strings.Contains(e.Error(), "no response within 50ms") || !errors.Is(err, context.DeadlineExceeded) {
@@ -315,7 +315,7 @@ func TestCommandCanceled(t *testing.T) {
 	}
 }
 
-// TestCommandFormat checks that no formatting verb and no log handler prints Environ.
+// TestCommandFormat verifies that formatting verbs and log handlers do not print Environ.
 func TestCommandFormat(t *testing.T) {
 	c := Command{Path: "/opt/ecr", Environ: []string{"TOKEN=" + canary.TokenSecret}, Args: NewSecrets(canary.PasswordSecret)}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {

@@ -11,7 +11,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// TestOutputHints checks the errors for output that is not a response.
+// TestOutputHints verifies the errors for output that is not a response.
 func TestOutputHints(t *testing.T) {
 	secret := canary.PasswordSecret
 	wide := func(order func(u uint16) string) string {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package plugin implements both sides of the kubelet's exec protocol for image
-// credential providers: [Command] runs a plugin as a kubelet does, and [Main]
-// turns a [Provider] into a plugin.
+// Package plugin implements both sides of the kubelet's exec protocol for image credential
+// providers: [Command] runs a plugin as a kubelet does, and [Main] turns a [Provider] into a
+// plugin.
 //
 // A plugin is one function:
 //
@@ -22,11 +22,10 @@
 //	command := plugin.Command{Path: "/usr/libexec/credential-providers/ecr", APIVersion: plugin.V1}
 //	response, err := command.GetCredentials(ctx, &plugin.Request{Image: "registry.example/team/app"})
 //
-// [Request] and [Response] are the same for all API versions. Both sides also
-// implement [OutOfTree], an earlier proposal; docs/protocol.md describes both
-// protocols.
+// [Request] and [Response] are the same for all API versions. Both sides also implement
+// [OutOfTree], an earlier proposal. docs/protocol.md describes both protocols.
 //
-// The package does not match images, cache responses or read configuration
-// files: the root package does. Its only dependency is sigs.k8s.io/json, so that
-// plugins are small.
+// The package does not match images, cache responses or read configuration files. The root
+// package does. The only dependency of this package is sigs.k8s.io/json, so that plugins are
+// small.
 package plugin

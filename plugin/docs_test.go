@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestDocsPredecessor compares the messages in docs/protocol.md, in both protocols,
-// with the encoded ones.
+// TestDocsPredecessor verifies that docs/protocol.md contains the messages of both protocols
+// exactly as this package encodes them.
 func TestDocsPredecessor(t *testing.T) {
 	text := must.Get(os.ReadFile("../docs/protocol.md"))(t)
 	_, section, _ := strings.Cut(string(text), "\n## Out-of-tree protocol\n")
@@ -30,7 +30,7 @@ func TestDocsPredecessor(t *testing.T) {
 	}
 	var wire []string
 	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))) // on the clock of the test
+		time.Sleep(time.Until(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))) // sets the fake clock of the test to this time
 		wire = exchanges(t)
 	})
 	if diff := cmp.Diff(wire, documented); diff != "" {
@@ -38,7 +38,7 @@ func TestDocsPredecessor(t *testing.T) {
 	}
 }
 
-// exchanges returns the requests in both protocols, then the responses.
+// exchanges returns the requests of both protocols, followed by their responses.
 func exchanges(t *testing.T) []string {
 	t.Helper()
 	provider := func(context.Context, *Request) (*Response, error) {

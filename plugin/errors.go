@@ -51,12 +51,12 @@ func lastLine(s string) string {
 	return strings.TrimSpace(s[strings.LastIndexByte(s, '\n')+1:])
 }
 
-// decodeError is the error of an invalid message. It contains field and offset,
+// decodeError is the error of an invalid message. It contains the field and the offset, but
 // never a value.
 type decodeError struct {
 	Kind   string // the expected kind
 	Stage  Stage  // StageOutput, StageAPIVersion, StageDecode or StageCacheKeyType
-	Field  string // such as "auth.registry.example.password"; "" means the whole message
+	Field  string // for example "auth.registry.example.password"; "" means the whole message
 	Offset int64  // in bytes; -1 if unknown
 	Msg    string
 }

@@ -5,11 +5,11 @@ package plugin
 
 import "strings"
 
-// Registry returns the host and port of the image: everything before the first slash,
-// as in the kubelet, in its original case. It returns "" if the image does not start
+// Registry returns the host and port of the image, in their original case. As in the kubelet,
+// this is everything before the first slash. Registry returns "" if the image does not start
 // with a host.
 //
-// The kubelet sends images without scheme, tag and digest. Registry ignores them so
+// The kubelet sends images without scheme, tag and digest. Registry ignores these parts, so
 // that plugins can also be run manually.
 func (r *Request) Registry() string {
 	scheme, image, found := strings.Cut(r.Image, "://")
@@ -38,7 +38,7 @@ func (r *Request) Registry() string {
 	return host
 }
 
-// trimTag removes the tag and digest. It keeps a suffix that may be a port.
+// trimTag removes the tag and digest. It keeps a suffix of digits that may be a port.
 func trimTag(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, ']') && !isPort(image[i+1:]) {

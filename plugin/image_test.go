@@ -53,7 +53,7 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-// FuzzRegistry verifies that the registry is a host and the start of the image.
+// FuzzRegistry verifies that Registry returns a host, and that the image starts with this host.
 func FuzzRegistry(f *testing.F) {
 	f.Add("registry.example:5000/team/app")
 	f.Add("https://[::1]/x@y")

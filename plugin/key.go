@@ -11,9 +11,9 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// An [OutOfTree] response is a single credential. In the kubelet's protocol, an auth
-// key determines which images a credential is for. The functions in this file convert
-// between the two.
+// An [OutOfTree] response is a single credential without a key. In the kubelet's protocol, each
+// credential has an auth key that determines for which images it is used. The functions in this
+// file convert between the two formats.
 
 // authKeyForImage returns an auth key that matches an image and as few other images as
 // possible.
@@ -38,7 +38,7 @@ func authKeyForImage(image string) string {
 func firstCredential(image string, auth map[string]AuthConfig) (AuthConfig, bool) {
 	keys := slices.Collect(maps.Keys(auth))
 	selected := match.Select(keys, image)
-	// The kubelet sends normalized images. In a manually typed image, the registry may
+	// The kubelet sends normalized images. But in an image that a user types, the registry may
 	// be missing, which means Docker Hub.
 	if repository, err := match.Repository(image); err == nil && len(selected) == 0 {
 		selected = match.Select(keys, repository)

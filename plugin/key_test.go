@@ -9,9 +9,10 @@ import (
 	"testing"
 )
 
-// Tests against a keyring are in keyring_test.go, in an external test package, because keyrings import this package.
+// Tests that need a Keyring are in keyring_test.go. It has an external test package, because
+// package regcred imports this package.
 
-// ImageKey is for those tests.
+// ImageKey makes authKeyForImage available to keyring_test.go.
 var ImageKey = authKeyForImage
 
 func TestImageKey(t *testing.T) {
@@ -47,8 +48,8 @@ func found(image string, auth map[string]AuthConfig, user string) bool {
 func TestFirstKeyForImage(t *testing.T) {
 	for name, tt := range map[string]struct {
 		image string
-		keys  string // separated by spaces
-		want  string // "" if none
+		keys  string // auth keys, separated by spaces
+		want  string // the user name of the response; "" if there is no credential
 	}{
 		"none":                 {"registry.example/a", "", ""},
 		"the host":             {"registry.example/a", "other.example registry.example", "registry.example"},

@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// FuzzOneCredential verifies that a plugin responds to an OutOfTree request with the credential that a keyring would try
-// first, whatever the keys of its response.
+// FuzzOneCredential verifies that a plugin responds to an OutOfTree request with the credential
+// that a Keyring would try first, whatever the auth keys of its response are.
 func FuzzOneCredential(f *testing.F) {
 	for _, keys := range []string{
 		"registry.example *.example registry.example/team", "registry.example/v1/team registry.example/v2/",
@@ -45,7 +45,8 @@ func FuzzOneCredential(f *testing.F) {
 	})
 }
 
-// FuzzImageKey verifies that the key of an OutOfTree response's credential matches the image of the request.
+// FuzzImageKey verifies that the auth key of an OutOfTree response matches the image of the
+// request.
 func FuzzImageKey(f *testing.F) {
 	for _, image := range []string{
 		"nginx", "registry.example/team/app", "registry.example:5000/v1/app", "localhost/v2/app", "docker.io/v1/app", "index.docker.io/v2/v2/app",
@@ -61,8 +62,8 @@ func FuzzImageKey(f *testing.F) {
 		if address, ok := strings.CutPrefix(repository, "["); ok {
 			address, _, _ = strings.Cut(address, "]")
 			if _, err := netip.ParseAddr(address); err != nil {
-				// An image such as [:]/app, but not an address: a kubelet does not
-				// accept a key for it.
+				// The text in brackets is not an IP address, as in [:]/app. No auth key matches
+				// such an image in the kubelet.
 				if got := match.Select([]string{"*", "*/*", repository, plugin.ImageKey(repository)}, repository); len(got) > 0 {
 					t.Errorf("%s: got the keys %q, want none", repository, got)
 				}
@@ -76,7 +77,7 @@ func FuzzImageKey(f *testing.F) {
 	})
 }
 
-// servedUser returns the user name of OutOfTree's response.
+// servedUser returns the user name in a plugin's response to an OutOfTree request.
 func servedUser(t *testing.T, image string, auth map[string]plugin.AuthConfig) string {
 	t.Helper()
 	req := must.Get(plugin.EncodeRequest(&plugin.Request{APIVersion: plugin.OutOfTree, Image: image}))(t)
@@ -91,7 +92,7 @@ func servedUser(t *testing.T, image string, auth map[string]plugin.AuthConfig) s
 	return answer.Username
 }
 
-// firstUser returns the user name that a keyring tries first.
+// firstUser returns the user name that a Keyring would try first.
 func firstUser(t *testing.T, image string, auth map[string]plugin.AuthConfig) string {
 	t.Helper()
 	ring := must.Get(regcred.New(&config.Config{}, regcred.Options{BinDir: ".", Sources: []regcred.Source{answer(auth)}}))(t)
@@ -103,7 +104,7 @@ func firstUser(t *testing.T, image string, auth map[string]plugin.AuthConfig) st
 	return res.Credentials[0].Username
 }
 
-// answer is a source of credentials with one response.
+// answer is a source that always returns the same credentials.
 type answer map[string]plugin.AuthConfig
 
 func (answer) Name() string { return "answer" }

@@ -16,9 +16,9 @@ import (
 	"github.com/regcred/regcred/internal/spelling"
 )
 
-// sigs.k8s.io/json determines whether a message is accepted, but its errors quote the
-// message. The code in this file locates the error, so that error messages can contain
-// the field and offset without a value.
+// sigs.k8s.io/json decides whether a message is accepted, but its errors quote the message. The
+// code in this file finds the field and the offset of the error, so that error messages need
+// not contain values.
 
 // checkSingleJSONValue returns an error if data is not exactly one JSON value.
 func checkSingleJSONValue(data []byte, kind string) *decodeError {
@@ -53,7 +53,7 @@ const (
 )
 
 // locateDecodeError returns the first error that a strict decoder for kind would find in a JSON
-// value. Unknown fields in requests are not errors.
+// value. It ignores unknown fields in requests.
 func locateDecodeError(data []byte, kind, apiVersion string) *decodeError {
 	w := schemaWalker{data: data, dec: newNumberDecoder(data), kind: kind, apiVersion: apiVersion}
 	if err := w.checkObject("", kind); err != nil {
@@ -95,7 +95,7 @@ func (w *schemaWalker) checkObject(path, kind string) *decodeError {
 	})
 }
 
-// checkValue reads a value of a [protocol.Field] type.
+// checkValue reads a value and checks that it has the type typ of a [protocol.Field].
 func (w *schemaWalker) checkValue(path, typ string) *decodeError {
 	switch typ {
 	case protocol.TypeAuth:
@@ -127,7 +127,8 @@ func (w *schemaWalker) checkValue(path, typ string) *decodeError {
 	return nil
 }
 
-// eachMember reads an object or null and calls f before each member's value.
+// eachMember reads an object or null. It calls f for each member, before the member's value has
+// been read.
 func (w *schemaWalker) eachMember(path string, f func(name string, at int64) *decodeError) *decodeError {
 	at := w.nextOffset()
 	token, _ := w.dec.Token()
@@ -163,8 +164,8 @@ func (w *schemaWalker) errorAt(path string, at int64, msg string) *decodeError {
 	return &decodeError{Kind: protocol.KindForVersion(w.apiVersion, w.kind), Stage: StageDecode, Field: path, Offset: at, Msg: msg}
 }
 
-// skipSeparators returns the offset of the first byte at or after at that is neither white
-// space nor a separator.
+// skipSeparators returns the offset of the first byte, from offset at on, that is neither white
+// space nor a comma nor a colon.
 func skipSeparators(data []byte, at int64) int64 {
 	rest := bytes.TrimLeft(data[at:], " \t\r\n,:")
 	return int64(len(data) - len(rest))
@@ -174,8 +175,8 @@ func fieldIndex(fields []protocol.Field, name string) int {
 	return slices.IndexFunc(fields, func(f protocol.Field) bool { return f.Name == name })
 }
 
-// misplacedFields maps fields of other files and protocols to advice and to the field
-// of this protocol that the advice refers to.
+// misplacedFields maps each field of another file or protocol to the corresponding field of
+// this protocol and to advice about it.
 var misplacedFields = map[string][2]string{
 	"auths":               {"auth", "this is a docker config field; use auth, with username and password in plain text"},
 	"auth":                {"password", "this is a docker config field; use username and password in plain text"},
@@ -190,7 +191,7 @@ var misplacedFields = map[string][2]string{
 	"image":               {"auth", "this is a request field; check whether the plugin copies its standard input to standard output"},
 }
 
-// suggestField returns advice about an unknown field, or "".
+// suggestField returns advice about an unknown field. It returns "" if it has no advice.
 func suggestField(fields []protocol.Field, name string) string {
 	for _, f := range fields {
 		if strings.EqualFold(f.Name, name) {
@@ -215,15 +216,16 @@ func joinFieldPath(path, name string) string {
 	return path + "." + name
 }
 
-// A plugin that swaps keys and values prints a password as a field name. Therefore
-// errors omit names that do not look like names.
+// If a plugin swaps keys and values, a password becomes a field name. Therefore errors contain
+// only names that look like field names or keys and are not too long.
 const (
 	maxShownName = 32
 	maxShownKey  = 128
 	hiddenName   = "(hidden name)"
 )
 
-// redactFieldName returns name if it looks like an identifier.
+// redactFieldName returns name if it looks like an identifier. Otherwise it returns a
+// placeholder.
 func redactFieldName(name string) string {
 	if len(name) == 0 || len(name) > maxShownName || !consistsOf(name, letters) {
 		return hiddenName
@@ -231,8 +233,8 @@ func redactFieldName(name string) string {
 	return name
 }
 
-// redactKey returns name if it looks like an identifier, a registry or a pattern:
-// a lower-case host with a dot or a star, a port, and a lower-case path.
+// redactKey returns name if it looks like an identifier, a registry or a pattern: a lower-case
+// host with a dot or a star, a port, and a lower-case path. Otherwise it returns a placeholder.
 func redactKey(name string) string {
 	host, path, _ := strings.Cut(name, "/")
 	host, port, _ := strings.Cut(host, ":")

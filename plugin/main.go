@@ -22,11 +22,11 @@ import (
 )
 
 // maxRequestSize limits the size of a request in bytes. The API server allows 256 KiB of
-// annotations, and JSON may encode one byte as six.
+// annotations, and JSON may encode one byte as six bytes.
 const maxRequestSize = 2 << 20
 
-// maxErrorLineLength limits the length of the error line in bytes. The kubelet logs this
-// line.
+// maxErrorLineLength limits the length of the error line in bytes, because the kubelet logs
+// this line.
 const maxErrorLineLength = 2 << 10
 
 // The exit codes of a plugin.
@@ -43,33 +43,33 @@ type ServeOptions struct {
 	Stdout io.Writer // nil means os.Stdout
 	Stderr io.Writer // nil means os.Stderr
 
-	// Args are the arguments after the program name; nil means os.Args[1:]. If the
-	// first argument is "--version", Serve prints Name and Version. If it is
-	// "get-credentials", Serve also accepts [OutOfTree] requests. Other arguments are
-	// ignored. A program with flags must parse them first.
+	// Args are the arguments after the program name. nil means os.Args[1:]. If the first
+	// argument is "--version", Serve prints Name and Version. If it is "get-credentials", Serve
+	// also accepts [OutOfTree] requests. Other arguments are ignored. A program with flags must
+	// parse them first.
 	Args []string
 
 	Name    string        // "" means the base name of os.Args[0]
 	Version string        // "" means the version of the main module
-	Timeout time.Duration // bounds one run; 0 means 50 seconds, less than the kubelet's minute
+	Timeout time.Duration // limits one run; 0 means 50 seconds, which is less than the kubelet's limit of one minute
 }
 
 // Main calls [Serve] with the process's own streams and arguments, and exits.
 // SIGTERM and SIGINT cancel the context.
 func Main(p Provider) {
-	// stop is not called, because that takes longer than a small plugin runs.
+	// Do not call stop, because that takes longer than a small plugin runs.
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	os.Exit(Serve(ctx, p, ServeOptions{}))
 }
 
-// Serve reads one request, calls p, and writes either one response in the version of
-// the request or nothing. For [OutOfTree], the response is the credential that the
+// Serve reads one request and calls p. It writes one response in the version of the request, or
+// nothing if there is an error. For [OutOfTree], the response is the credential that the
 // kubelet would try first for the image.
 //
-// Serve returns the exit code: 0 after a response, 1 after a failure, 2 if standard
-// input was not a valid request. Failures are reported as one line on standard error.
-// Serve returns when the timeout expires or ctx is done, even if p has not returned. In
-// this case p continues to run, so the program should exit soon.
+// Serve returns the exit code: 0 after a response, 1 after a failure, 2 if standard input was
+// not a valid request. It reports a failure as one line on standard error. Serve returns when
+// the timeout expires or ctx is done, even if p has not returned. p then continues to run, so
+// the program should exit soon.
 func Serve(ctx context.Context, p Provider, opts ServeOptions) int {
 	opts = opts.withDefaults()
 	if len(opts.Args) > 0 && (opts.Args[0] == "--version" || opts.Args[0] == "-version") {
@@ -145,7 +145,7 @@ func (o ServeOptions) readRequest() (*Request, error) {
 	return req, err
 }
 
-// writeResponse checks a response and writes it in a single call.
+// writeResponse checks a response and writes it with a single Write.
 func writeResponse(w io.Writer, req *Request, resp *Response) error {
 	if resp == nil {
 		return errNoResponse
@@ -177,7 +177,7 @@ func writeResponse(w io.Writer, req *Request, resp *Response) error {
 
 var errNoResponse = errors.New("the provider returned neither a response nor an error")
 
-// responsePasswords returns the passwords of a response, which may be nil.
+// responsePasswords returns the passwords in a response. resp may be nil.
 func responsePasswords(resp *Response) []string {
 	var list []string
 	if resp != nil {

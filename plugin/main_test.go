@@ -137,7 +137,7 @@ func TestServeProviderFails(t *testing.T) {
 	}
 }
 
-// shortWriter accepts n bytes of each write.
+// shortWriter writes at most n bytes in each call.
 type shortWriter struct {
 	n      int
 	err    error

@@ -27,7 +27,7 @@ func outOfTree(t testing.TB, mode string, env ...string) Command {
 	return c
 }
 
-// loginUntil returns a response with an expiry.
+// loginUntil returns a response of the OutOfTree protocol with the given expirationTimestamp.
 func loginUntil(expiry string) string {
 	return strings.Replace(goodLogin, "2026-05-01T12:10:00Z", expiry, 1)
 }
@@ -94,7 +94,8 @@ func TestCommandOutOfTreeStages(t *testing.T) {
 	}
 }
 
-// TestCommandGetsPredecessorsAnswer verifies the opposite case.
+// TestCommandGetsPredecessorsAnswer verifies the error for a plugin that returns an OutOfTree
+// response to a request of another version.
 func TestCommandGetsPredecessorsAnswer(t *testing.T) {
 	for _, version := range versions {
 		c := testCommand(t, "say", testStdout+"="+goodLogin)
@@ -108,7 +109,8 @@ func TestCommandGetsPredecessorsAnswer(t *testing.T) {
 	}
 }
 
-// TestServeOutOfTree verifies that one plugin responds in the version of each request, with and without the argument.
+// TestServeOutOfTree verifies that one plugin responds in the version of each request, even if
+// a request of the kubelet's protocol comes with the argument get-credentials.
 func TestServeOutOfTree(t *testing.T) {
 	for _, version := range append(versions, OutOfTree) {
 		c := testCommand(t, "serve")
@@ -129,8 +131,8 @@ func TestServeOutOfTree(t *testing.T) {
 	}
 }
 
-// TestServeOutOfTreeWhen verifies that the out-of-tree protocol is used if the first argument is get-credentials and the
-// request has neither kind nor version.
+// TestServeOutOfTreeWhen verifies that Serve accepts an OutOfTree request only if the first
+// argument is get-credentials and the request contains only an image.
 func TestServeOutOfTreeWhen(t *testing.T) {
 	const (
 		alone   = `{"image":"registry.example/a"}`
@@ -139,7 +141,7 @@ func TestServeOutOfTreeWhen(t *testing.T) {
 	for name, tt := range map[string]struct {
 		args  []string
 		stdin string
-		old   bool // gets a response in the old protocol; otherwise rejected
+		old   bool // the request is accepted as an OutOfTree request
 	}{
 		"both":                     {[]string{"get-credentials"}, alone, true},
 		"both, and more arguments": {[]string{"get-credentials", "-v=3"}, alone, true},
@@ -181,8 +183,8 @@ func TestServeOutOfTreeWhen(t *testing.T) {
 	}
 }
 
-// TestServeOutOfTreeAnswers verifies that one credential of a response is sent, and that invalid responses are rejected
-// as usual.
+// TestServeOutOfTreeAnswers verifies that Serve sends one credential of the provider's
+// response, and that it rejects invalid responses.
 func TestServeOutOfTreeAnswers(t *testing.T) {
 	const head = `{"kind":"RegistryCredentialPluginResponse","apiVersion":"v1alpha1",`
 	for name, tt := range map[string]struct {

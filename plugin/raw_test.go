@@ -42,7 +42,8 @@ func TestRunRaw(t *testing.T) {
 	}
 }
 
-// TestRunRawUnread verifies that output that is not a plugin response is returned unchanged.
+// TestRunRawUnread verifies that RunRaw without an APIVersion returns output that is not a
+// plugin's response.
 func TestRunRawUnread(t *testing.T) {
 	c := testCommand(t, "say", testStdout+"=not JSON")
 	c.APIVersion = ""
@@ -61,7 +62,8 @@ func TestRunRawSecrets(t *testing.T) {
 	}
 }
 
-// TestRunRawBlockedReader verifies that a plugin that does not read its input ends the run when it exits.
+// TestRunRawBlockedReader verifies that the run ends when the plugin exits, even if the plugin
+// has not read its input and the input blocks.
 func TestRunRawBlockedReader(t *testing.T) {
 	r, w := io.Pipe()
 	defer w.Close()
@@ -69,8 +71,8 @@ func TestRunRawBlockedReader(t *testing.T) {
 	checkRun(t, x, err, "")
 }
 
-// TestGrace verifies that a plugin that waits for the rest of its input gets SIGTERM and exits, and is killed without
-// Grace.
+// TestGrace verifies that a plugin that waits for more input gets SIGTERM and exits. Without
+// Grace, it is killed.
 func TestGrace(t *testing.T) {
 	for name, tt := range map[string]struct {
 		grace time.Duration
@@ -85,8 +87,8 @@ func TestGrace(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			go func() {
-				// Its input is larger than the pipe's buffer: once it is written, the
-				// plugin has started to read.
+				// The input is larger than the pipe's buffer. When all of it has been written,
+				// the plugin has started to read.
 				w.Write([]byte(strings.Repeat(" ", 256<<10)))
 				cancel()
 			}()
@@ -125,8 +127,8 @@ func TestStderrSecret(t *testing.T) {
 	}
 }
 
-// TestChildHoldsStdout checks that a child process that keeps standard output open is
-// reported.
+// TestChildHoldsStdout verifies that Lingering reports a child process that keeps standard
+// output open.
 func TestChildHoldsStdout(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "go")
 	must.Do(t, syscall.Mkfifo(fifo, 0o600))
@@ -137,7 +139,7 @@ func TestChildHoldsStdout(t *testing.T) {
 			t.Errorf("%s: Lingering is %v, want %v", mode, x.Lingering, want)
 		}
 	}
-	release, err := os.OpenFile(fifo, os.O_WRONLY, 0) // waits for the child
+	release, err := os.OpenFile(fifo, os.O_WRONLY, 0) // blocks until the child has opened the FIFO
 	if err != nil {
 		t.Fatal(err)
 	}

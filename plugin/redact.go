@@ -15,11 +15,11 @@ import (
 	"github.com/regcred/regcred/internal/scrub"
 )
 
-// minRedactLength is the minimum length of values in Command.Env and Command.Args that
-// are redacted. Shorter values are usually settings such as "true".
+// minRedactLength is the minimum length of a value in Command.Env or Command.Args that is
+// redacted. Shorter values are usually settings such as "true".
 const minRedactLength = 8
 
-// maxSecrets bounds the work that a response can cause.
+// maxSecrets limits the number of secrets in a response that are searched for.
 const maxSecrets = 1000
 
 // containsSecret reports whether standard error contains any of the secrets.
@@ -32,7 +32,7 @@ func containsSecret(stderr *process.HeadTail, secrets []string) bool {
 	return scrub.ContainsSecret(head, secrets) || scrub.ContainsSecret(tail, secrets)
 }
 
-// redactStderr returns standard error with secrets redacted, as printable UTF-8.
+// redactStderr returns standard error as printable UTF-8, with the secrets redacted.
 func redactStderr(stderr *process.HeadTail, secrets []scrub.Secret) string {
 	head, tail := string(stderr.Head), string(stderr.Tail)
 	switch {
@@ -48,15 +48,15 @@ func redactStderr(stderr *process.HeadTail, secrets []scrub.Secret) string {
 		scrub.RedactPart(tail, secrets, true, false)
 }
 
-// secretsToRedact returns the strings to redact in standard error: known and possible secrets,
-// and the values of Env and Args.
+// secretsToRedact returns the strings to redact in standard error: the known secrets, the
+// possible secrets (maybe), and the values of Env and Args.
 func (c Command) secretsToRedact(known, maybe []string, image string) []scrub.Secret {
 	values := unnamedSecrets(maybe)
 	for i, entry := range c.Env {
 		_, value, _ := strings.Cut(entry.Reveal(), "=")
 		values = append(values, scrub.Secret{Text: value, Name: c.describeValue("env", i)})
 	}
-	flag := "" // the previous argument if it is a flag that may be followed by its value
+	flag := "" // the previous argument, if its value may follow as a separate argument
 	for i, arg := range c.Args {
 		// Redact the flag's value, but not its name.
 		name, value := flag, arg.Reveal()
@@ -80,13 +80,13 @@ func (c Command) secretsToRedact(known, maybe []string, image string) []scrub.Se
 	return append(unnamedSecrets(known), values...)
 }
 
-// isAbsolutePath reports whether value is a plain absolute path. A value with other
-// characters may hold a secret in addition to a path.
+// isAbsolutePath reports whether value is an absolute path and nothing else. A value with other
+// characters may contain a secret in addition to a path.
 func isAbsolutePath(value string) bool {
 	return filepath.IsAbs(value) && filepath.Clean(value) == value && !strings.ContainsAny(value, "?#@=,;& \t")
 }
 
-// describeValue describes Env[i] or Args[i], including its Place.
+// describeValue returns a description of Env[i] or Args[i] that includes its Place.
 func (c Command) describeValue(field string, i int) string {
 	name := fmt.Sprintf("%s[%d]", field, i)
 	if c.Place != nil {
@@ -105,9 +105,9 @@ func unnamedSecrets(texts []string) []scrub.Secret {
 	return secrets
 }
 
-// responseSecrets returns the strings in a response that are secrets: all strings
-// except user names and values fixed by the protocol. From the point where the output
-// is not valid JSON, it returns possible secrets instead: see [possibleSecrets].
+// responseSecrets returns the secrets in a response: all strings except user names and values
+// that the protocol defines. If the output is not valid JSON, the text from the first invalid
+// byte on is searched for possible secrets (see [possibleSecrets]).
 func responseSecrets(stdout []byte) (secrets, maybe []string) {
 	dec := newNumberDecoder(stdout)
 	type level struct {
@@ -153,8 +153,8 @@ func isPublicField(field string) bool {
 	return false
 }
 
-// possibleSecrets returns possible secrets in text that is not JSON: quoted text, except
-// field names, and words that contain a digit. Other words may belong to an error
+// possibleSecrets returns text that may be a secret in output that is not JSON: text in quotes,
+// except field names, and words that contain a digit. Other words may belong to an error
 // message, which should stay readable in standard error.
 func possibleSecrets(text string) (maybe []string) {
 	add := func(s string) {
@@ -163,8 +163,8 @@ func possibleSecrets(text string) (maybe []string) {
 		}
 	}
 	for _, quote := range []string{`"`, "'"} {
-		// It is unknown which quotes form a pair, so treat each two neighboring quotes
-		// as a pair.
+		// It is not known which quotes form a pair, so treat every two neighboring quotes as a
+		// pair.
 		parts := strings.Split(strings.ReplaceAll(text, `\`+quote, "\x00"), quote)
 		for i, part := range parts[1:] {
 			part = strings.ReplaceAll(part, "\x00", `\`+quote)

@@ -56,8 +56,8 @@ func TestCommandSecrets(t *testing.T) {
 	}
 }
 
-// TestFileFlags checks that an error can name a file that the user configured,
-// and that everything else is still redacted.
+// TestFileFlags verifies that standard error may contain the name of a file that the user
+// configured, and that other values are redacted.
 func TestFileFlags(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "password")
@@ -139,8 +139,8 @@ func FuzzScrub(f *testing.F) {
 		if len(got) > 10*2*process.HeadTailSize+100 {
 			t.Errorf("%d bytes", len(got))
 		}
-		// A secret that looks like the mask, or like the placeholder for omitted or
-		// changed bytes, may appear by chance.
+		// A secret that looks like a mask or a placeholder for omitted bytes may be in the
+		// result by chance.
 		if strings.ContainsAny(secret, "[]()\\\ufffd\n") || !utf8.ValidString(secret) || strings.Contains(secretMask+"bytes omitted)", secret) {
 			return
 		}
@@ -151,7 +151,7 @@ func FuzzScrub(f *testing.F) {
 }
 
 func TestSecretsAcrossTheCut(t *testing.T) {
-	// The secret starts at every distance from both ends of the omitted part.
+	// The secret starts at different distances from both ends of the omitted part.
 	for shift := range 2 * len(canary.TokenSecret) {
 		for _, at := range []int{process.HeadTailSize - shift, 3*process.HeadTailSize - shift} {
 			text := []byte(strings.Repeat(".", 4*process.HeadTailSize))
@@ -168,8 +168,9 @@ func TestSecretsAcrossTheCut(t *testing.T) {
 	}
 }
 
-// TestHeadTailSecrets verifies that a secret at the cut is not shown in part, that a secret in either end is redacted,
-// and that the number of secrets is limited.
+// TestHeadTailSecrets verifies that no part of a secret is shown where standard error was cut,
+// that secrets before and after the cut are redacted, and that the number of secrets is
+// limited.
 func TestHeadTailSecrets(t *testing.T) {
 	const secret = "0123456789abcdef"
 	cut := process.HeadTail{Head: []byte("begin " + secret[:8]), Tail: []byte(secret[8:] + " end"), Omitted: 1}
@@ -177,7 +178,7 @@ func TestHeadTailSecrets(t *testing.T) {
 		!strings.Contains(text, "begin ") || !strings.Contains(text, " end") {
 		t.Errorf("%q", text)
 	}
-	// The beginning of standard error is never truncated.
+	// Standard error is never cut at its beginning, so there cannot be the end of a secret.
 	begin := process.HeadTail{Head: []byte(secret[8:] + " begin"), Tail: []byte("end"), Omitted: 1}
 	if text := redactStderr(&begin, unnamedSecrets([]string{secret})); !strings.Contains(text, secret[8:]+" begin") {
 		t.Errorf("%q", text)

@@ -13,8 +13,8 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// TestBrokenAnswersHideSecrets verifies that values of a response are redacted in standard error too, even if the
-// response is not JSON.
+// TestBrokenAnswersHideSecrets verifies that secrets in a plugin's output are redacted in
+// standard error, even if the output is not JSON.
 func TestBrokenAnswersHideSecrets(t *testing.T) {
 	const auth = `{"auth":{"r":{"username":"u","password":"` + canary.PasswordSecret + `"}}}`
 	for name, stdout := range map[string]string{
@@ -33,7 +33,7 @@ func TestBrokenAnswersHideSecrets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			secret := canary.PasswordSecret
 			if strings.Contains(stdout, secret+"1") {
-				secret += "1" // needed for a word without quotes
+				secret += "1" // words without quotes are redacted only if they contain a digit
 			}
 			c := testCommand(t, "say", testStdout+"="+stdout, testStderr+"=the password is "+secret+" today")
 			x, err := c.Run(t.Context(), testRequest())
@@ -45,7 +45,8 @@ func TestBrokenAnswersHideSecrets(t *testing.T) {
 	}
 }
 
-// TestBrokenAnswersLeaveErrors verifies that an error message on both streams is not redacted.
+// TestBrokenAnswersLeaveErrors verifies that an error message is not redacted if the plugin
+// writes it to standard output and standard error.
 func TestBrokenAnswersLeaveErrors(t *testing.T) {
 	const text = `credentials provider: error: cannot reach metadata server of registry.example/team/app, see "password":`
 	c := testCommand(t, "say", testStdout+"="+text, testStderr+"="+text)

@@ -14,16 +14,15 @@ import (
 // secretMask is printed instead of a non-empty [Secret].
 const secretMask = "[redacted]"
 
-// Secret is a password or token. It prints as "[redacted]" in fmt and slog and cannot
-// be marshaled, so that neither the secret nor the mask is written by accident.
-// [Secret.Reveal] returns the value.
+// Secret is a password or token. It prints as "[redacted]" in fmt and slog. It cannot be
+// marshaled, so that neither the secret nor the mask is written by accident. [Secret.Reveal]
+// returns the value.
 //
-// The value is held in a closure. Therefore code that reads struct fields by
-// reflection, such as fmt, go-cmp and spew, does not find it. Compare secrets with
-// [Secret.Equal].
+// The value is held in a closure. Therefore code that reads struct fields by reflection, such
+// as fmt, go-cmp and spew, does not find it. Compare secrets with [Secret.Equal].
 //
-// The zero value is the empty secret, which prints as "". A Secret is immutable and
-// safe for concurrent use.
+// The zero value is the empty secret, which prints as "". A Secret is immutable and safe for
+// concurrent use.
 type Secret struct{ reveal func() string }
 
 // NewSecret returns a Secret that holds text.
@@ -91,8 +90,8 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 var errMarshalSecret = errors.New("a Secret cannot be marshalled; if needed, marshal the result of its Reveal method")
 
-// MarshalText always fails: the mask must not be written as a password. Encoders of
-// JSON, XML and YAML call it; gob fails because Secret has no exported field.
+// MarshalText always returns an error, so that encoders of JSON, XML and YAML do not write the
+// mask as a password. Encoding with gob also fails, because Secret has no exported fields.
 func (s Secret) MarshalText() ([]byte, error) { return nil, errMarshalSecret }
 
 // UnmarshalText sets s to text, for decoders of JSON, XML and YAML.

@@ -22,7 +22,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 )
 
-// secretHolders returns all kinds of values with exported fields that contain a secret.
+// secretHolders returns values of different kinds that contain a secret.
 func secretHolders() map[string]any {
 	s := NewSecret(canary.PasswordSecret)
 	auth := AuthConfig{Username: "ci", Password: s}
@@ -47,12 +47,14 @@ func secretHolders() map[string]any {
 func TestSecretNeverPrints(t *testing.T) {
 	for what, v := range secretHolders() {
 		for _, flag := range []string{"", "+", "#", " ", "-", "0", "99", ".3", "99.3", "+#"} {
-			// Without p and w, for which fmt calls no method; vet rejects them.
+			// The verbs p and w are omitted. Package fmt calls no method for them, and vet
+			// rejects them.
 			for _, verb := range "vTtbcdoOqxXUeEfFgGs!" {
 				format := "%" + flag + string(verb)
 				canary.AssertAbsent(t, what+" with "+format, fmt.Sprintf(format, v))
 				if what == "value" && verb != 'T' {
-					// Not even the length or the first bytes.
+					// The result must not even depend on the length or the first bytes of the
+					// secret.
 					if a, b := fmt.Sprintf(format, v), fmt.Sprintf(format, NewSecret("other")); a != b {
 						t.Errorf("%s tells secrets apart", format)
 					}
@@ -106,7 +108,7 @@ func TestSecretNeverLogs(t *testing.T) {
 }
 
 func TestSecretIsNotEncoded(t *testing.T) {
-	empty := func(what string) bool { // no exported fields, or no secrets
+	empty := func(what string) bool { // reports whether the value has no exported fields or no secrets
 		return what == "unexported field" || what == "behind a pointer" || what == "ExecError"
 	}
 	for what, v := range secretHolders() {
@@ -122,7 +124,7 @@ func TestSecretIsNotEncoded(t *testing.T) {
 			t.Errorf("%s: written as gob", what)
 		}
 		if what == "embedded" {
-			continue // encoding/xml panics for a type without a name that marshals itself
+			continue // encoding/xml panics for an unnamed type that has a MarshalText method
 		}
 		data, err = xml.Marshal(v)
 		canary.AssertAbsent(t, what+" as XML", string(data)+fmt.Sprint(err))
@@ -145,7 +147,7 @@ func TestSecretIsNotEncoded(t *testing.T) {
 	}
 }
 
-// TestSecretDiff verifies that a test's diff of two values hides their secrets.
+// TestSecretDiff verifies that cmp.Diff does not show secrets.
 func TestSecretDiff(t *testing.T) {
 	a, b := AuthConfig{"ci", NewSecret(canary.PasswordSecret)}, AuthConfig{"ci", NewSecret(canary.TokenSecret)}
 	diff := cmp.Diff(a, b) + cmp.Diff(struct{ S Secret }{a.Password}, struct{ S Secret }{b.Password})

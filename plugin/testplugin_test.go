@@ -25,14 +25,15 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// testMode selects the plugin that the test binary runs as: see TestMain.
+// testMode is the environment variable that selects the plugin as which the test binary runs:
+// see TestMain.
 const (
 	testMode   = "PLUGIN_MODE"
 	testStdout = "PLUGIN_STDOUT"
 	testStderr = "PLUGIN_STDERR"
 	testExit   = "PLUGIN_EXIT"
 	testSignal = "PLUGIN_SIGNAL"
-	testGo     = "PLUGIN_GO" // a FIFO to read before continuing
+	testGo     = "PLUGIN_GO" // the path of a FIFO that a child process reads before it exits
 )
 
 func TestMain(m *testing.M) {
@@ -50,7 +51,7 @@ func testCommand(t testing.TB, mode string, env ...string) Command {
 		Path:       self,
 		Name:       "test",
 		APIVersion: V1,
-		// Otherwise the race detector sleeps for a second at exit.
+		// Without GORACE, the race detector would sleep for a second at exit.
 		Environ: slices.Concat(os.Environ(), []string{testMode + "=" + mode, "GORACE=atexit_sleep_ms=0"}, env),
 	}
 }
@@ -64,11 +65,11 @@ func testRequest() *Request {
 }
 
 var modes = map[string]func() int{
-	"say": func() int { // reads the request, then writes the text in the environment
+	"say": func() int { // reads the request, then writes testStdout and testStderr
 		io.Copy(io.Discard, os.Stdin)
 		return say()
 	},
-	"say-file": func() int { // testStderr names a file
+	"say-file": func() int { // like "say", but testStderr is the path of a file
 		io.Copy(io.Discard, os.Stdin)
 		text, _ := os.ReadFile(os.Getenv(testStderr))
 		os.Stderr.Write(text)
@@ -80,19 +81,19 @@ var modes = map[string]func() int{
 		os.Stdin.Close()
 		return say()
 	},
-	"env": func() int { // stderr: environment and arguments
+	"env": func() int { // writes the environment and the arguments to standard error
 		fmt.Fprintln(os.Stderr, strings.Join(os.Environ(), "\n"))
 		fmt.Fprintln(os.Stderr, strings.Join(os.Args, "\n"))
 		dir, _ := os.Getwd()
 		fmt.Fprintln(os.Stderr, "dir="+dir)
 		return say()
 	},
-	"echo-token": func() int { // stderr: the whole request
+	"echo-token": func() int { // writes the request to standard error
 		data, _ := io.ReadAll(os.Stdin)
 		os.Stderr.Write(data)
 		return say()
 	},
-	"record": func() int { // testStderr names a file for its arguments, REGION and its input
+	"record": func() int { // writes its arguments, REGION and the request to the file testStderr
 		data, _ := io.ReadAll(os.Stdin)
 		text := strings.Join(append(os.Args[1:], "REGION="+os.Getenv("REGION"), string(data)), "\n")
 		os.WriteFile(os.Getenv(testStderr), []byte(text), 0o600)
@@ -118,7 +119,7 @@ var modes = map[string]func() int{
 		}))
 		return 99
 	},
-	"fork": func() int { // leaves a child process that keeps stdout open until testGo is written to
+	"fork": func() int { // starts a child process that keeps stdout open until the FIFO testGo is closed
 		self, _ := os.Executable()
 		child := exec.Command(self)
 		child.Env = append(os.Environ(), testMode+"=child")
@@ -150,7 +151,7 @@ func say() int {
 	return code
 }
 
-// hangDeaf writes its output, ignores SIGTERM and never exits.
+// hangDeaf writes its output, then ignores SIGTERM and never exits.
 func hangDeaf() int {
 	signal.Ignore(syscall.SIGTERM)
 	say()
@@ -164,7 +165,7 @@ func hang() {
 	}
 }
 
-// copySelf copies the test binary to a file that can be changed.
+// copySelf copies the test binary to a file that tests can change.
 func copySelf(t *testing.T, name string) string {
 	t.Helper()
 	self := must.Get(os.Executable())(t)

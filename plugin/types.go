@@ -8,30 +8,31 @@ import (
 	"time"
 )
 
-// The versions of the exec protocol (KEP-2133): V1 since Kubernetes 1.26, V1Beta1 since
-// 1.24, V1Alpha1 since 1.20; kubelet 1.37 still supports all three.
+// The versions of the exec protocol (KEP-2133). V1 exists since Kubernetes 1.26, V1Beta1 since
+// 1.24, and V1Alpha1 since 1.20. In addition to V1, kubelet 1.37 still supports the older two.
 const (
 	V1       = "credentialprovider.kubelet.k8s.io/v1"
 	V1Beta1  = "credentialprovider.kubelet.k8s.io/v1beta1"
 	V1Alpha1 = "credentialprovider.kubelet.k8s.io/v1alpha1"
 )
 
-// OutOfTree is the version of the earlier proposal "Out-of-Tree Credential
-// Providers", which no kubelet supports. The plugin gets the argument
-// get-credentials and a request that contains only the image. Its response is one
-// user name and password.
+// OutOfTree is the version of the earlier proposal "Out-of-Tree Credential Providers", which no
+// kubelet supports. The plugin is run with the argument get-credentials and gets a request that
+// contains only the image. Its response is one user name and password.
 const OutOfTree = "v1alpha1"
 
-// CacheKeyType is the scope in which a response may be cached. The kubelet discards
-// responses whose value is not one of the three constants.
+// CacheKeyType is the scope for which a response may be cached. The kubelet rejects a response
+// with a value other than these three constants.
 type CacheKeyType string
 
 const (
-	// CacheImage caches for the repository of the request, with any tag or digest.
+	// CacheImage means that the response is cached for the requested repository, with any tag
+	// or digest.
 	CacheImage CacheKeyType = "Image"
-	// CacheRegistry caches for all images of the request's registry (host and port).
+	// CacheRegistry means that the response is cached for all images of the same registry (host
+	// and port).
 	CacheRegistry CacheKeyType = "Registry"
-	// CacheGlobal caches for all images that match the provider.
+	// CacheGlobal means that the response is cached for all images that match the provider.
 	CacheGlobal CacheKeyType = "Global"
 )
 
@@ -46,12 +47,12 @@ type Request struct {
 	// "docker.io/library/nginx".
 	Image string
 
-	// ServiceAccountToken is a token bound to the pod whose image is pulled. It is sent
+	// ServiceAccountToken is a token that is bound to the pod whose image is pulled. It is sent
 	// only in V1 and in service-account mode.
 	ServiceAccountToken Secret
 
-	// ServiceAccountAnnotations are those annotations of the pod's service account that
-	// are selected in the configuration. They are sent only in V1.
+	// ServiceAccountAnnotations are the annotations of the pod's service account that the
+	// configuration selects. They are sent only in V1.
 	ServiceAccountAnnotations map[string]string
 }
 
@@ -65,17 +66,17 @@ type Response struct {
 	CacheKeyType CacheKeyType
 
 	// CacheDuration is how long the response may be cached. nil means the configured
-	// defaultCacheDuration, and 0 disables caching. For a negative duration, the
-	// kubelet adds an entry that has already expired.
+	// defaultCacheDuration, and 0 disables caching. A negative duration also disables caching,
+	// because the kubelet stores a cache entry that has already expired.
 	CacheDuration *time.Duration
 
-	// Auth maps patterns, in the syntax of matchImages, to credentials. It is empty if
-	// the provider has no credential for the image. An OutOfTree response has at most
+	// Auth maps patterns to credentials. The patterns have the syntax of matchImages. Auth is
+	// empty if the provider has no credential for the image. An OutOfTree response has at most
 	// one credential and no pattern.
 	Auth map[string]AuthConfig
 }
 
-// AuthConfig is one credential of a [Response]. Both fields may be empty, which means
+// AuthConfig is one credential of a [Response]. If both fields are empty, the credential is
 // anonymous.
 type AuthConfig struct {
 	Username string
@@ -87,11 +88,11 @@ func (a AuthConfig) Equal(b AuthConfig) bool {
 	return a.Username == b.Username && a.Password.Equal(b.Password)
 }
 
-// Provider returns credentials for images. Implementations must be safe for concurrent
-// use and must not retain or modify the request.
+// Provider returns credentials for images. Implementations must be safe for concurrent use and
+// must not retain or modify the request.
 //
-// If there are no credentials for the image, it returns a Response with an empty Auth.
-// It returns an error if it could not determine whether there are any.
+// If there are no credentials for the image, GetCredentials returns a Response with an empty
+// Auth. It returns an error only if it could not determine whether there are any.
 type Provider interface {
 	GetCredentials(ctx context.Context, req *Request) (*Response, error)
 }

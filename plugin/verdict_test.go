@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/internal/protocol"
 )
 
-// verdict holds the properties of a decodeError that programs use.
+// verdict contains the fields of a decodeError that programs may use.
 type verdict struct {
 	kind  string
 	stage Stage
@@ -73,8 +73,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestIsLogin verifies that the hint about the out-of-tree protocol needs both of its
-// fields.
+// TestIsLogin verifies that the hint about the out-of-tree protocol is given only if both of
+// its fields are present.
 func TestIsLogin(t *testing.T) {
 	for data, want := range map[string]bool{
 		`{"username":"u","password":"p"}`: true, `{"username":"u"}`: false, `{"password":"p"}`: false, `[]`: false,
@@ -99,8 +99,8 @@ func TestEncodeErrorsName(t *testing.T) {
 	}
 }
 
-// TestDecodeCacheKeyType checks the error for a cacheKeyType that a kubelet rejects
-// after decoding.
+// TestDecodeCacheKeyType verifies the error for a cacheKeyType that the kubelet rejects after
+// decoding.
 func TestDecodeCacheKeyType(t *testing.T) {
 	c := Command{APIVersion: V1}
 	for value, missing := range map[string]bool{"": true, "x": false} {
@@ -114,7 +114,8 @@ func TestDecodeCacheKeyType(t *testing.T) {
 	}
 }
 
-// TestEmptyKeyIsKept checks that the key "" means the image only in OutOfTree.
+// TestEmptyKeyIsKept verifies that the auth key "" is replaced by a key for the image only in
+// the OutOfTree protocol.
 func TestEmptyKeyIsKept(t *testing.T) {
 	resp := must.Get(Command{APIVersion: V1}.decodeOutput([]byte(`{"kind":"CredentialProviderResponse","apiVersion":"`+V1+
 		`","cacheKeyType":"Image","auth":{"":{"username":"u","password":"p"}}}`), "a.b/c"))(t)

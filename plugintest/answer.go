@@ -14,9 +14,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Response checks.
+// The checks in this file examine the plugin's response.
 
-// checkStage checks that decoding the response does not fail at a stage.
+// checkStage returns a check that fails if the response is rejected at the given stage.
 func checkStage(stage plugin.Stage, ok, kubelet, fix string) func(*suite) []Finding {
 	order := []plugin.Stage{plugin.StageOutput, plugin.StageAPIVersion, plugin.StageDecode, plugin.StageCacheKeyType}
 	return func(s *suite) []Finding {
@@ -142,8 +142,8 @@ func checkSpace(s *suite, resp *plugin.Response) []Finding {
 	return passFinding(s.baseRun().did, "no leading or trailing white space in user names and passwords")
 }
 
-// keyPhrase returns the key of a credential for messages. Responses of the out-of-tree
-// protocol have no keys.
+// keyPhrase returns text that names the auth key of a credential, for messages. It returns ""
+// for a response of the out-of-tree protocol, which has no keys.
 func keyPhrase(key string) string {
 	if key == "" {
 		return ""

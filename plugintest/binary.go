@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/lint"
 )
 
-// Executable checks, which use the rules of [lint.Binary].
+// The checks in this file examine the executable. They use the rules of [lint.Binary].
 
 func (s *suite) isBroken() bool {
 	return slices.ContainsFunc(checkExecutable(s), func(f Finding) bool { return f.Severity == finding.SeverityError })

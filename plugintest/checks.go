@@ -24,8 +24,8 @@ type check struct {
 	run func(*suite) []Finding
 }
 
-// execute runs the check. The check is skipped if it was interrupted or if the plugin
-// must not be run again.
+// execute runs the check. It returns a skipped finding if the context is done, or if a run was
+// not made because too many earlier runs hung.
 func (c check) execute(s *suite) []Finding {
 	var findings []Finding
 	s.skipRest = false
@@ -44,7 +44,7 @@ func (c check) execute(s *suite) []Finding {
 	return findings
 }
 
-// Checks returns all checks in the order in which they run.
+// Checks returns descriptions of all checks in the order in which they run.
 func Checks() []Check {
 	var list []Check
 	for _, c := range allChecks() {
@@ -61,7 +61,7 @@ const (
 	githubURL         = "https://github.com/"
 )
 
-// allChecks lists all checks in the order they run.
+// allChecks returns all checks in the order in which they run.
 func allChecks() []check {
 	return []check{
 		{Check{"binary-runs", "The executable can run on this machine", finding.SeverityError,
@@ -233,9 +233,9 @@ func allChecks() []check {
 	}
 }
 
-// Conditions for skipping checks.
+// The functions below skip checks that cannot be run.
 
-// requireResponse returns a check that is skipped if there is no response.
+// requireResponse returns a check that calls f. The check is skipped if there is no response.
 func requireResponse(f func(*suite, *plugin.Response) []Finding) func(*suite) []Finding {
 	return func(s *suite) []Finding {
 		base := s.baseRun()
@@ -246,8 +246,8 @@ func requireResponse(f func(*suite, *plugin.Response) []Finding) func(*suite) []
 	}
 }
 
-// requireCredential returns a check that is skipped if the response contains no
-// credential.
+// requireCredential returns a check that calls f. The check is skipped if the response contains
+// no credential.
 func requireCredential(f func(*suite, *plugin.Response) []Finding) func(*suite) []Finding {
 	return requireResponse(func(s *suite, resp *plugin.Response) []Finding {
 		if len(resp.Auth) == 0 {
@@ -257,8 +257,8 @@ func requireCredential(f func(*suite, *plugin.Response) []Finding) func(*suite) 
 	})
 }
 
-// requireInTree returns a check that is skipped for the out-of-tree protocol, which does not
-// have what.
+// requireInTree returns a check that calls f. The check is skipped for the out-of-tree
+// protocol, which lacks the feature what.
 func requireInTree(what string, f func(*suite) []Finding) func(*suite) []Finding {
 	return func(s *suite) []Finding {
 		if s.isOutOfTree() {
@@ -268,7 +268,8 @@ func requireInTree(what string, f func(*suite) []Finding) func(*suite) []Finding
 	}
 }
 
-// requireV1 returns a check that is skipped if the plugin does not support v1.
+// requireV1 returns a check that calls f. The check is skipped if the plugin does not support
+// v1.
 func requireV1(f func(*suite) []Finding) func(*suite) []Finding {
 	return func(s *suite) []Finding {
 		switch r := s.sendRequest(s.newRequest(plugin.V1)); {

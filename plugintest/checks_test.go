@@ -23,18 +23,18 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// row is a plugin and the findings of one check.
+// row is a test case: a plugin, a check, and what the check's findings must contain.
 type row struct {
 	check  string
-	plugin string // mode of the test binary, or a script if it starts with #!
+	plugin string // mode of the test binary, or a script that starts with #!
 	want   finding.Severity
-	got    string // part of Got or Did
+	got    string // text that Got or Did must contain
 	opts   Options
 	change func(testing.TB, *plugin.Command)
 	tweak  func(*suite)
 }
 
-// withShortTimeout limits a plugin that hangs to the time that a test can wait.
+// withShortTimeout sets a short timeout for tests of plugins that hang.
 func withShortTimeout(_ testing.TB, c *plugin.Command) { c.Timeout = 300 * time.Millisecond }
 
 func anyVersion(_ testing.TB, c *plugin.Command) { c.APIVersion = "" }
@@ -47,7 +47,7 @@ func path(f func(dir string) string) func(testing.TB, *plugin.Command) {
 	return func(t testing.TB, c *plugin.Command) { c.Path = f(t.TempDir()) }
 }
 
-// file creates a file in dir and returns its path.
+// file creates a file in dir and returns its path, or the error.
 func file(dir, name, content string, mode os.FileMode) string {
 	path := filepath.Join(dir, name)
 	if err := os.WriteFile(path, []byte(content), mode); err != nil {
@@ -61,7 +61,8 @@ func inSettingsDir(t testing.TB, c *plugin.Command) {
 	file(c.Dir, "settings.json", "{}", 0o600)
 }
 
-// lockForChild holds the lock that runChild waits for until the test ends.
+// lockForChild locks the file on which the child process of runChild waits. It unlocks the file
+// when the test ends.
 func lockForChild(t testing.TB, c *plugin.Command) {
 	path := strings.TrimPrefix(c.Env[len(c.Env)-1].Reveal(), stateVar+"=")
 	f := must.Get(os.Create(path))(t)
@@ -79,8 +80,8 @@ const (
 	scriptAnswer         = `{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Image"}`
 )
 
-// checkCases has for each check at least one plugin that fails it with the highest severity, and one that
-// passes.
+// checkCases returns all test cases. For each check, at least one plugin must fail with the
+// highest severity, and one must pass.
 func checkCases() []row {
 	return slices.Concat(fileRows(), requestRows(), answerRows(), keyRows(), tokenRows(), outputRows(), processRows(), environmentRows(), predecessorRows())
 }
@@ -378,7 +379,7 @@ func processRows() []row {
 	}
 }
 
-// redirections are settings that keep a plugin from calling the real cloud.
+// redirections returns environment variables with which a plugin does not call the real cloud.
 func redirections() []string {
 	return []string{"AWS_ENDPOINT_URL_ECR=http://127.0.0.1:1", "AWS_EC2_METADATA_SERVICE_ENDPOINT=http://127.0.0.1:1"}
 }
@@ -449,7 +450,7 @@ func newRowSuite(t testing.TB, tt row) *suite {
 	return s
 }
 
-// checkFindings fails the test unless the findings match the row and are well formed.
+// checkFindings fails the test unless each finding matches the row and is well-formed.
 func checkFindings(t *testing.T, c check, tt row, findings []Finding) {
 	t.Helper()
 	if len(findings) == 0 {
@@ -471,7 +472,7 @@ func checkFindings(t *testing.T, c check, tt row, findings []Finding) {
 	}
 }
 
-// severities in ascending order.
+// severities returns all severities in ascending order.
 func severities() []finding.Severity {
 	return []finding.Severity{finding.SeverityOK, finding.SeveritySkipped, finding.SeverityInfo, finding.SeverityWarning, finding.SeverityError}
 }
@@ -491,7 +492,8 @@ func checkFinding(t *testing.T, c check, f Finding) {
 	}
 }
 
-// TestEveryCheckFails verifies that each check rejects one plugin with the expected severity and accepts another.
+// TestEveryCheckFails verifies that the test cases contain, for each check, a plugin that fails
+// with the check's severity and a plugin that passes.
 func TestEveryCheckFails(t *testing.T) {
 	all := checkCases()
 	for _, c := range Checks() {
@@ -500,7 +502,7 @@ func TestEveryCheckFails(t *testing.T) {
 			t.Errorf("%s: no plugin gets %s from it", c.ID, c.Severity)
 		}
 		passes := func(r row) bool { return r.check == c.ID && r.want == finding.SeverityOK }
-		if !slices.ContainsFunc(all, passes) && c.ID != "binary-static" { // for that, see TestGoodPluginPasses
+		if !slices.ContainsFunc(all, passes) && c.ID != "binary-static" { // TestGoodPluginPasses tests this check
 			t.Errorf("%s: no plugin passes it", c.ID)
 		}
 	}

@@ -15,11 +15,10 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Checks in other environments. They are skipped if the plugin does not respond in the
-// given environment.
+// The checks in this file run the plugin in a different environment, such as without HOME.
 
-// compareInEnvironment applies change to the environment, sends the base request, and compares
-// the response.
+// compareInEnvironment sends the base request in a changed environment and compares the
+// response with base.
 func (s *suite) compareInEnvironment(severity finding.Severity, where string, base *plugin.Response, change func(*plugin.Command), kubelet, fix string) []Finding {
 	cmd := s.cmd
 	change(&cmd)
@@ -47,8 +46,8 @@ func checkEnvEmpty(s *suite, base *plugin.Response) []Finding {
 		"Read settings only from arguments and configured variables (env), and do not rely on PATH to find programs.")
 }
 
-// isEssentialVariable reports whether programs need an environment variable to run or to reach their
-// configured servers.
+// isEssentialVariable reports whether an environment variable is kept when the environment is
+// cleared, because programs need it to run or to reach servers.
 func isEssentialVariable(entry string) bool {
 	name, _, _ := strings.Cut(entry, "=")
 	switch strings.ToUpper(name) {
@@ -58,7 +57,8 @@ func isEssentialVariable(entry string) bool {
 	return runtime.GOOS == "windows" && strings.EqualFold(name, "SystemRoot")
 }
 
-// endpointOverrides returns the variables that direct the plugin to a test server.
+// endpointOverrides returns the inherited environment variables that set the address of a cloud
+// API, for example of a test server. It omits variables that are also set in Command.Env.
 func (s *suite) endpointOverrides() []string {
 	var names []string
 	for _, entry := range s.environ() {
@@ -96,7 +96,7 @@ func checkEnvHome(s *suite, base *plugin.Response) []Finding {
 		"Do not use a home directory. Read files from configured paths.")
 }
 
-// environ returns a copy of the environment that the plugin inherits. It is never nil.
+// environ returns a copy of the environment that the plugin inherits. The copy is never nil.
 func (s *suite) environ() []string {
 	inherited := s.cmd.Environ
 	if inherited == nil {
@@ -120,7 +120,7 @@ func checkDirReadOnly(s *suite, base *plugin.Response) []Finding {
 	defer os.RemoveAll(dir)
 	os.Chmod(dir, 0o555)
 	if isWritableDir(dir) {
-		dir = "/proc" // where not even root can create files
+		dir = "/proc" // a directory in which not even root can create files
 	}
 	if isWritableDir(dir) {
 		return skipFinding("the check needs a read-only directory, but the current user can write to any directory")
@@ -170,7 +170,8 @@ func checkLeavesFiles(s *suite) []Finding {
 	return passFinding(did, "no files were left behind")
 }
 
-// listFiles returns the files below dir, except those in before.
+// listFiles returns the files below dir, except the paths in before. It stops after about 100
+// files.
 func listFiles(dir string, before ...string) []string {
 	var left []string
 	filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {

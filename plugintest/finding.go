@@ -11,12 +11,12 @@ import (
 	"github.com/regcred/regcred/finding"
 )
 
-// Finding is one result of a check. Rule is the ID of the [Check]. Message describes
-// the plugin's response, or why the check was skipped. A Finding contains no password,
-// no token and no part of the plugin's standard output.
+// Finding is one result of a check. Rule is the ID of the [Check]. Message describes the
+// plugin's response, or why the check was skipped. A Finding contains no passwords, no tokens,
+// and nothing from the plugin's standard output.
 type Finding struct {
 	finding.Finding
-	Did     string // action of the check; empty if it was skipped
+	Did     string // what the check did; empty if it was skipped
 	Kubelet string // how the kubelet treats a plugin with this finding
 }
 
@@ -58,7 +58,7 @@ func (f Finding) String() string {
 	return b.String()
 }
 
-// newFinding returns a finding without its rule, which [check.execute] sets.
+// newFinding returns a finding. [check.execute] sets its rule later.
 func newFinding(severity finding.Severity, did, got, kubelet, fix string) []Finding {
 	return []Finding{{finding.Finding{Severity: severity, Message: got, Fix: fix}, did, kubelet}}
 }
@@ -74,7 +74,7 @@ func skipFinding(format string, args ...any) []Finding {
 // maxListedItems limits how many keys, files or runs are listed in a finding.
 const maxListedItems = 3
 
-// quoteList returns up to maxListedItems words, quoted.
+// quoteList returns the first words, quoted, and the number of the remaining words.
 func quoteList(words []string) string {
 	var quoted []string
 	for _, w := range words[:min(len(words), maxListedItems)] {

@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Checks of auth keys. Keys are matched like matchImages, so the linter's pattern rules
-// apply.
+// The checks in this file examine auth keys. The kubelet matches keys like matchImages, so the
+// checks use the linter's pattern rules.
 
 func checkKeyMatch(s *suite, resp *plugin.Response) []Finding {
 	all := authKeys(resp)
@@ -42,11 +42,11 @@ func noMatchReason(key, image string) string {
 	return shorten(p.Why(normalizeImage(image)))
 }
 
-// lintKey returns lint findings for a key as if it were a pattern.
+// lintKey returns the linter's findings for a key, as for a pattern in matchImages.
 func lintKey(key string) []finding.Finding {
 	key = trimKey(key)
 	if rest, ok := strings.CutPrefix(key, "index.docker.io"); ok && (rest == "" || rest[0] == '/') {
-		key = "docker.io" + rest // in keys, unlike in patterns, this is equivalent
+		key = "docker.io" + rest // equivalent in keys, but not in patterns
 	}
 	c := &config.Config{Providers: []config.Provider{{Name: "key", MatchImages: []string{key}}}}
 	return slices.DeleteFunc(lint.Check(c), func(f finding.Finding) bool { return !strings.Contains(f.Path, "matchImages") })
@@ -67,7 +67,8 @@ func checkUnmatchableKey(s *suite, resp *plugin.Response) []Finding {
 	return passFinding(s.baseRun().did, "every key can match")
 }
 
-// unmatchableReason returns why a key matches no image, or only images in an unusual spelling.
+// unmatchableReason returns why a key matches no image, or matches only images in an unusual
+// spelling. It returns "" if there is no such problem.
 func unmatchableReason(key string) string {
 	if _, err := match.Parse(trimKey(key)); err != nil {
 		return fmt.Sprintf("the key %q is ignored: %v", redactKey(key), err)
@@ -83,7 +84,7 @@ func unmatchableReason(key string) string {
 func checkBroadKey(s *suite, resp *plugin.Response) []Finding {
 	for _, key := range authKeys(resp) {
 		if resp.Auth[key].Equal(plugin.AuthConfig{}) {
-			continue // anonymous, so no credential is sent
+			continue // an anonymous credential, which contains no secret
 		}
 		for _, f := range lintKey(key) {
 			if slices.Contains([]string{"open-domain", "glued-wildcard", "bare-wildcard"}, f.Rule) {
@@ -117,8 +118,8 @@ func checkKeyPort(s *suite, _ *plugin.Response) []Finding {
 
 func authKeys(resp *plugin.Response) []string { return slices.Sorted(maps.Keys(resp.Auth)) }
 
-// selectCredentials returns the credentials that the kubelet uses for an image, in the kubelet's
-// order.
+// selectCredentials returns the credentials that the kubelet uses for an image, in the order in
+// which it tries them.
 func selectCredentials(resp *plugin.Response, image string) []plugin.AuthConfig {
 	var creds []plugin.AuthConfig
 	for _, key := range selectKeys(authKeys(resp), image) {
@@ -127,8 +128,8 @@ func selectCredentials(resp *plugin.Response, image string) []plugin.AuthConfig 
 	return creds
 }
 
-// selectKeys returns the keys that the kubelet uses for an image, in the kubelet's order.
-// It returns nil if the image is invalid.
+// selectKeys returns the keys that the kubelet uses for an image, in the order in which it
+// tries them. It returns nil if the image is invalid.
 func selectKeys(keys []string, image string) []string {
 	repository, err := match.Repository(image)
 	if err != nil {
@@ -148,8 +149,7 @@ func formatKeys(list []string) string {
 	return quoteList(shown)
 }
 
-// redactKey returns an auth key without user info, query and fragment, because they may
-// be secret.
+// redactKey hides the user info, query and fragment of an auth key, because they may be secret.
 func redactKey(key string) string {
 	if i := strings.LastIndexByte(key, '@'); i >= 0 {
 		key = "…" + key[i:]
@@ -160,8 +160,8 @@ func redactKey(key string) string {
 	return shorten(key)
 }
 
-// trimKey returns an auth key without a scheme or registry API path. It is used only in
-// messages; selectKeys determines which keys match.
+// trimKey removes the scheme and the registry API path from an auth key. Use it only for
+// messages. selectKeys determines which keys match.
 func trimKey(key string) string {
 	rest, ok := strings.CutPrefix(key, "https://")
 	if !ok {

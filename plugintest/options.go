@@ -15,17 +15,17 @@ const DefaultImage = "registry.example/team/app"
 // parallel.
 const DefaultConcurrency = 20
 
-// Options configures the checks. The zero value is for a plugin that has credentials
-// for every image.
+// Options configures the checks. With the zero value, the plugin is expected to have
+// credentials for every image.
 type Options struct {
-	// Images lists images that the plugin has credentials for, with host and without
-	// tag or digest: "registry.example/team/app". The first one is requested; the
-	// default is [DefaultImage]. To check cacheKeyType, add an image in the same
-	// registry and an image in another registry.
+	// Images lists images for which the plugin has credentials, with a host and without tag or
+	// digest, such as "registry.example/team/app". Most checks request the first image. The
+	// default is [DefaultImage]. To check cacheKeyType, add an image in the same registry and
+	// an image in another registry.
 	Images []string
 
-	// ServiceAccount is set for a plugin that uses tokenAttributes. Each v1 request
-	// then contains its token. If it is nil, only the service-account checks send a
+	// ServiceAccount must be set for a plugin that uses tokenAttributes. Each v1 request then
+	// contains its token. If ServiceAccount is nil, only the service-account checks send a
 	// token, which is generated.
 	ServiceAccount *ServiceAccount
 
@@ -42,7 +42,7 @@ type Options struct {
 	Progress func(done, total int, id string)
 }
 
-// ServiceAccount is the identity in the requests to a plugin in service-account mode
+// ServiceAccount is the service account in requests to a plugin in service-account mode
 // (KEP-4412).
 type ServiceAccount struct {
 	// Token is a token for the audience that the plugin expects. If it is empty, a
@@ -55,11 +55,11 @@ type ServiceAccount struct {
 	// Annotations are the service account's annotations that tokenAttributes selects.
 	Annotations map[string]string
 
-	// CacheType is the cacheType in tokenAttributes. If it is empty, a response that
-	// needs one of the two types causes only a warning.
+	// CacheType is the cacheType in tokenAttributes. If it is empty, a response that is valid
+	// only with one of the cache types causes a warning instead of an error.
 	CacheType config.TokenCacheType
 
-	// Required means that the plugin needs a token (requireServiceAccount). Without a
-	// token, it must fail or return no credentials.
+	// Required means that the plugin needs a token (requireServiceAccount). It must then fail
+	// or return no credentials if a request has no token.
 	Required bool
 }

@@ -12,14 +12,15 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Checks of how the plugin distinguishes the kubelet's protocol from the out-of-tree
-// protocol.
+// The checks in this file examine whether the plugin distinguishes the kubelet's protocol from
+// the out-of-tree protocol.
 
-// getCredentialsArg is the argument of the out-of-tree protocol, which some in-tree
-// configurations also set.
+// getCredentialsArg is the argument that the out-of-tree protocol requires. Some configurations
+// for the kubelet's protocol also set it.
 const getCredentialsArg = "get-credentials"
 
-// commandForVersion returns the command for a version without the get-credentials argument.
+// commandForVersion returns the command that sends requests of a version. It removes the
+// argument get-credentials.
 func (s *suite) commandForVersion(version string) plugin.Command {
 	cmd := s.cmd
 	cmd.APIVersion = version
@@ -27,16 +28,16 @@ func (s *suite) commandForVersion(version string) plugin.Command {
 	return cmd
 }
 
-// runUnexpected runs the plugin in a way that it does not have to support. Checks that
-// apply to every run ignore this run.
+// runUnexpected runs the plugin with a request that it does not have to support. If the run
+// fails, it is not recorded for the checks that examine every run.
 func (s *suite) runUnexpected(cmd plugin.Command, did, stdin string) *run {
 	r := s.runAndRecord(cmd, did, []byte(stdin))
 	s.runs = slices.DeleteFunc(s.runs, func(recorded *run) bool { return recorded == r && !r.hasResponse() })
 	return r
 }
 
-// checkGetCredentials checks that the argument does not select the out-of-tree protocol
-// by itself.
+// checkGetCredentials checks that the argument get-credentials is not sufficient to select
+// the out-of-tree protocol.
 func checkGetCredentials(s *suite) []Finding {
 	version := s.baseVersion()
 	if s.isOutOfTree() {
@@ -92,8 +93,8 @@ func isOutOfTree(r *run) bool {
 	return err == nil
 }
 
-// checkPredecessor checks that an out-of-tree request gets an out-of-tree response, but
-// only with the get-credentials argument.
+// checkPredecessor checks that a request of the out-of-tree protocol gets a response in that
+// protocol, but only with the argument get-credentials.
 func checkPredecessor(s *suite) []Finding {
 	stdin := s.rawRequest("", plugin.OutOfTree, "")
 	with := s.runUnexpected(s.commandForVersion(plugin.OutOfTree), "sent a request that contains only an image, with the argument "+getCredentialsArg, stdin)

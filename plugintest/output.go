@@ -13,9 +13,10 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Checks that apply to every run: output and exit code.
+// The checks in this file examine the output and exit code of every run.
 
-// runProbes performs the runs that show how the plugin responds and fails.
+// runProbes sends valid and invalid requests, so that checkEveryRun can examine how the plugin
+// responds and how it fails.
 func (s *suite) runProbes() {
 	s.baseRun()
 	bad := []malformedInput{garbageInput, emptyInput, truncatedInput}
@@ -41,7 +42,7 @@ func (s *suite) runProbes() {
 func checkEveryRun(one func(*run) []Finding, ok string) func(*suite) []Finding {
 	return func(s *suite) []Finding {
 		s.runProbes()
-		s.skipRest = false // check the runs made so far
+		s.skipRest = false // do not skip this check; it examines the existing runs
 		if s.baseRun().failedAt(plugin.StageStart) {
 			return notStartedFinding()
 		}
@@ -81,7 +82,7 @@ func hasResponse(stdout string) bool {
 		}
 	}
 	resp, err := plugin.DecodeResponse([]byte(stdout), plugin.OutOfTree)
-	return err == nil && len(resp.Auth) > 0 // any object would be a response without credentials
+	return err == nil && len(resp.Auth) > 0 // any JSON object is a response without credentials, so require a credential
 }
 
 func checkFailureStdout(r *run) []Finding {

@@ -29,17 +29,18 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// modeVar selects the plugin that the test binary runs as: see TestMain.
+// modeVar is the environment variable that selects the plugin as which the test binary runs:
+// see TestMain.
 const (
 	modeVar  = "PLUGINTEST_MODE"
-	stateVar = "PLUGINTEST_STATE" // a file or directory of the test
+	stateVar = "PLUGINTEST_STATE" // the path of a file or directory of the test
 )
 
 func TestMain(m *testing.M) {
 	if mode := os.Getenv(modeVar); mode != "" {
 		os.Exit(runTestPlugin(mode))
 	}
-	for _, entry := range os.Environ() { // results must not depend on the environment of the test
+	for _, entry := range os.Environ() { // results must not depend on the environment of go test
 		if name, _, _ := strings.Cut(entry, "="); isEndpointOverride(name) {
 			os.Unsetenv(name)
 		}
@@ -47,7 +48,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// testCommand returns a Command whose plugin is the test binary. The mode is passed in Env, which every check keeps.
+// testCommand returns a Command whose plugin is the test binary. The mode is passed in Env,
+// because no check changes Env.
 func testCommand(t testing.TB, mode string) plugin.Command {
 	t.Helper()
 	path := must.Get(os.Executable())(t)
@@ -55,7 +57,7 @@ func testCommand(t testing.TB, mode string) plugin.Command {
 		Path:       path,
 		Name:       "test",
 		APIVersion: plugin.V1,
-		// Otherwise the race detector sleeps for a second at exit.
+		// Without GORACE, the race detector would sleep for a second at exit.
 		Env: plugin.NewSecrets(modeVar+"="+mode, "GORACE=atexit_sleep_ms=0", stateVar+"="+filepath.Join(t.TempDir(), "s")),
 	}
 }
@@ -70,7 +72,7 @@ type (
 	response = plugin.Response
 )
 
-// good is a correct plugin: it serves one registry and no other.
+// good is a correct plugin. It has a credential for one registry and no other.
 func good(_ context.Context, req *plugin.Request) (*response, error) {
 	if req.Registry() != home {
 		return &response{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Minute)}, nil
@@ -82,7 +84,7 @@ func good(_ context.Context, req *plugin.Request) (*response, error) {
 	}, nil
 }
 
-// goodExcept is like good, with a change.
+// goodExcept returns a plugin like good whose response is changed by the function change.
 func goodExcept(change func(*plugin.Request, *response) error) plugin.ProviderFunc {
 	return func(ctx context.Context, req *plugin.Request) (*response, error) {
 		resp, err := good(ctx, req)
@@ -93,7 +95,7 @@ func goodExcept(change func(*plugin.Request, *response) error) plugin.ProviderFu
 	}
 }
 
-// withKeys is like good, with other keys for the same credential.
+// withKeys returns a plugin like good that returns its credential with other auth keys.
 func withKeys(keys ...string) plugin.ProviderFunc {
 	return goodExcept(func(_ *plugin.Request, resp *response) error {
 		resp.Auth = map[string]plugin.AuthConfig{}
@@ -104,7 +106,8 @@ func withKeys(keys ...string) plugin.ProviderFunc {
 	})
 }
 
-// goodWithOtherCredential is like good, with another credential.
+// goodWithOtherCredential returns a plugin like good whose credential is changed by the
+// function change.
 func goodWithOtherCredential(change func(req *plugin.Request, auth *plugin.AuthConfig)) plugin.ProviderFunc {
 	return goodExcept(func(req *plugin.Request, resp *response) error {
 		if auth, ok := resp.Auth[home]; ok {
@@ -122,7 +125,7 @@ func lasting(d *time.Duration) plugin.ProviderFunc {
 	})
 }
 
-// providers returns the plugins with a faulty response.
+// providers returns the plugins that use plugin.Main. Most have a fault in their response.
 func providers() map[string]plugin.ProviderFunc {
 	return map[string]plugin.ProviderFunc{
 		"good": good,
@@ -199,7 +202,7 @@ func providers() map[string]plugin.ProviderFunc {
 		"rotating": goodWithOtherCredential(func(_ *plugin.Request, auth *plugin.AuthConfig) {
 			auth.Password = plugin.NewSecret(auth.Password.Reveal() + rand.Text())
 		}),
-		"renewing": goodWithOtherCredential(func(_ *plugin.Request, auth *plugin.AuthConfig) { // from the first run without HOME
+		"renewing": goodWithOtherCredential(func(_ *plugin.Request, auth *plugin.AuthConfig) { // has a new password from the first run without HOME on
 			if os.Getenv("HOME") == "" {
 				os.WriteFile(os.Getenv(stateVar), nil, 0o600)
 			}
@@ -312,7 +315,7 @@ func providers() map[string]plugin.ProviderFunc {
 	}
 }
 
-// countRuns fails if it is called more than most times.
+// countRuns returns an error if it is called more than most times.
 func countRuns(most int64) error {
 	f, err := os.OpenFile(os.Getenv(stateVar), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -320,13 +323,13 @@ func countRuns(most int64) error {
 	}
 	defer f.Close()
 	f.WriteString("x")
-	if end, err := f.Seek(0, io.SeekCurrent); err != nil || end > most { // of its own output
+	if end, err := f.Seek(0, io.SeekCurrent); err != nil || end > most { // end is the offset after this call's own output
 		return errors.New("the token service says 429")
 	}
 	return nil
 }
 
-// readRequest decodes standard input without checks.
+// readRequest decodes standard input without checking it.
 func readRequest() (raw []byte, version, image string) {
 	raw, _ = io.ReadAll(os.Stdin)
 	var req struct{ APIVersion, Image string }
@@ -334,14 +337,14 @@ func readRequest() (raw []byte, version, image string) {
 	return raw, req.APIVersion, req.Image
 }
 
-// printResponse prints the response of good in a version, with one text in it replaced.
+// printResponse prints the response of good in a version, with the text old replaced by new.
 func printResponse(version, old, new string) int {
 	os.Stdout.WriteString(strings.Replace(strings.Replace(okAnswer, "VERSION", version, 1), old, new, 1))
 	return 0
 }
 
-// pluginPrinting returns a plugin that responds to every request in its version, with one text in the response
-// replaced.
+// pluginPrinting returns a plugin that responds in the version of the request, with the text
+// old in the response replaced by new.
 func pluginPrinting(old, new string) func() int {
 	return func() int {
 		_, version, _ := readRequest()
@@ -363,7 +366,8 @@ func failing(w io.Writer, text string) func() int {
 	}
 }
 
-// whenBad returns a plugin that is valid except for input that is not a request.
+// whenBad returns a plugin that calls f for input that is not a request. Otherwise the plugin
+// is correct.
 func whenBad(f func() int) func() int {
 	return func() int {
 		raw, _, _ := readRequest()
@@ -374,7 +378,7 @@ func whenBad(f func() int) func() int {
 	}
 }
 
-// isRequest reports whether a plugin accepts stdin as a request.
+// isRequest reports whether a correct plugin accepts stdin as a request.
 func isRequest(stdin []byte) bool {
 	return plugin.Serve(context.Background(), plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
 		return &plugin.Response{CacheKeyType: plugin.CacheImage}, nil
@@ -385,7 +389,7 @@ func serve(p plugin.ProviderFunc, stdin []byte) int {
 	return plugin.Serve(context.Background(), p, plugin.ServeOptions{Stdin: bytes.NewReader(stdin)})
 }
 
-// programs returns the plugins that misuse their streams.
+// programs returns the plugins that read or write their streams in an unusual way.
 func programs() map[string]func() int {
 	return map[string]func() int{
 		"login":       func() int { readRequest(); return outOfTreeResponse("", "") },
@@ -434,7 +438,7 @@ func programs() map[string]func() int {
 			}
 			return serve(good, raw)
 		},
-		"guess": func() int { // another response to unknown input
+		"guess": func() int { // returns a different response if the request has an unknown field
 			raw, _, _ := readRequest()
 			if bytes.Contains(raw, []byte("futureField")) {
 				return printResponse(plugin.V1, `"ci"`, `"other"`)
@@ -469,13 +473,15 @@ func programs() map[string]func() int {
 	}
 }
 
-// outOfTreeResponse prints a response in the out-of-tree protocol, with one text in it replaced.
+// outOfTreeResponse prints a response of the out-of-tree protocol, with the text old replaced
+// by new.
 func outOfTreeResponse(old, new string) int {
 	os.Stdout.WriteString(strings.Replace(`{"username":"ci","password":"`+canary.PasswordSecret+`"}`, old, new, 1))
 	return 0
 }
 
-// loginAlone responds only to an image, however often it occurs.
+// loginAlone is a plugin that supports only the out-of-tree protocol. It does not reject
+// duplicate images.
 func loginAlone() int {
 	raw, _, _ := readRequest()
 	if bytes.Contains(raw, []byte("kind")) {
@@ -485,7 +491,7 @@ func loginAlone() int {
 	return outOfTreeResponse("", "")
 }
 
-// onlyToday is like good, but does not support the out-of-tree protocol.
+// onlyToday is a plugin like good that does not support the out-of-tree protocol.
 func onlyToday() int {
 	raw, version, _ := readRequest()
 	if version == "" {
@@ -495,14 +501,14 @@ func onlyToday() int {
 	return serve(good, raw)
 }
 
-// withFlags is like good, and also accepts the argument after its flags.
+// withFlags is a plugin like good that also accepts get-credentials after its flags.
 func withFlags() int {
 	raw, _, _ := readRequest()
 	args := slices.DeleteFunc(os.Args[1:], func(arg string) bool { return strings.HasPrefix(arg, "-") })
 	return plugin.Serve(context.Background(), plugin.ProviderFunc(good), plugin.ServeOptions{Stdin: bytes.NewReader(raw), Args: args})
 }
 
-// withArgument is like good without the argument, and responds differently with it.
+// withArgument returns a plugin that calls f if it has an argument. Otherwise it is like good.
 func withArgument(f func() int) func() int {
 	return func() int {
 		raw, _, _ := readRequest()
@@ -569,7 +575,7 @@ func ignoreTerm() int {
 	return serve(good, raw)
 }
 
-// runChild holds standard output open until the test releases its lock.
+// runChild keeps standard output open until the test releases the lock of lockForChild.
 func runChild() int {
 	if f, err := os.Open(os.Getenv(stateVar)); err == nil {
 		syscall.Flock(int(f.Fd()), syscall.LOCK_SH)
@@ -577,7 +583,8 @@ func runChild() int {
 	return 0
 }
 
-// passwordThenFail prints its password when it fails, but not when it succeeds.
+// passwordThenFail is a plugin that prints its password to standard error when it rejects a
+// request.
 func passwordThenFail() int {
 	raw, _, _ := readRequest()
 	if !isRequest(raw) {

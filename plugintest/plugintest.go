@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package plugintest checks whether an executable is a correct image credential
-// provider plugin (KEP-2133, KEP-4412). It runs the plugin many times with valid and
-// invalid requests. Each finding describes the plugin's response, how the kubelet
-// treats it, and how to fix it. The plugin can be written in any language.
+// Package plugintest checks whether an executable is a correct image credential provider plugin
+// (KEP-2133, KEP-4412). It runs the plugin many times with valid and invalid requests. Each
+// finding describes the plugin's response, how the kubelet treats it, and how to fix it. The
+// plugin can be written in any language.
 //
 //	func TestConformance(t *testing.T) {
 //		plugintest.Test(t, plugin.Command{Path: "./my-plugin"})
 //	}
 //
-// [Run] returns the findings without a test. [Checks] lists the checks;
-// docs/conformance.md explains each.
+// [Run] returns the findings without a test. [Checks] lists the checks. docs/conformance.md
+// explains each check.
 //
-// Every run goes through [plugin.Command], which limits time and output. The runs are
-// real: a plugin that calls a cloud API calls it about forty times.
+// [plugin.Command] limits the time and output of every run. The runs are real: a plugin that
+// calls a cloud API calls it about forty times.
 //
 //   - Some checks clear the inherited environment (Command.Environ) or HOME. Put the
-//     plugin's settings into Command.Env, which every run keeps. A check is skipped if
-//     it would clear a common variable with the address of an AWS, Azure or Google
-//     Cloud API, because the plugin would then call the real cloud.
-//   - The checks of service-account mode send a token. Without a ServiceAccount in the
-//     Options, it is generated and has an invalid signature.
+//     plugin's settings into Command.Env, which is passed to every run. A check is
+//     skipped if it would clear a common variable with the address of an AWS, Azure or
+//     Google Cloud API, because the plugin would then call the real cloud.
+//   - The checks of service-account mode send a token. If the Options have no
+//     ServiceAccount, the token is generated and has an invalid signature.
 package plugintest
 
 import (
@@ -33,20 +33,20 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Run checks the plugin that cmd runs. It returns at least one finding for each check,
-// in the order of [Checks]. A check that passed or was skipped has exactly one finding.
-// When ctx is done, the remaining checks are skipped. After three runs that hung or
-// took more than 30 seconds, checks that need another run are also skipped.
+// Run checks the plugin that cmd runs. It returns at least one finding for each check, in the
+// order of [Checks]. A check that passed or was skipped has exactly one finding. When ctx is
+// done, the remaining checks are skipped. After three runs that hung or took more than 30
+// seconds, checks that need another run are also skipped.
 //
-// Fields of cmd: Path is required. If APIVersion is empty, Run uses the newest version
-// that the plugin supports wherever the version does not matter. With
-// [plugin.OutOfTree], checks that do not apply to that protocol are skipped. Timeout
-// limits each run; a longer run is an error. Args and Env apply to every run. Dir and
-// Environ apply to all runs except in the checks that change them. Grace is ignored.
+// Run uses the fields of cmd as follows. Path is required. If APIVersion is empty, Run uses the
+// newest version that the plugin supports, except in checks of a certain version. With
+// [plugin.OutOfTree], checks that do not apply to that protocol are skipped. Timeout limits
+// each run. A longer run is an error. Args and Env are used in every run. Dir and Environ are
+// used in every run except in the checks that change them. Grace is ignored.
 func Run(ctx context.Context, cmd plugin.Command, opts Options) []Finding {
 	s := newSuite(ctx, cmd, opts)
 	chosen := slices.DeleteFunc(allChecks(), func(c check) bool {
-		// If the plugin cannot run at all, all other checks are skipped.
+		// If the plugin cannot run at all, run only the check that reports this.
 		return len(opts.Only) > 0 && !slices.Contains(opts.Only, c.ID) && !(c.ID == "binary-runs" && s.isBroken())
 	})
 	var findings []Finding
@@ -59,9 +59,8 @@ func Run(ctx context.Context, cmd plugin.Command, opts Options) []Finding {
 	return findings
 }
 
-// Test runs a subtest for each check of the plugin that cmd runs. It fails on errors,
-// logs warnings and infos, and skips the checks that [Run] skips. At most one Options
-// may be passed.
+// Test runs the checks of [Run] as subtests. A subtest fails on errors, logs warnings and
+// infos, and is skipped if the check is skipped. At most one Options may be passed.
 func Test(t *testing.T, cmd plugin.Command, opts ...Options) {
 	t.Helper()
 	var o Options

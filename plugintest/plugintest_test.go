@@ -27,7 +27,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// buildGood builds the correct plugin as docs/plugin-authors.md describes.
+// buildGood builds testdata/good with the command in docs/plugin-authors.md.
 func buildGood(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "good")
@@ -67,7 +67,8 @@ func TestGoodPluginPasses(t *testing.T) {
 	Test(t, cmd, Options{Only: []string{"base-answer", "cache-scope"}})
 }
 
-// TestRunOutOfTree verifies that checks of features which the out-of-tree protocol lacks are skipped.
+// TestRunOutOfTree verifies that checks of features that the out-of-tree protocol does not have
+// are skipped.
 func TestRunOutOfTree(t *testing.T) {
 	var skipped []string
 	for _, f := range Run(t.Context(), plugin.Command{Path: buildGood(t), APIVersion: plugin.OutOfTree}, Options{Concurrency: 2}) {
@@ -108,8 +109,8 @@ func TestChecksAreDescribed(t *testing.T) {
 	}
 }
 
-// TestNoAnswer verifies that a plugin that cannot respond on this machine has one
-// finding about that, and that checks which need a response are skipped.
+// TestNoAnswer verifies that a plugin that never returns a response gets one finding about
+// that, and that checks that need a response are skipped.
 func TestNoAnswer(t *testing.T) {
 	var spoken []string
 	skipped := 0
@@ -119,7 +120,7 @@ func TestNoAnswer(t *testing.T) {
 		case finding.SeveritySkipped:
 			skipped++
 		default:
-			if f.Rule != "binary-static" { // the test binary may be linked to the system's libraries
+			if f.Rule != "binary-static" { // the test binary may be dynamically linked
 				spoken = append(spoken, f.Rule)
 			}
 		}
@@ -129,7 +130,8 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// TestNoExecutable verifies that a plugin that cannot be started has two findings instead of fifty.
+// TestNoExecutable verifies that a plugin that cannot be started gets two findings, and that
+// all other checks are skipped.
 func TestNoExecutable(t *testing.T) {
 	cmd := plugin.Command{Path: filepath.Join(t.TempDir(), "missing")}
 	var spoken []string
@@ -163,7 +165,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestTestAcceptsOptions verifies that Test accepts the same options as Run.
+// TestTestAcceptsOptions verifies that Test uses its Options.
 func TestTestAcceptsOptions(t *testing.T) {
 	var told []string
 	Test(t, testCommand(t, "good"), Options{Only: []string{"base-answer"}, Progress: func(_, _ int, id string) { told = append(told, id) }})
@@ -191,7 +193,7 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// TestHangingPlugin verifies that a plugin that always hangs gets three attempts.
+// TestHangingPlugin verifies that a plugin that always hangs is run only maxHungRuns times.
 func TestHangingPlugin(t *testing.T) {
 	cmd := testCommand(t, "hang")
 	withShortTimeout(t, &cmd)
@@ -215,7 +217,7 @@ func TestHangingPlugin(t *testing.T) {
 	}
 }
 
-// TestInterrupted verifies that a canceled run reports no findings about the plugin.
+// TestInterrupted verifies that all checks are skipped when the context is done.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
@@ -249,7 +251,8 @@ func TestMadeUpToken(t *testing.T) {
 	}
 }
 
-// TestNoSecrets runs every check with plugins that print secrets.
+// TestNoSecrets runs every check with plugins that print secrets. It verifies that findings
+// contain none.
 func TestNoSecrets(t *testing.T) {
 	for _, mode := range []string{"stderr-password", "stderr-token", "password-then-fail", "key-user",
 		"token-guess", "token-echo", "answer-and-fail", "unknown-field", "image-password", "line-end",
@@ -302,8 +305,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestRenewedPasswordCostsOneRun verifies that a password that was renewed in the
-// meantime costs one more run, not one for each key.
+// TestRenewedPasswordCostsOneRun verifies that only one additional run is needed, and not one
+// for each key, to find out that the service has renewed a password.
 func TestRenewedPasswordCostsOneRun(t *testing.T) {
 	cmd := testCommand(t, "renewing")
 	cmd.Environ = append(os.Environ(), "HOME=/root")
@@ -312,7 +315,7 @@ func TestRenewedPasswordCostsOneRun(t *testing.T) {
 		t.Fatal("two equal requests got different passwords")
 	}
 	_, state, _ := strings.Cut(cmd.Env[len(cmd.Env)-1].Reveal(), "=")
-	if err := os.WriteFile(state, nil, 0o600); err != nil { // from now on they are renewed
+	if err := os.WriteFile(state, nil, 0o600); err != nil { // the plugin returns a new password if this file exists
 		t.Fatal(err)
 	}
 	answer := func(password plugin.Secret) *plugin.Response {
@@ -328,7 +331,8 @@ func TestRenewedPasswordCostsOneRun(t *testing.T) {
 	}
 }
 
-// TestSuggestedCacheKeyType verifies that the suggested cacheKeyType differs from the wrong one.
+// TestSuggestedCacheKeyType verifies that the suggested cacheKeyType is a narrower scope than
+// the returned one.
 func TestSuggestedCacheKeyType(t *testing.T) {
 	for scope, want := range map[plugin.CacheKeyType]string{
 		plugin.CacheRegistry: "Return cacheKeyType Image,", plugin.CacheGlobal: "Return cacheKeyType Registry,",
@@ -339,7 +343,8 @@ func TestSuggestedCacheKeyType(t *testing.T) {
 	}
 }
 
-// TestBrokenPluginIsAlwaysReported verifies that a plugin that cannot run is reported for any selection of checks.
+// TestBrokenPluginIsAlwaysReported verifies that a plugin that cannot run is reported even if
+// another check is selected.
 func TestBrokenPluginIsAlwaysReported(t *testing.T) {
 	cmd := plugin.Command{Path: filepath.Join(t.TempDir(), "missing"), APIVersion: plugin.V1}
 	findings := Run(t.Context(), cmd, Options{Only: []string{"sigterm"}})

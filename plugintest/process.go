@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Process checks: time, signals and concurrency.
+// The checks in this file examine run time, signals and concurrency.
 
 func checkTime(s *suite) []Finding {
 	r := s.baseRun()
@@ -38,8 +38,8 @@ func checkTime(s *suite) []Finding {
 	return passFinding(r.did, "exited after %v", took)
 }
 
-// blockingStdin is a standard input that stays open. After head has been read, it calls
-// reading and blocks until done.
+// blockingStdin is a standard input that stays open. When head has been read, Read calls
+// reading and blocks until done is closed.
 type blockingStdin struct {
 	head    io.Reader
 	reading func()
@@ -55,8 +55,8 @@ func (h *blockingStdin) Read(p []byte) (int, error) {
 	return 0, io.EOF
 }
 
-// abovePipeCapacity is more than a pipe can hold. If all of it can be written, the other end is
-// reading.
+// abovePipeCapacity is more than the capacity of a pipe. If all of it can be written, the
+// process at the other end is reading.
 const abovePipeCapacity = 256 << 10
 
 func checkSIGTERM(s *suite) []Finding {
@@ -64,7 +64,7 @@ func checkSIGTERM(s *suite) []Finding {
 		return skipFinding("Windows has no SIGTERM")
 	}
 	if s.baseRun(); s.tooManyHung() {
-		return nil // reported by execute
+		return nil // execute reports the reason
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
@@ -97,7 +97,7 @@ func checkSIGTERM(s *suite) []Finding {
 		"Keep SIGTERM's default action, or exit on SIGTERM regardless of what the plugin is waiting for.")
 }
 
-// maxConcurrency bounds Options.Concurrency.
+// maxConcurrency is the upper limit for Options.Concurrency.
 const maxConcurrency = 1000
 
 func checkConcurrent(s *suite, base *plugin.Response) []Finding {
@@ -106,10 +106,10 @@ func checkConcurrent(s *suite, base *plugin.Response) []Finding {
 		n = DefaultConcurrency
 	}
 	n = min(n, maxConcurrency)
-	s.rotatesPasswords() // this runs the plugin, so do not call it concurrently
+	s.rotatesPasswords() // runs the plugin once, and must not be called concurrently
 	runs := s.runConcurrently(n)
 	if s.skipRest {
-		return nil // reported by execute
+		return nil // execute reports the reason
 	}
 	did := fmt.Sprintf("%s, %d times concurrently", runs[0].did, n)
 	var failures []string
@@ -132,7 +132,7 @@ func checkConcurrent(s *suite, base *plugin.Response) []Finding {
 func (s *suite) runConcurrently(n int) []*run {
 	cmd := s.cmd
 	cmd.APIVersion = s.baseVersion()
-	did, stdin, _ := s.encode(s.newRequest(cmd.APIVersion)) // same as for the base response
+	did, stdin, _ := s.encode(s.newRequest(cmd.APIVersion)) // no error, because the base request has already been encoded
 	if s.tooManyHung() {
 		return nil
 	}

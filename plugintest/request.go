@@ -15,7 +15,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Checks of how the plugin reads standard input.
+// The checks in this file examine how the plugin reads standard input.
 
 func checkBase(s *suite) []Finding {
 	r := s.baseRun()
@@ -32,7 +32,7 @@ func checkBase(s *suite) []Finding {
 		"See the other findings. The plugin did not start, hung, or returned invalid output.")
 }
 
-// checkVersion checks that a request in a version gets a response in the same version
+// checkVersion returns a check that a request in a version gets a response in the same version
 // or an error.
 func checkVersion(version string) func(*suite) []Finding {
 	return func(s *suite) []Finding {
@@ -57,8 +57,8 @@ func checkVersion(version string) func(*suite) []Finding {
 	}
 }
 
-// rawRequest returns a request of the base version with additional members, which are
-// inserted unchanged. Out-of-tree requests have neither kind nor version.
+// rawRequest returns a request as JSON text. The text more, with additional fields, is inserted
+// unchanged. Requests of the out-of-tree protocol have neither kind nor apiVersion.
 func (s *suite) rawRequest(kind, version, more string) string {
 	if version == plugin.OutOfTree {
 		return fmt.Sprintf(`{"image":%s%s}`, quoteJSON(s.image), more) + "\n"
@@ -67,7 +67,7 @@ func (s *suite) rawRequest(kind, version, more string) string {
 }
 
 func quoteJSON(s string) string {
-	data, _ := json.Marshal(s) // strings never fail
+	data, _ := json.Marshal(s) // strings can always be marshaled
 	return string(data)
 }
 
@@ -75,7 +75,7 @@ func quoteJSON(s string) string {
 type malformedInput struct {
 	did      string
 	stdin    func(*suite) string
-	severity finding.Severity // of a response to it
+	severity finding.Severity // severity of a response to this input
 	fix      string
 }
 
@@ -100,8 +100,8 @@ var (
 		finding.SeverityWarning, "Decode all of standard input, and exit with a nonzero code if decoding fails."}
 )
 
-// ambiguousInputs are requests with duplicates, which two parsers may interpret
-// differently.
+// ambiguousInputs are requests with a duplicate field or a second document. Two parsers may
+// interpret them differently.
 var ambiguousInputs = []malformedInput{
 	{"sent a request with two images",
 		func(s *suite) string {
@@ -176,9 +176,9 @@ func checkUnknownField(s *suite, base *plugin.Response) []Finding {
 	return passFinding(r.did, "the same as the base response")
 }
 
-// tokenFields returns the service-account fields of a request as JSON text.
+// tokenFields returns the service-account fields of a request as JSON text for rawRequest.
 func (s *suite) tokenFields() string {
-	annotations, _ := json.Marshal(s.identity.annotations) // strings never fail
+	annotations, _ := json.Marshal(s.identity.annotations) // strings can always be marshaled
 	return fmt.Sprintf(`,"serviceAccountToken":%s,"serviceAccountAnnotations":%s`, quoteJSON(s.identity.token.Reveal()), annotations)
 }
 
@@ -205,8 +205,8 @@ func checkOversized(s *suite) []Finding {
 		"Limit the size of standard input, and reject longer input with a one-line error.")
 }
 
-// normalizeImage returns an image as the kubelet sends it to a plugin. Invalid images are
-// returned unchanged.
+// normalizeImage returns the name of an image that the kubelet sends to a plugin. It returns an
+// invalid image unchanged.
 func normalizeImage(image string) string {
 	if repository, err := match.Repository(image); err == nil {
 		return repository
@@ -219,14 +219,14 @@ func registryOf(image string) string {
 	return host
 }
 
-// replaceRegistry returns an image with the same path in another registry.
+// replaceRegistry returns the image with the same path in the registry host.
 func replaceRegistry(image, host string) string {
 	_, path, _ := strings.Cut(image, "/")
 	return host + "/" + path
 }
 
-// lookalikeImage returns the image in a registry whose name starts with the name of the
-// image's registry. The domain is reserved (RFC 6761), so it has no owner.
+// lookalikeImage returns the image in a registry whose name starts with the name of the image's
+// registry. The domain of that registry is reserved (RFC 6761), so it has no owner.
 func lookalikeImage(image string) string {
 	host, port, _ := strings.Cut(registryOf(image), ":")
 	if host += ".conformance.invalid"; port != "" {

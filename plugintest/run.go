@@ -24,7 +24,7 @@ type run struct {
 	err      *plugin.ExecError // nil if the kubelet accepts the response
 }
 
-// newSkippedRun is used in place of a run that was not made.
+// newSkippedRun returns a failed run, as a placeholder for a run that was not made.
 func newSkippedRun(did string, stage plugin.Stage, err error) *run {
 	return &run{
 		did:      did,
@@ -48,8 +48,8 @@ func (r *run) isHung() bool { return r.failedAt(plugin.StageTimeout) }
 
 func (r *run) hasNoOutput() bool { return strings.TrimSpace(r.exchange.Stdout.Reveal()) == "" }
 
-// describeOutcome describes a run's result. Standard error is redacted, and only the size of
-// standard output is included.
+// describeOutcome describes the result of a run. Standard error is redacted. For standard
+// output, only the size is included.
 func (r *run) describeOutcome() string {
 	if r.hasResponse() {
 		resp := r.exchange.Response
@@ -72,8 +72,8 @@ func (r *run) describeOutcome() string {
 	return got
 }
 
-// failedAlike reports whether two runs failed with the same message, ignoring numbers such as
-// times, PIDs and request IDs.
+// failedAlike reports whether two runs failed with the same exit code and message. It ignores
+// numbers in messages, such as times, PIDs and request IDs.
 func (r *run) failedAlike(o *run) bool {
 	return r.exitedWithError() && o.exitedWithError() && r.exchange.ExitCode == o.exchange.ExitCode && normalizeMessage(r.exchange.Stderr) == normalizeMessage(o.exchange.Stderr)
 }
@@ -106,7 +106,8 @@ func (r *run) describeCrash() string {
 	return ""
 }
 
-// unusableFinding returns a finding if the plugin does not start or hangs, and nil otherwise.
+// unusableFinding returns a finding if the plugin did not start or hung. Otherwise it returns
+// nil.
 func (r *run) unusableFinding() []Finding {
 	switch {
 	case r.failedAt(plugin.StageStart):
@@ -127,10 +128,10 @@ func hungFinding(r *run) []Finding {
 		"Read all of standard input, check it, and then exit.")
 }
 
-// supportedVersions returns the protocol versions, newest first.
+// supportedVersions returns the versions of the kubelet's protocol, newest first.
 func supportedVersions() []string { return []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} }
 
-// versionName returns the short name of a version for use in a sentence.
+// versionName returns the short name of a version, for use in a sentence.
 func versionName(version string) string {
 	if version == plugin.OutOfTree {
 		return "the out-of-tree protocol"
@@ -138,9 +139,9 @@ func versionName(version string) string {
 	return strings.TrimPrefix(version, protocol.Group+"/")
 }
 
-// describeDifference describes how b differs from a, where both are responses for the same
-// image. It returns "" if they are equal. Passwords are compared only if two equal
-// requests return the same password.
+// describeDifference describes how b differs from a. Both are responses for the same image. It
+// returns "" if they are equal. Passwords are compared only if equal requests get the same
+// password.
 func (s *suite) describeDifference(a, b *plugin.Response) string {
 	if what := describeShapeDifference(a, b); what != "" {
 		return what
@@ -177,14 +178,14 @@ func describeShapeDifference(a, b *plugin.Response) string {
 // rotatesPasswords reports whether two equal requests return different passwords.
 func (s *suite) rotatesPasswords() bool { return s.differsOnlyInPassword(s.repeatBase(1)) }
 
-// wasRenewed reports whether a repeated base request returns a different password because
-// the service renewed it between two runs.
+// wasRenewed reports whether another base request gets a different password than the first,
+// because the service has renewed the password since then.
 func (s *suite) wasRenewed() bool {
 	return s.differsOnlyInPassword(s.runWith(s.cmd, s.newRequest(s.baseVersion())))
 }
 
-// differsOnlyInPassword reports whether a run of the base request differs from the first run
-// only in its passwords.
+// differsOnlyInPassword reports whether the response of r differs from the response of the base
+// run, but only in passwords.
 func (s *suite) differsOnlyInPassword(r *run) bool {
 	base := s.baseRun()
 	if !base.hasResponse() || !r.hasResponse() || describeShapeDifference(base.exchange.Response, r.exchange.Response) != "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// coveredImages returns the other images for which the response may be used according to its
-// cacheKeyType.
+// coveredImages returns images, other than the requested image, for which the kubelet would
+// reuse a response with the given cacheKeyType.
 func (s *suite) coveredImages(scope plugin.CacheKeyType) []string {
 	home := registryOf(s.image)
 	near := func(image string) bool { return registryOf(image) == home }
@@ -62,8 +62,9 @@ func narrowerScope(scope plugin.CacheKeyType) string {
 	return "Return cacheKeyType Registry, or always return the keys for every registry that you serve."
 }
 
-// credentialDifference describes how the cached response's credential for image differs from the
-// credential in the image's own response.
+// credentialDifference describes how the cached response's credential for an image differs from
+// the credential in the plugin's own response for that image. It returns "" if they are the
+// same.
 func (s *suite) credentialDifference(image string, cached, own *plugin.Response) string {
 	got, want := selectCredentials(cached, image), selectCredentials(own, image)
 	switch {

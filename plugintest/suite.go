@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// suite runs the checks of one plugin. It makes a run when a check first needs it and
-// reuses the run for other checks.
+// suite runs the checks of one plugin. It runs the plugin with a request when a check first
+// needs the result, and reuses the result for other checks.
 type suite struct {
 	ctx      context.Context
 	cmd      plugin.Command
@@ -28,14 +28,14 @@ type suite struct {
 
 	requestRuns map[request]*run
 	rawRuns     map[string]*run
-	runs        []*run // all runs
+	runs        []*run // recorded runs, for checks that examine every run
 	first       *run   // result of baseRun
 	hungRuns    int    // number of runs that hung or took longer than hungRunDuration
-	skipRest    bool   // a run was not made because of hungRuns
+	skipRest    bool   // a run was not made because too many runs hung
 
-	slow        time.Duration // duration at which a warning is reported
-	tooSlow     time.Duration // duration at which the kubelet kills the plugin
-	termTimeout time.Duration // time allowed for exiting after SIGTERM
+	slow        time.Duration // duration above which a warning is reported
+	tooSlow     time.Duration // duration after which the kubelet kills the plugin
+	termTimeout time.Duration // time within which the plugin must exit after SIGTERM
 }
 
 func newSuite(ctx context.Context, cmd plugin.Command, opts Options) *suite {
@@ -72,7 +72,7 @@ func absolutePath(cmd plugin.Command) string {
 	return cmd.Path
 }
 
-// request identifies a request. nth distinguishes equal requests.
+// request identifies a request. nth distinguishes repetitions of a request.
 type request struct {
 	version     string
 	image       string
@@ -81,13 +81,14 @@ type request struct {
 	nth         int
 }
 
-// newRequest returns the request that a kubelet would send in a version.
+// newRequest returns a request as the kubelet would send it in the given version.
 func (s *suite) newRequest(version string) request {
 	inServiceAccountMode := s.opts.ServiceAccount != nil && version == plugin.V1
 	return request{version: version, image: s.image, token: inServiceAccountMode, annotations: inServiceAccountMode}
 }
 
-// sendRequest sends a request once and reuses the run.
+// sendRequest runs the plugin with a request. If the same request was sent before, it returns
+// the earlier run.
 func (s *suite) sendRequest(q request) *run {
 	r := s.requestRuns[q]
 	if r == nil {
@@ -98,7 +99,7 @@ func (s *suite) sendRequest(q request) *run {
 	return r
 }
 
-// runWith sends a request using cmd, which may have a different environment.
+// runWith runs cmd with a request. cmd may have a different environment than s.cmd.
 func (s *suite) runWith(cmd plugin.Command, q request) *run {
 	cmd.APIVersion = q.version
 	did, stdin, err := s.encode(q)
@@ -108,7 +109,7 @@ func (s *suite) runWith(cmd plugin.Command, q request) *run {
 	return s.runAndRecord(cmd, did, stdin)
 }
 
-// encode returns a request's description and encoding.
+// encode returns a description of a request, and the JSON to send.
 func (s *suite) encode(q request) (did string, stdin []byte, err error) {
 	did = fmt.Sprintf("requested %q in %s", q.image, versionName(q.version))
 	req := &plugin.Request{APIVersion: q.version, Image: q.image}
@@ -126,8 +127,8 @@ func (s *suite) encode(q request) (did string, stdin []byte, err error) {
 	return did, stdin, err
 }
 
-// sendRaw sends stdin that the kubelet would not send to the plugin, once, and reuses the
-// run.
+// sendRaw runs the plugin with a standard input that the kubelet would not send. If the same
+// description did was used before, it returns the earlier run.
 func (s *suite) sendRaw(did, version, stdin string) *run {
 	r := s.rawRuns[did]
 	if r == nil {
@@ -145,7 +146,7 @@ const (
 	hungRunDuration = protocol.Timeout / 2
 )
 
-// tooManyHung reports whether too many runs hung or took too long.
+// tooManyHung reports whether too many runs hung or took too long. It sets s.skipRest if so.
 func (s *suite) tooManyHung() bool {
 	s.skipRest = s.skipRest || s.hungRuns >= maxHungRuns
 	return s.skipRest
@@ -161,8 +162,8 @@ func (s *suite) runAndRecord(cmd plugin.Command, did string, stdin []byte) *run 
 	return r
 }
 
-// runPlugin runs the plugin with stdin. It is safe for concurrent use. Passwords in the
-// first response are redacted in later runs.
+// runPlugin runs the plugin with stdin. It is safe for concurrent use. The passwords of the
+// first response are redacted in the standard error of later runs.
 func (s *suite) runPlugin(cmd plugin.Command, did string, stdin []byte) *run {
 	secrets := s.identity.secrets()
 	if s.first != nil && s.first.exchange.Response != nil {
@@ -183,8 +184,8 @@ func (s *suite) recordRun(r *run) {
 	}
 }
 
-// baseRun returns the run that other runs are compared with. It sends a request in the
-// Command's version or in the newest supported version.
+// baseRun returns the run with which other runs are compared. The request has the Command's
+// APIVersion or, if that is empty, the newest version that the plugin supports.
 func (s *suite) baseRun() *run {
 	if s.first != nil {
 		return s.first

@@ -20,7 +20,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Checks of service-account mode (KEP-4412), which exists only in v1.
+// The checks in this file examine service-account mode (KEP-4412), which exists only in v1.
 
 // runV1 sends a v1 request with or without a token and annotations.
 func (s *suite) runV1(token, annotations bool) *run {
@@ -50,7 +50,7 @@ func checkTokenAbsent(s *suite) []Finding {
 	return passFinding(runs[1].did, "%s", runs[1].describeOutcome())
 }
 
-// noResponseReason returns why there is no response to a request with the token.
+// noResponseReason returns why a request with the token got no response.
 func (s *suite) noResponseReason(r *run) string {
 	if base := s.baseRun(); r == base || r.failedAlike(base) {
 		return "see the base-answer check"
@@ -112,7 +112,8 @@ func (s *suite) echoesToken(resp *plugin.Response) bool {
 	})
 }
 
-// runUnsupportedVersion sends the service-account fields in a version that does not define them.
+// runUnsupportedVersion sends the service-account fields in a version that does not have these
+// fields.
 func (s *suite) runUnsupportedVersion(version string) *run {
 	did := fmt.Sprintf("sent a %s request with a token and annotations", versionName(version))
 	return s.sendRaw(did, version, s.rawRequest(protocol.KindRequest, version, s.tokenFields()))
@@ -154,7 +155,7 @@ func checkTokenOldVersion(s *suite) []Finding {
 type identity struct {
 	token            plugin.Secret
 	annotations      map[string]string
-	tokenDescription string // description of the token
+	tokenDescription string // for messages
 }
 
 func makeIdentity(given *ServiceAccount, now time.Time) identity {
@@ -170,14 +171,14 @@ func makeIdentity(given *ServiceAccount, now time.Time) identity {
 	return id
 }
 
-// secrets returns the token and, separately, its signature.
+// secrets returns the token and, as a separate secret, the token's signature.
 func (id identity) secrets() []plugin.Secret {
 	token := id.token.Reveal()
 	return []plugin.Secret{id.token, plugin.NewSecret(token[strings.LastIndexByte(token, '.')+1:])}
 }
 
-// newToken returns a token in an API server's format (KEP-1205) with a random
-// signature.
+// newToken returns a token with a random signature, in the format of an API server's tokens
+// (KEP-1205).
 func newToken(audience string, now time.Time) plugin.Secret {
 	signature := make([]byte, 256) // RS256
 	rand.Read(signature)           // never fails
@@ -199,6 +200,6 @@ func newToken(audience string, now time.Time) plugin.Secret {
 }
 
 func encodeJWTSegment(claims map[string]any) string {
-	data, _ := json.Marshal(claims) // the types always encode as valid JSON
+	data, _ := json.Marshal(claims) // claims contains only types that can be marshaled
 	return base64.RawURLEncoding.EncodeToString(data)
 }

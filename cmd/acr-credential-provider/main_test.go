@@ -165,8 +165,8 @@ func TestPod(t *testing.T) {
 	}
 }
 
-// TestForeignHosts verifies that a host of another cloud leads to an error, or to an
-// empty response if requested.
+// TestForeignHosts verifies that the plugin returns an error for a host outside Azure Container
+// Registry, or an empty response with --other-hosts=empty.
 func TestForeignHosts(t *testing.T) {
 	n := newNode(t)
 	config := n.config(managed)
@@ -316,7 +316,7 @@ func TestIdentityBinding(t *testing.T) {
 func TestVersionAndHelp(t *testing.T) {
 	n := newNode(t)
 	for flag, want := range map[string]string{"--version": "acr-credential-provider ", "--help": "--registry-mirror", "-h": "CLOUD-CONFIG"} {
-		x, _ := n.run(plugin.Request{Image: "x"}, flag) // the output is not a response, so Run returns an error
+		x, _ := n.run(plugin.Request{Image: "x"}, flag) // the output is not a response, so run returns an error
 		if x.ExitCode != 0 || !strings.Contains(x.Stdout.Reveal(), want) || x.Stderr != "" {
 			t.Errorf("%s: exit code %d, standard output without %q", flag, x.ExitCode, want)
 		}

@@ -66,7 +66,7 @@ var testPlugins = map[string]func(host string){
 		os.Exit(3)
 	},
 	"hanging": func(string) { time.Sleep(time.Hour) },
-	"asking": func(host string) { // like dockerconfig-credential-provider with a file that names the helper
+	"asking": func(host string) { // calls the helper, like dockerconfig-credential-provider with a file that configures the helper
 		cmd := exec.Command(filepath.Join(filepath.Dir(os.Args[0]), programName), "get")
 		cmd.Stdin = strings.NewReader(host)
 		said, _ := cmd.Output()
@@ -98,8 +98,8 @@ func printResponse(key, username, password string) string {
 		plugin.V1, key, username, password)
 }
 
-// configuration returns a configuration with a provider for each entry, as "good r.example *.s.example". An
-// entry that begins with "pod " is in service account mode.
+// configuration returns a configuration with a provider for each entry, such as "good r.example
+// *.s.example". A provider whose entry begins with "pod " has tokenAttributes.
 func configuration(entries ...string) string {
 	var b strings.Builder
 	b.WriteString("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n")

@@ -16,8 +16,8 @@ import (
 const programName = "docker-credential-regcred"
 
 // recursionEnv is set in the environment of plugins, so that the helper can detect that a plugin
-// called it. A plugin that reads a docker config file with this helper would otherwise call it
-// again, without end.
+// called it. A plugin that reads a docker config file with this helper would otherwise call the
+// helper again, without end.
 const recursionEnv = dockerjson.CallerEnvName
 
 // environment holds the root directory and the environment variables of the machine.

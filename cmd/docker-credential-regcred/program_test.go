@@ -72,7 +72,7 @@ func TestInput(t *testing.T) {
 		"a scheme":         {"ftp://r.example", "must be https or http"},
 		"user information": {"https://user:" + canary.PasswordSecret + "@r.example", "contains an at sign, question mark, number sign or quotation mark"},
 		"a path upwards":   {"r.example/../s.example", "invalid reference format"},
-		"two lines":        {"r.example\n:x", `registry "r.example:x"`}, // as the client library joins them
+		"two lines":        {"r.example\n:x", `registry "r.example:x"`}, // the client library joins the lines
 	} {
 		stdout, code := b.get(tt.input)
 		if tt.want == "" {

@@ -50,7 +50,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// runProvider runs as a provider. Its credential has how and the generation as the user name.
+// runProvider runs as a provider. The user name of its credential is how, followed by the
+// generation.
 func runProvider(how string) int {
 	how, _, _ = strings.Cut(how, "_")
 	return plugin.Serve(context.Background(), plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
@@ -221,7 +222,7 @@ func TestVersions(t *testing.T) {
 func TestTokens(t *testing.T) {
 	n := newNode(t)
 	n.has(provider("plugin-token_a", nil), provider("plugin-token_b", tokens))
-	payload := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"aud":["registry"],"fill":%q}`, strings.Repeat("x", 40_000))) // a huge one
+	payload := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"aud":["registry"],"fill":%q}`, strings.Repeat("x", 40_000))) // a large token
 	req := &plugin.Request{Image: "r.example/app", ServiceAccountToken: plugin.NewSecret("e30." + payload + ".c2ln"),
 		ServiceAccountAnnotations: map[string]string{"example.com/role": "puller", "example.com/other": "secret"}}
 	for name, want := range map[string]string{

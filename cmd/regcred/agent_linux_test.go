@@ -53,7 +53,7 @@ func (h *treeHost) Run(ctx context.Context, args ...string) ([]byte, int, error)
 	return out, 0, err
 }
 
-// nodeTree writes one of package node's test trees.
+// nodeTree writes a node's file tree from the test data of package node, and returns its root.
 func nodeTree(t *testing.T, name string) (root string) {
 	t.Helper()
 	archive := must.Get(txtar.ParseFile("../../internal/node/testdata/nodes/" + name + ".txtar"))(t)
@@ -73,7 +73,7 @@ func nodeTree(t *testing.T, name string) (root string) {
 	return root
 }
 
-// fileTree returns the content of a directory.
+// fileTree returns the content of all files below root.
 func fileTree(t *testing.T, root string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -136,7 +136,7 @@ func newAgentOn(t *testing.T, name string) *agentOn {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	a := &agentOn{dir: dir, host: &treeHost{regcred: regcred, root: nodeTree(t, name), work: in("work")}}
-	// The kubelet mounts a ConfigMap like this.
+	// The kubelet mounts a ConfigMap with these symlinks.
 	writeFile(t, in("config/..2026/providers.yaml"), agentConfig, 0o600)
 	for link, target := range map[string]string{"config/..data": "..2026", "config/providers.yaml": "..data/providers.yaml"} {
 		must.Do(t, os.Symlink(target, in(link)))

@@ -80,7 +80,8 @@ func (r *agentFlags) register(cmd *cobra.Command) {
 	f.BoolVar(&i.Reapplied, "reapplied", false, "install even if the node's operating system reverts the change at boot; the agent reapplies the change each time")
 	f.DurationVar(&i.Timeout, "timeout", 4*time.Minute, "maximum `time` for a restarted kubelet to become healthy before the change is rolled back")
 	f.DurationVar(&r.Interval, "interval", time.Minute, "`time` between checks of the node")
-	// Not StringVar, because rejectEmptyFlags would reject an empty --listen.
+	// f.Func is used instead of f.StringVar, because rejectEmptyFlags would reject an empty
+	// --listen.
 	f.Func("listen", "`address` of /metrics and /healthz (default \""+r.listen+"\"); \"\" for none", func(v string) error { r.listen = v; return nil })
 }
 

@@ -80,7 +80,7 @@ type madeNode struct {
 	dir, config, bin string
 	docker           string // the node's docker config file
 	secret           *regcred.PullSecret
-	flags            []string // select the pod or service account
+	flags            []string // flags that select the pod or service account
 	image            string
 	open             bool // anonymous pulls of the image are allowed
 	server           *testregistry.Server
@@ -100,7 +100,7 @@ func makeNode(t *testing.T, r *rand.Rand, i int, bin string, server *testregistr
 		must.Do(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	text := madeConfig(r, server.Addr())
-	if r.IntN(6) == 0 { // a directory
+	if r.IntN(6) == 0 { // the configuration is a directory
 		write(filepath.Join(n.config, "10.yaml"), text)
 		if r.IntN(2) == 0 {
 			write(filepath.Join(n.config, "20.yaml"), madeConfig(r, server.Addr()))
@@ -268,7 +268,7 @@ func (n *madeNode) run(t *testing.T, into any, args ...string) (code int, stderr
 	return code, talk.String()
 }
 
-// said holds the compared fields of the commands' JSON.
+// said contains the fields of the commands' JSON output that the test compares.
 type said struct {
 	Valid       bool
 	Healthy     bool

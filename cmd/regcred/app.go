@@ -29,7 +29,7 @@ type app struct {
 	config, binDir aliasedFlag
 	forHelper      bool // find the configuration that the credential helper will use
 	timeout        time.Duration
-	asKubelet      string // "" = no, autoKubelet, or a process ID
+	asKubelet      string // autoKubelet or a process ID; "" if the flag is not set
 	rootDir        string
 	verbose        bool
 

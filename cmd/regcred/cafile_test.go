@@ -43,7 +43,8 @@ func newAppRegistry(t *testing.T) *testregistry.Server {
 	return registry
 }
 
-// TestCAFile pulls from a registry with a certificate from an unknown CA.
+// TestCAFile checks that a registry whose certificate is from an unknown CA is trusted only with
+// --ca-file.
 func TestCAFile(t *testing.T) {
 	registry := newAppRegistry(t)
 	server := httptest.NewUnstartedServer(registry)
@@ -80,7 +81,7 @@ func TestCAFile(t *testing.T) {
 	}
 }
 
-// TestCAFileOfCluster calls an API server whose CA is not in the kubeconfig.
+// TestCAFileOfCluster checks --ca-file for an API server whose CA is not in the kubeconfig.
 func TestCAFileOfCluster(t *testing.T) {
 	api := must.Get(testkube.New(testkube.Options{}))(t)
 	defer api.Close()

@@ -20,9 +20,9 @@ func forwardedSignals(ignored func(os.Signal) bool) []os.Signal {
 	return slices.DeleteFunc(all, ignored)
 }
 
-// forwardSignal forwards a signal unless it was typed on the terminal. In that case the
-// system has already sent it to the whole process group, and many programs exit
-// immediately on a second ^C.
+// forwardSignal forwards sig to p, unless sig was typed on the terminal as ^C or ^\. The system
+// sends such a signal to the whole process group, and many programs exit immediately on a second
+// ^C.
 func forwardSignal(p *os.Process, sig os.Signal) {
 	if (sig == os.Interrupt || sig == syscall.SIGQUIT) && inForeground() {
 		return

@@ -31,7 +31,7 @@ import (
 // demoReport is the result of "regcred demo -o json".
 type demoReport struct {
 	Image     string      `json:"image"`
-	Digest    string      `json:"digest"`    // from the registry
+	Digest    string      `json:"digest"`    // digest that the registry reported
 	Config    string      `json:"config"`    // content of the configuration file
 	Explain   any         `json:"explain"`   // the output of "regcred explain -o json"
 	Anonymous tryReport   `json:"anonymous"` // the pull that the registry rejects

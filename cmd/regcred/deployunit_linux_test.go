@@ -88,7 +88,7 @@ func TestPrepullUnit(t *testing.T) {
 	}
 }
 
-// TestPrepullUnitWrong checks that the checks in TestPrepullUnit detect errors.
+// TestPrepullUnitWrong checks that systemd-analyze detects errors in the service.
 func TestPrepullUnitWrong(t *testing.T) {
 	text := readDeploy(t, "systemd/"+prepullUnit)
 	for _, tt := range []struct{ from, to, want string }{

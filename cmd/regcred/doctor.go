@@ -119,7 +119,7 @@ func (a *app) runDoctor(ctx context.Context, d *doctorFlags) error {
 	return cmp.Or(ctx.Err(), exitWithCode(exitFailed))
 }
 
-// kubeletToCheck returns the kubelet of this node.
+// kubeletToCheck returns doctor's input about the kubelet of this node.
 func (a *app) kubeletToCheck(ctx context.Context, n *node.Reader, o *node.Origin) doctor.Kubelet {
 	k := doctor.Kubelet{Node: n, Origin: o}
 	if o == nil && a.asKubelet == "" {

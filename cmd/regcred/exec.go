@@ -116,7 +116,7 @@ func (a *app) execCommand(ctx context.Context, e *execFlags, args []string) erro
 	case err != nil:
 		a.Error(err)
 	case killedBy == os.Interrupt, killedBy == syscall.SIGTERM, killedBy == syscall.SIGHUP:
-		code = exitBySignal(killedBy) // not for other signals: SIGQUIT, for example, could make this program dump its memory
+		code = exitBySignal(killedBy) // other signals are not repeated; SIGQUIT, for example, could make this program dump its memory
 	}
 	return exitWithCode(code)
 }
@@ -217,7 +217,7 @@ func (a *app) firstCredentials(ctx context.Context, images []string) (logins []d
 			if failed {
 				return nil, err
 			}
-			continue // already printed
+			continue // lookupResultError has printed a note
 		}
 		a.warnFailedAttempts(res.Attempts)
 		c := res.Credentials[0]

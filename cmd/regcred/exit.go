@@ -15,7 +15,7 @@ import (
 const (
 	exitOK      = report.ExitOK     // success: found, valid, passed
 	exitFailed  = report.ExitFailed // failure: something failed or is invalid
-	exitUsage   = report.ExitUsage  // called wrongly
+	exitUsage   = report.ExitUsage  // invalid arguments or flags
 	exitNoMatch = report.ExitEmpty  // nothing matched, or the response has no credentials
 )
 
@@ -47,7 +47,7 @@ func usageError(hint, format string, args ...any) error {
 // worseExitCode returns the worse of two exit codes. The exit code of another command ("exec")
 // takes precedence.
 func worseExitCode(a, b int) int {
-	order := []int{exitUsage, exitFailed, exitNoMatch, exitOK} // -1 for the code of another command
+	order := []int{exitUsage, exitFailed, exitNoMatch, exitOK} // slices.Index returns -1 for the code of another command
 	if slices.Index(order, a) < slices.Index(order, b) {
 		return a
 	}

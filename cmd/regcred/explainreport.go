@@ -37,8 +37,8 @@ func (s *kubeSubject) newSubjectReport() *report.Subject {
 	return j
 }
 
-// addSkippedSecrets adds the pull secrets that the kubelet ignores. The lookup has no attempt for
-// them.
+// addSkippedSecrets adds the pull secrets that the kubelet ignores. The lookup result has no
+// attempt for them.
 func addSkippedSecrets(r *report.Explanation, secrets []regcred.PullSecret) {
 	for _, s := range secrets {
 		if why := doctor.IgnoredReason(&s); why != "" {

@@ -77,8 +77,8 @@ func contains(text, fragment string) bool {
 	return strings.Contains(fold(text), fold(fragment))
 }
 
-// findingStart matches the first line of a finding. It begins with the severity, either at the
-// margin, below a section's heading or below a passed item. Passed items are not findings.
+// findingStart matches the first line of a finding. The line begins with the severity, either at
+// the margin, below a section's heading or below a passed item. Passed items are not findings.
 // findingRest matches the other lines of a finding.
 var (
 	findingStart = regexp.MustCompile(`^( {0,2}(error|warning|info|skipped|no|none|note):?( |$)| +(error|warning): )`)

@@ -30,7 +30,7 @@ type fieldCase struct {
 	path    string // path of the case's file
 	thread  string // URL of the report
 	class   string
-	open    string // who must fix the output; "" if it names the problem
+	open    string // who must fix the output; "" if the output names the problem
 	run     string // regcred's arguments
 	want    []string
 	not     []string
@@ -40,8 +40,8 @@ type fieldCase struct {
 	files   []txtar.File
 }
 
-// readFieldCase parses a case. Lines of the comment that start with a word and a colon
-// are fields; the others are for readers.
+// readFieldCase parses a case. In the comment, lines that start with a word and a colon are fields.
+// Other lines are ignored.
 func readFieldCase(path string) (*fieldCase, error) {
 	archive, err := txtar.ParseFile(path)
 	if err != nil {

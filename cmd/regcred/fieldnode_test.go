@@ -54,7 +54,7 @@ func (c *fieldCase) onNode(t *testing.T, dir string) *exec.Cmd {
 		err = errors.Join(err, os.MkdirAll(d, 0o755))
 	}
 	if slices.ContainsFunc(c.servers, func(s string) bool { return strings.HasPrefix(s, "unit ") }) {
-		err = errors.Join(err, os.MkdirAll(root+"/run/systemd/system", 0o755)) // sd_booted(3)
+		err = errors.Join(err, os.MkdirAll(root+"/run/systemd/system", 0o755)) // sd_booted(3) checks this directory
 	}
 	for _, name := range []string{"regcred", "kubelet", "fieldserve", "journalctl"} {
 		err = errors.Join(err, os.Symlink("test", filepath.Join(bin, name)))

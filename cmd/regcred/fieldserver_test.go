@@ -240,7 +240,7 @@ func cutQuestion(m []byte) []byte {
 	return m[:min(i+5, len(m))]
 }
 
-// fieldCA is a CA that the case's machine trusts.
+// fieldCA is a CA that issues the certificates of a case's servers.
 type fieldCA struct {
 	key  *ecdsa.PrivateKey
 	cert *x509.Certificate

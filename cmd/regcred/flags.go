@@ -31,7 +31,7 @@ func (s *aliasedFlag) register(f *pflag.FlagSet, long, short, variable, usage st
 	s.variable = variable
 	f.Func(short, usage+" (default $"+variable+"); also --"+long+", as with the kubelet", s.set(short))
 	f.Func(long, usage, s.set(long))
-	f.Lookup(long).Hidden = true // listed together with its short form
+	f.Lookup(long).Hidden = true // the usage of the short form mentions it
 }
 
 func (s *aliasedFlag) set(flag string) func(string) error {

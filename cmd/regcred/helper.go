@@ -285,8 +285,8 @@ func (a *app) printNoHostsNote(o *node.Origin) {
 	a.Note("%s does not list any exact hosts (except for providers that serve only pods), and clients do not support patterns", o.Config)
 }
 
-// printHelperEnvNote prints that clients run the helper without this command's
-// flags, and maybe in a different environment.
+// printHelperEnvNote prints a note or warning if clients might run the helper with a different
+// configuration than this command.
 func (a *app) printHelperEnvNote(o *node.Origin) {
 	switch {
 	case a.config.isSetByFlag() || a.binDir.isSetByFlag() || a.asKubelet != "":

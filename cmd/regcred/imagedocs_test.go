@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// imageExample is the transcript in docs/cli/doctor.md as a field case.
+// imageExample is the field case whose output is the transcript in docs/cli/doctor.md.
 const imageExample = "testdata/docs/doctor-image.txtar"
 
 // inGeneral lists the replacements for text that differs between machines.
@@ -83,8 +83,8 @@ func TestDocsImage(t *testing.T) {
 	}
 }
 
-// TestDocsImageJSON checks that the example has only existing fields, and that all
-// fields are documented.
+// TestDocsImageJSON checks that the JSON example in docs/cli/doctor.md has only existing fields,
+// and that all fields are documented.
 func TestDocsImageJSON(t *testing.T) {
 	data := must.Get(os.ReadFile(imageExample))(t)
 	file := writeTemp(t, strings.Replace(string(data), "\nrun: regcred doctor", "\nrun: regcred doctor -o json", 1))

@@ -62,7 +62,8 @@ func runWithSignals(f func(context.Context) int) int {
 	}
 }
 
-// waitForSignal waits for a signal. It returns nil if left is closed first.
+// waitForSignal waits until a signal arrives or left is closed. It returns nil if no signal has
+// arrived when left is closed.
 func waitForSignal(got <-chan os.Signal, left <-chan struct{}) os.Signal {
 	select {
 	case sig := <-got:

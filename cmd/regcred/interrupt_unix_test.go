@@ -27,7 +27,7 @@ type slowly struct {
 	*exec.Cmd
 	stdout, stderr bytes.Buffer
 	pipe           string
-	flags          []string // select the plugin's configuration
+	flags          []string // flags that select the plugin's configuration
 	bin            string
 }
 
@@ -77,7 +77,7 @@ func (s *slowly) diesOf(t *testing.T, sig syscall.Signal) {
 	}
 }
 
-// TestSignal interrupts regcred while it waits for a plugin.
+// TestSignal checks that a signal ends regcred while it waits for a plugin.
 func TestSignal(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(sig.String(), func(t *testing.T) {

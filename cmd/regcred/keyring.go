@@ -29,7 +29,7 @@ type lookupSession struct {
 	req              regcred.Request // the pod or service account; Image and Registry are not set
 	kubeletExitError error           // why the kubelet would not start on this node, or nil
 
-	nodeConfig regcred.Source // nil if disabled
+	nodeConfig regcred.Source // the node's docker config; nil with --no-node-config
 
 	printed map[string]bool // texts of the printed findings about the node's docker config
 }

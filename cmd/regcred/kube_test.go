@@ -22,7 +22,7 @@ type testCluster struct {
 	Secrets         []testkube.Secret
 	Grants          []struct{ User, Verb, Resource string }
 
-	// Objects of a fleet, as in the API.
+	// Objects for the fleet commands, as in the Kubernetes API.
 	Agents     []corev1.Pod
 	Nodes      []corev1.Node
 	DaemonSets []appsv1.DaemonSet

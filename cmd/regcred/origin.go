@@ -20,9 +20,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// localNode returns this machine. Its errors mention the environment variables instead of the flags
-// if a variable is set and no flag is, or if the configuration is for the helper, which has no
-// flags.
+// localNode returns this machine. If an environment variable is set and no flag is, its errors
+// mention the variables instead of the flags. They also do so for the credential helper, which has
+// no flags.
 func (a *app) localNode() node.Node {
 	n := node.Node{Root: a.root}
 	if !a.config.isSetByFlag() && !a.binDir.isSetByFlag() && (a.forHelper || a.config.value+a.binDir.value != "") {

@@ -72,7 +72,7 @@ func BenchmarkPrepull(b *testing.B) {
 
 	var hand, ours []time.Duration
 	for round := 0; b.Loop(); round++ {
-		// Both pull images that are new to containerd, in alternating order.
+		// Both methods pull images that containerd does not have yet, in alternating order.
 		reg, a, z := pushImages(b, images, round)
 		if round%2 == 0 {
 			hand = append(hand, byHand(a))

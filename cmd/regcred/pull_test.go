@@ -94,8 +94,8 @@ func scriptServer(ts *testscript.TestScript) *testregistry.Server {
 	return ts.Value("registry").(*testregistry.Server)
 }
 
-// scriptPullConfig writes config.yaml with the named plugins, each for the registry:
-// config good failing.
+// scriptPullConfig is the script command "config PLUGIN...". It writes config.yaml with the plugins
+// as providers for the registry.
 func scriptPullConfig(ts *testscript.TestScript, neg bool, plugins []string) {
 	var b strings.Builder
 	b.WriteString("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n")
@@ -105,8 +105,8 @@ func scriptPullConfig(ts *testscript.TestScript, neg bool, plugins []string) {
 	ts.Check(os.WriteFile(ts.MkAbs("config.yaml"), []byte(b.String()), 0o600))
 }
 
-// scriptInject makes all later requests to an endpoint fail: inject manifests|blobs
-// KIND.
+// scriptInject is the script command "inject manifests|blobs|tokens KIND". It makes all later
+// requests to the endpoint fail.
 func scriptInject(ts *testscript.TestScript, neg bool, args []string) {
 	endpoint := map[string]testregistry.Endpoint{"manifests": testregistry.EndpointManifests, "blobs": testregistry.EndpointBlobs, "tokens": testregistry.EndpointToken}
 	kind := map[string]testregistry.FaultKind{
@@ -115,8 +115,8 @@ func scriptInject(ts *testscript.TestScript, neg bool, args []string) {
 	scriptServer(ts).Inject(testregistry.Fault{Kind: kind[args[1]], Endpoint: endpoint[args[0]], Times: testregistry.Forever})
 }
 
-// scriptAccessLog checks whether the registry served a manifest to a user, or
-// anonymously: log ci; ! log anonymous.
+// scriptAccessLog is the script command "log USER". It checks that the registry served a manifest
+// to the user, or anonymously if USER is anonymous.
 func scriptAccessLog(ts *testscript.TestScript, neg bool, args []string) {
 	want := strings.TrimPrefix(args[0], "anonymous")
 	found := false
@@ -130,7 +130,8 @@ func scriptAccessLog(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// scriptField checks a field of the first report in stdout: field digest VALUE.
+// scriptField is the script command "field NAME VALUE". It checks a field of the first image's
+// report in stdout.
 func scriptField(ts *testscript.TestScript, neg bool, args []string) {
 	var report struct{ Images []map[string]any }
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &report))

@@ -55,8 +55,8 @@ func TestRuntimeScripts(t *testing.T) {
 	})
 }
 
-// simulateRegistry pulls images with /open/ in the name anonymously. Other images require a
-// credential. Images with /none in the name do not exist.
+// simulateRegistry responds to the runtime's pulls. Images with /open/ in the name can be pulled
+// anonymously. Other images require a credential. Images with /none in the name do not exist.
 func simulateRegistry(_ context.Context, req *runtimeapi.PullImageRequest) (string, error) {
 	switch image := req.Image.Image; {
 	case strings.Contains(image, "/open/"):
@@ -68,7 +68,8 @@ func simulateRegistry(_ context.Context, req *runtimeapi.PullImageRequest) (stri
 	return "sha256:" + strings.Repeat("0", 64), nil
 }
 
-// scriptPulls checks the number of pull requests to the runtime: pulls 3.
+// scriptPulls is the script command "pulls N". It checks the number of pull requests to the
+// runtime.
 func scriptPulls(ts *testscript.TestScript, neg bool, args []string) {
 	server := ts.Value("runtime").(*testcri.Server)
 	if got := fmt.Sprint(len(server.PullRequests())); got != args[0] {

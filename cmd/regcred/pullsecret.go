@@ -29,8 +29,8 @@ import (
 // maxPullSecretFileSize limits the size of a file with a pull secret, in bytes.
 const maxPullSecretFileSize = 16 << 20
 
-// newPullSecret returns a pull secret that contains a docker config. The docker config may be
-// invalid. In the kubelet, that fails the lookup.
+// newPullSecret returns a pull secret that contains a docker config. As in the kubelet, an invalid
+// docker config fails the lookup.
 func newPullSecret(name string, kind corev1.SecretType, key string, data []byte) *regcred.PullSecret {
 	return &regcred.PullSecret{Name: filepath.Base(name), Type: string(kind), Data: map[string][]byte{key: data}}
 }

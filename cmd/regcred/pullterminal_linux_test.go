@@ -53,7 +53,8 @@ func TestPrepullOnTerminal(t *testing.T) {
 		t.Logf("screen: %q", screen)
 	}
 
-	// Results go to a file, and nothing is drawn on a dumb terminal.
+	// If standard output is a file, the results are written to the file. On a dumb terminal, no
+	// progress is drawn.
 	file := must.Get(os.Create(filepath.Join(t.TempDir(), "out")))(t)
 	defer file.Close()
 	prepullOnTerminal(t, args, file, nil, nil)

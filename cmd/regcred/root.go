@@ -68,7 +68,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 // checkDetachedPID rejects "--as-kubelet 42", because 42 would be parsed as an image.
 func checkDetachedPID(args []string) error {
 	if end := slices.Index(args, "--"); end >= 0 {
-		args = args[:end] // the rest belongs to another command
+		args = args[:end] // the arguments after -- belong to another command
 	}
 	i := slices.Index(args, "--as-kubelet") + 1
 	if i == 0 || i == len(args) {

@@ -137,14 +137,14 @@ func expand(name string, d os.DirEntry, err error) error {
 		"@CANARY_TOKEN@", canary.TokenSecret, "@CANARY_PASSWORD@", canary.PasswordSecret,
 		"@KUBELET_CMDLINE@\n", "kubelet\x00--image-credential-provider-config\x00c.yaml\x00--image-credential-provider-bin-dir=bin\x00",
 	).Replace(string(data))
-	if args, ok := strings.CutPrefix(text, "@CMDLINE "); ok { // in the format of /proc
+	if args, ok := strings.CutPrefix(text, "@CMDLINE "); ok { // /proc separates arguments with NUL
 		text = "kubelet\x00" + strings.ReplaceAll(strings.TrimSuffix(args, "@\n"), " ", "\x00") + "\x00"
 	}
 	return os.WriteFile(name, []byte(text), 0o644)
 }
 
-// scriptCode runs a command and checks its exit code: code 3 regcred get X. The output
-// must not contain canary secrets.
+// scriptCode is the script command "code N COMMAND...". It runs the command and checks its exit
+// code. The output must not contain canary secrets.
 func scriptCode(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: code N command [args...]")
@@ -168,8 +168,8 @@ func scriptCode(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// scriptSays checks that stdout or stderr contains a text, ignoring line wraps: says
-// stdout 'two words'.
+// scriptSays is the script command "says stdout|stderr TEXT". It checks that the output contains
+// the text, ignoring line breaks.
 func scriptSays(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: says stdout|stderr text")
@@ -181,8 +181,8 @@ func scriptSays(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// scriptCompareJSON compares a JSON document with a golden file, ignoring times:
-// cmpjson stdout want.json.
+// scriptCompareJSON is the script command "cmpjson GOT WANT". It compares a JSON document with a
+// golden file, ignoring times.
 func scriptCompareJSON(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: cmpjson got want")
@@ -276,8 +276,8 @@ func ruleNames(findings any) any {
 	return names
 }
 
-// scriptStartKubelet runs a process named kubelet in the directory kubelet-dir and sets
-// KUBELET_PID: startkubelet --flag=value...
+// scriptStartKubelet is the script command "startkubelet ARG...". It runs a process named kubelet
+// in the directory kubelet-dir and sets KUBELET_PID.
 func scriptStartKubelet(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		ts.Fatalf("unsupported: ! startkubelet")

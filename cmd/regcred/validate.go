@@ -250,7 +250,8 @@ func featureGatesText(gates map[string]bool) string {
 	return text
 }
 
-// printTargetNotes prints notes about parts of the target that have no effect.
+// printTargetNotes prints notes about an unsupported kubelet version and about feature gates that
+// have no effect.
 func (a *app) printTargetNotes(t config.Target) {
 	if minorVersion(t.KubeletVersion) > minorVersion(config.NewestKubelet) {
 		a.Note("kubelet %s is newer than the versions that regcred supports; checking for version %s instead", t.KubeletVersion, config.NewestKubelet)

@@ -75,8 +75,8 @@ func TestPlugin(t *testing.T) {
 	}
 }
 
-// TestPluginFails verifies the error of a failing plugin. [plugin.Command] removes the values of arguments, which may be
-// secrets; a kubelet does not.
+// TestPluginFails verifies the errors of the plugin. [plugin.Command] redacts the values of
+// arguments, because they may be secrets. A kubelet does not.
 func TestPluginFails(t *testing.T) {
 	dir := install(t)
 	for _, tt := range []struct{ args, want string }{

@@ -111,7 +111,8 @@ func (f *flags) options() (token.Options, error) {
 	return opts, nil
 }
 
-// setClientCredential adds the client's own credential to x.
+// setClientCredential sets the client's credential for the endpoint in x, if the flags for it are
+// set.
 func (f *flags) setClientCredential(x *token.Exchange) error {
 	if (f.client == "") != (f.secretFile == "") {
 		return errors.New("--exchange-client-id and --exchange-client-secret-file must be set together")

@@ -57,10 +57,10 @@ type sample struct {
 	audience    string // the audience of the request's token; "" without a token
 	file        string // audience of the token in the file jwt_svid.token; "" if the request has the token
 	annotations map[string]string
-	username    string // of the credential
+	username    string // user name of the credential
 	jwt         bool   // the secret in the response is a JSON Web Token
-	host        string // of the endpoint; "" means that the token itself is the password
-	calls       []call // in this order
+	host        string // host name of the endpoint; "" means that the token itself is the password
+	calls       []call // expected calls, in order
 }
 
 // call is an expected request to the endpoint, and the file with its response.
@@ -76,7 +76,7 @@ type call struct {
 	signed  bool // authorized by a token that the node has signed
 }
 
-// between is the token that the first endpoint returns and the second one accepts.
+// between is the token that the first endpoint returns and the second endpoint accepts.
 const between = canary.EnvSecret + "-between"
 
 // samples lists the samples in docs/plugins/token with the values that

@@ -17,8 +17,8 @@ import (
 const contentSecurityPolicy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; connect-src 'self'; worker-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// mediaTypes maps file extensions to media types, independently of this machine's own
-// table.
+// mediaTypes maps file extensions to media types. Package mime is not used, because its table
+// depends on the machine.
 var mediaTypes = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",

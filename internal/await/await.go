@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package await calls third-party code in this process, such as a provider or a
-// source, which may ignore its context, panic or exit its goroutine. The caller
-// waits only until its context ends.
+// Package await calls third-party code in this process, such as a provider or a source. The
+// code may ignore its context, panic or exit its goroutine. The caller waits only until its
+// context is done.
 //
 //	token, err := await.Call(ctx, "request", func() (plugin.Secret, error) { return accounts.RequestToken(ctx, req) })
 //
-// Go cannot stop a goroutine. So a call that ignores its context continues in the
-// background.
+// Go cannot stop a goroutine. So a call that ignores its context continues in the background.
 package await
 
 import (
@@ -23,14 +22,14 @@ import (
 // contain the panic value, which may be a secret.
 type CallError struct {
 	What string // the operation
-	How  string // what happened
+	How  string // how it failed
 }
 
 func (e *CallError) Error() string { return e.What + ": " + e.How }
 
-// Call returns the result of f or, if ctx ends first, the cause of ctx; a later result
-// of f is dropped. If f panics or calls runtime.Goexit, the error is a [*CallError].
-// Errors that f did not return begin with the operation.
+// Call returns the result of f. If ctx is done first, it returns the cause of ctx and drops the
+// later result of f. If f panics or calls runtime.Goexit, the error is a [*CallError]. Except
+// for errors that f returns, error messages begin with the operation what.
 func Call[T any](ctx context.Context, what string, f func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -47,7 +46,7 @@ func Call[T any](ctx context.Context, what string, f func() (T, error)) (T, erro
 		}()
 		res.value, res.err = f()
 		if res.err != nil {
-			_ = res.err.Error() // if err is a nil pointer, this panics here and not in the caller
+			_ = res.err.Error() // if err contains a nil pointer, panic here and not in the caller
 		}
 	}()
 	select {
@@ -59,7 +58,7 @@ func Call[T any](ctx context.Context, what string, f func() (T, error)) (T, erro
 	}
 }
 
-// endedError is a cause of a context that also matches context.Canceled or
+// endedError is the cause of a context. It also matches context.Canceled or
 // context.DeadlineExceeded.
 type endedError struct{ cause, contextErr error }
 

@@ -53,7 +53,7 @@ func TestResultOfCallThatIgnoresItsContext(t *testing.T) {
 		defer cancel()
 		begin := time.Now()
 		got, err := await.Call(ctx, "ask", func() (int, error) { time.Sleep(time.Minute); return 7, nil })
-		defer time.Sleep(time.Minute) // so that the call ends
+		defer time.Sleep(time.Minute) // so that the goroutine of the call ends
 		if got != 0 || !errors.Is(err, why) || !errors.Is(err, context.DeadlineExceeded) || err.Error() != "ask: enough" || time.Since(begin) != time.Second {
 			t.Errorf("%d, %v after %v; want nothing, and the cause of the end, after 1s", got, err, time.Since(begin))
 		}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package canary contains the secrets that tests use, and finds them where they must
-// not appear. test.sh searches the output of all tests for [Marker].
+// Package canary contains the secrets that tests use, and finds secrets in text that must not
+// contain any. test.sh searches the output of all tests for [Marker].
 package canary
 
 import (
@@ -15,7 +15,7 @@ import (
 // Marker is the prefix of every secret.
 const Marker = "canary-"
 
-// Secrets, by where they are used.
+// One secret for each kind of secret value.
 const (
 	PasswordSecret = Marker + "password-4b1d"
 	TokenSecret    = Marker + "token-4b1d"
@@ -23,20 +23,20 @@ const (
 	ArgSecret      = Marker + "arg-4b1d"
 )
 
-// EncodedMarkers returns the marker in plain text, in hex, and in base64 at each
-// alignment.
+// EncodedMarkers returns the marker in plain text, in hex, and in base64 at each of the three
+// alignments.
 func EncodedMarkers() []string {
 	forms := []string{Marker, hex.EncodeToString([]byte(Marker))}
 	for shift := range 3 {
 		enc := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("x", shift) + Marker))
-		// The first and last characters may depend on adjacent bytes.
+		// Omit the first and last characters, because they may depend on adjacent bytes.
 		first, last := (shift*8+5)/6, (shift+len(Marker))*8/6
 		forms = append(forms, enc[first:last])
 	}
 	return forms
 }
 
-// FindMarker returns the first form of the marker in s, or "".
+// FindMarker returns the first encoded form of the marker that s contains, or "".
 func FindMarker(s string) string {
 	for _, f := range EncodedMarkers() {
 		if strings.Contains(s, f) {

@@ -15,7 +15,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestAddArgs verifies that arguments are inserted before existing ones in any style of file, without other changes.
+// TestAddArgs verifies that arguments are inserted before the existing ones, in files of any
+// formatting, without other changes.
 func TestAddArgs(t *testing.T) {
 	const head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: CredentialProviderConfig\nproviders:\n"
 	const rest = "  matchImages: [r.example]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
@@ -73,7 +74,7 @@ func TestAddArgs(t *testing.T) {
 	}
 }
 
-// patched returns the file after patch has applied diff.
+// patched applies diff to the file with the program patch, and returns the file's new content.
 func patched(t *testing.T, path, diff string) string {
 	t.Helper()
 	if _, err := exec.LookPath("patch"); err != nil {
@@ -88,8 +89,8 @@ func patched(t *testing.T, path, diff string) string {
 	return string(data)
 }
 
-// TestAddArgsNotThere verifies that a file into which arguments cannot be inserted
-// stays unchanged, and that the error contains none of its values.
+// TestAddArgsNotThere verifies that AddArgs returns an error if the file's formatting prevents an
+// insertion. The error contains no values from the file.
 func TestAddArgsNotThere(t *testing.T) {
 	const head = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n"
 	const rest = "  matchImages: [r.example]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
@@ -115,7 +116,7 @@ func TestAddArgsNotThere(t *testing.T) {
 	}
 }
 
-// TestAddArgsNamesProviders verifies that the message names each provider if several need arguments.
+// TestAddArgsNamesProviders verifies that the error names every provider that needs arguments.
 func TestAddArgsNamesProviders(t *testing.T) {
 	const rest = "  matchImages: [r.example]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
 	text := "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: a\n  args: &x [c]\n" + rest +
@@ -130,7 +131,7 @@ func TestAddArgsNamesProviders(t *testing.T) {
 	}
 }
 
-// asUTF16 encodes ASCII text in UTF-16, which kubelets accept.
+// asUTF16 encodes ASCII text as UTF-16 with a byte order mark. Kubelets accept such files.
 func asUTF16(s string) string {
 	b := []byte{0xff, 0xfe}
 	for _, c := range []byte(s) {
@@ -139,7 +140,7 @@ func asUTF16(s string) string {
 	return string(b)
 }
 
-// TestAddArgsDirectory verifies separate arguments for each file of a directory.
+// TestAddArgsDirectory verifies that in a directory only the file with the provider changes.
 func TestAddArgsDirectory(t *testing.T) {
 	dir := t.TempDir()
 	one := strings.ReplaceAll(beta, "v1beta1", "v1")
@@ -155,8 +156,8 @@ func TestAddArgsDirectory(t *testing.T) {
 	}
 }
 
-// TestDiffShowsNoOtherLine verifies that a later line equal to the changed one does not add the lines in between to the
-// diff.
+// TestDiffShowsNoOtherLine verifies that the diff shows only the changed line, even if an equal
+// line follows later. The lines in between contain secrets.
 func TestDiffShowsNoOtherLine(t *testing.T) {
 	const list = "  args: [get-credentials]\n"
 	between := strings.Repeat("  name: PASSWORD\n  value: "+canary.ArgSecret+"\n", 3)

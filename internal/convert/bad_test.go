@@ -16,7 +16,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestConvertBad verifies that an invalid configuration is rejected with its position, without values of env or args.
+// TestConvertBad verifies the errors for invalid configurations. They contain the position, but no
+// values of env or args.
 func TestConvertBad(t *testing.T) {
 	secrets := "  args: [" + canary.ArgSecret + "]\n  env: [{name: A, value: " + canary.EnvSecret + "}]\n"
 	head := func(kind, version string) string {
@@ -69,8 +70,7 @@ func TestConvertBad(t *testing.T) {
 	}
 }
 
-// TestResultValidate verifies that errors of a kubelet's validation have positions in
-// the result.
+// TestResultValidate verifies that errors of Result.Validate have positions in the result.
 func TestResultValidate(t *testing.T) {
 	res := convert(t, strings.Replace(beta, "720m", "-720m", 1), LayoutKeep, Options{})
 	check := func(target config.Target, want string) {
@@ -98,7 +98,7 @@ func TestResultValidate(t *testing.T) {
 	}
 }
 
-// TestConvertLeavesNothing verifies that the temporary directory for loading a result is removed.
+// TestConvertLeavesNothing verifies that Convert leaves no temporary files.
 func TestConvertLeavesNothing(t *testing.T) {
 	temp := t.TempDir()
 	for _, name := range []string{"TMPDIR", "TMP", "TEMP"} {
@@ -113,8 +113,8 @@ func TestConvertLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestConvertWithoutTempDir verifies that no temporary directory is needed, because other users could read secrets
-// there.
+// TestConvertWithoutTempDir verifies that Convert works without a temporary directory. Other users
+// might be able to read secrets there.
 func TestConvertWithoutTempDir(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	must.Do(t, os.WriteFile(path, []byte(former), 0o600))

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package convert converts credential provider configurations of older
-// versions, and of the out-of-tree proposal (RegistryCredentialConfig), to
-// kubelet.config.k8s.io/v1, and replaces the source files.
+// Package convert converts credential provider configurations to
+// kubelet.config.k8s.io/v1, and replaces the source files. A source has an older
+// version, or is a RegistryCredentialConfig of the out-of-tree proposal.
 //
-// If only versions change, it edits only versions in the text. Otherwise it
-// writes new files, without comments. [config.Load] alone decides what a file
-// means, and each result is loaded again and compared with its source:
+// If only versions change, it edits only versions in the text. Otherwise it writes
+// new files, without comments. Each result is loaded again with [config.Parse] or
+// [config.ParseDir] and compared with its source:
 //
 //	res, err := convert.Convert(path, convert.LayoutKeep, convert.Options{})
 //	…
@@ -55,8 +55,8 @@ const (
 // Options selects changes in addition to the version of the files. The zero value makes
 // no other changes.
 type Options struct {
-	// Format is the format of the result. If empty, the source's format is kept;
-	// several files become JSON only if all of them are JSON.
+	// Format is the format of the result. If empty, each file keeps its format. Several
+	// files that are merged become JSON only if all of them are JSON.
 	Format Format
 
 	// PluginAPIVersion is the exec protocol version for every provider. If empty, each
@@ -95,17 +95,17 @@ type Result struct {
 	dir bool // the result is a directory, even with one file
 }
 
-// Convert converts the configuration at path. It returns the errors of [config.Load]
-// and, for files of the out-of-tree proposal, of [config.Config.Validate];
-// [Result.Validate] reports other errors. Convert also fails if the result does not
-// have the same providers, which would be a bug in this package.
+// Convert converts the configuration at path. It returns the errors of [config.Load]. For
+// files of the out-of-tree proposal, it also returns the errors of
+// [config.Config.Validate]. Use [Result.Validate] to find other errors. Convert also fails
+// if the result does not have the same providers, which would be a bug in this package.
 func Convert(path string, layout Layout, o Options) (*Result, error) {
 	src, err := config.Load(path)
 	if err != nil {
 		return nil, err
 	}
 	if len(src.Providers) == 0 {
-		// The kubelet does not start with such a configuration.
+		// The kubelet does not start with a configuration without providers.
 		return nil, &config.FieldError{File: path, Path: "providers", Msg: "there are no providers to convert"}
 	}
 	c := &conversion{options: o, res: &Result{Source: src, Providers: convertProviders(src.Providers, o)}}
@@ -234,8 +234,9 @@ func (c *conversion) recordLostComments(f *sourceFile) {
 	}
 }
 
-// fileName returns a name that sorts in the provider's order, starting with "10-ecr"
-// for the first provider. The steps leave room for more files.
+// fileName returns the base name of a provider's file, such as "10-ecr" for the first
+// provider. The names sort in the order of the providers. The numbers are multiples of ten,
+// to leave room for more files.
 func fileName(index, count int, provider string) string {
 	const longest = 128
 	safe := []byte(provider)
@@ -269,9 +270,8 @@ func verifyFiles(dir bool, files []File, want []config.Provider) error {
 	return nil
 }
 
-// Validate returns what the target would reject in the result, as
-// [config.Config.ValidateFor] does. Its errors use the given path as the path of the
-// directory if the result is a directory, and otherwise as the path of the file.
+// Validate returns the errors of [config.Config.ValidateFor] for the result. Errors show
+// path as the directory if the result is a directory, and otherwise as the file.
 func (r *Result) Validate(t config.Target, path string) error {
 	cfg, err := loadFiles(path, r.dir, r.Files)
 	if err != nil {

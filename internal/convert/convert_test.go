@@ -37,7 +37,7 @@ func convert(t *testing.T, text string, layout Layout, o Options) *Result {
 	return res
 }
 
-// contents returns the files of a result, concatenated.
+// contents returns the concatenated contents of a result's files.
 func contents(res *Result) string {
 	var b strings.Builder
 	for _, f := range res.Files {
@@ -49,7 +49,7 @@ func contents(res *Result) string {
 	return b.String()
 }
 
-// compare compares texts that may contain planted secrets.
+// compare compares two texts. It masks planted secrets in the output.
 func compare(t *testing.T, want, got string) {
 	t.Helper()
 	mask := strings.NewReplacer(canary.Marker, "MASKED-")
@@ -58,7 +58,7 @@ func compare(t *testing.T, want, got string) {
 	}
 }
 
-// beta is a v1beta1 file in an unusual spelling.
+// beta is a v1beta1 file with unusual formatting.
 const beta = `# Licence: ours
 
 kind:   CredentialProviderConfig   # the kind
@@ -89,14 +89,15 @@ const betaJSON = "\t{ \"kind\":\"CredentialProviderConfig\",\n" +
 	"\t\"apiVersion\" : \"credentialprovider.kubelet.k8s.io/v1beta1\"}],\n" +
 	"\t\"apiVersion\": \"kubelet.config.k8s.io/v1alpha1\" }"
 
-// oneLine has multibyte characters and the version as a value before the version field.
+// oneLine contains multibyte characters. Before the apiVersion field, it contains the version as
+// another field's value.
 const oneLine = `"kind": CredentialProviderConfig
 "providers": [{name: é, matchImages: [kubelet.config.k8s.io/v1beta1], defaultCacheDuration: 0s, apiVersion: credentialprovider.kubelet.k8s.io/v1}]
 # é
 !!str "apiVersion": kubelet.config.k8s.io/v1beta1`
 
-// aliased sets the version of its providers with an alias. The same text occurs earlier
-// as a value.
+// aliased sets the apiVersion of its providers with an alias. The same text also occurs earlier as
+// another value.
 const aliased = `kind: CredentialProviderConfig
 apiVersion: kubelet.config.k8s.io/v1
 providers:
@@ -104,7 +105,8 @@ providers:
 - {name: b, matchImages: [b.example], defaultCacheDuration: 0s, apiVersion: *v}
 `
 
-// TestConvertEdits verifies that nothing except the version changes if only the version has to change.
+// TestConvertEdits verifies that only the version changes in the text if nothing else needs to
+// change.
 func TestConvertEdits(t *testing.T) {
 	v1 := strings.Replace(beta, "io/v1beta1'", "io/v1'", 1)
 	v1JSON := strings.Replace(betaJSON, "io/v1alpha1", "io/v1", 1)
@@ -146,7 +148,8 @@ func TestConvertEdits(t *testing.T) {
 	}
 }
 
-// TestConvertWritesAnew verifies that a file is rewritten without comments if an edit in place is impossible.
+// TestConvertWritesAnew verifies that a file that cannot be edited in place is rewritten without
+// comments.
 func TestConvertWritesAnew(t *testing.T) {
 	const head = "kind: CredentialProviderConfig\napiVersion: "
 	const entry = "  # one\n  - name: a\n    matchImages:\n      - r.example\n    defaultCacheDuration: 1h\n    apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
@@ -183,8 +186,7 @@ func TestConvertWritesAnew(t *testing.T) {
 	}
 }
 
-// TestConvertQuotes verifies that a string stays a string in YAML, whatever it
-// contains.
+// TestConvertQuotes verifies that every string is still a string in the resulting YAML.
 func TestConvertQuotes(t *testing.T) {
 	words := []string{"yes", "Y", "on", "OFF", "~", "null", "True", "1:20", "0x1f", "0o7", "012", "1_000", "1e3", ".5", ".inf", "=", "<<", "-", "- a", "?", "!!str a",
 		"#", "a #b", "a: b", "a:", "[a", "{a", "*a", "&a", "%a", "@a", "|", ">", "\"", "'", "", " ", " a", "a ", "2001-01-01", "é", "\u2028", "\u0085", "\ufeff", "\U0001f600",

@@ -15,8 +15,9 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// FuzzConvert verifies that every file that loads is converted, in each layout and format, and that a second conversion
-// changes nothing. A file that does not load is rejected with the errors of [config.Load] or [config.Config.Validate].
+// FuzzConvert verifies that every valid file is converted in each layout and format, and that
+// converting the result changes nothing. An invalid file is rejected with the errors of
+// [config.Load] or [config.Config.Validate].
 func FuzzConvert(f *testing.F) {
 	for _, text := range []string{beta, betaJSON, former, formerConverted, others, oneLine} {
 		for way := range byte(9) {
@@ -24,7 +25,7 @@ func FuzzConvert(f *testing.F) {
 		}
 	}
 	dir := f.TempDir()
-	// Convert one way per run, so that more inputs are tried.
+	// Each run tests only one layout and format, so that more inputs are tried.
 	f.Fuzz(func(t *testing.T, data []byte, way byte) {
 		path := filepath.Join(dir, "config.yaml")
 		must.Do(t, os.WriteFile(path, data, 0o600))

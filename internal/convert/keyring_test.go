@@ -24,7 +24,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestMain makes the test binary run as the configurations' plugins.
+// TestMain makes the test binary run as a plugin if it is started under a plugin's name.
 func TestMain(m *testing.M) {
 	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
 	if slices.Contains(plugins(), name) {
@@ -33,14 +33,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// plugins returns the names under which the test binary is a plugin, which supports the out-of-tree protocol and
-// all versions of the kubelet's.
+// plugins returns the names under which the test binary runs as a plugin. The plugin supports the
+// out-of-tree protocol and all versions of the kubelet's protocol.
 func plugins() []string {
 	return []string{"ecr-creds", "two", "failing", "empty", "ecr", "second", "whole-registry"}
 }
 
-// answer returns a response whose user name encodes the configuration that the plugin received. For the out-of-tree
-// proposal's files all but the last provider respond for the image only.
+// answer is the plugin's response. The user name contains the configuration that the plugin
+// received. The plugins "ecr-creds" and "two" respond only for the image, the others for the
+// registry.
 func answer(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
 	key, _, _ := strings.Cut(req.Image, "/")
@@ -59,7 +60,7 @@ func answer(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 	return resp, nil
 }
 
-// linkPlugins returns a bin dir with the plugins.
+// linkPlugins returns a new bin dir with links to the test binary under all plugin names.
 func linkPlugins(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -74,7 +75,7 @@ func linkPlugins(t *testing.T) string {
 	return dir
 }
 
-// images lists the images that match the configurations' patterns, and one more.
+// images lists images for the patterns in the test configurations, and one image that matches none.
 var images = []string{
 	"012345678910.dkr.ecr.us-east-1.amazonaws.com/my-image",
 	"012345678910.dkr.ecr.cn-north-1.amazonaws.com.cn/a/b:1.2",
@@ -95,7 +96,8 @@ providers:
   imageMatchers: [empty.example]
 `
 
-// TestConvertedGivesTheSameCredentials compares the keyrings of a source and of its conversion.
+// TestConvertedGivesTheSameCredentials verifies that lookups return the same credentials before and
+// after a conversion.
 func TestConvertedGivesTheSameCredentials(t *testing.T) {
 	v1 := strings.NewReplacer("s.io/v1beta1", "s.io/v1", "s.io/v1alpha1", "s.io/v1").Replace
 	sources := map[string]map[string]string{
@@ -129,7 +131,8 @@ func TestConvertedGivesTheSameCredentials(t *testing.T) {
 	}
 }
 
-// converted converts a configuration into a directory and returns its path.
+// converted converts a configuration, writes the result to a directory and returns the directory's
+// path.
 func converted(t *testing.T, path string, layout Layout, o Options) string {
 	t.Helper()
 	res := must.Get(Convert(path, layout, o))(t)
@@ -138,8 +141,8 @@ func converted(t *testing.T, path string, layout Layout, o Options) string {
 	return dir
 }
 
-// lookups returns the result for each image: the credentials in order, and whether the
-// lookup failed.
+// lookups looks up each image. It returns the credentials in order, and which lookups and providers
+// failed.
 func lookups(t *testing.T, path, bin string) map[string][]string {
 	t.Helper()
 	cfg, err := config.Load(path)
@@ -175,10 +178,10 @@ func lookups(t *testing.T, path, bin string) map[string][]string {
 	return got
 }
 
-// TestConvertedOrder verifies the order of credentials. A response in the out-of-tree
-// protocol is for one image and therefore precedes other providers' responses for the
-// registry. In the current protocol the plugin may respond for the registry too; then
-// the order of the configuration decides. docs/migration.md documents this.
+// TestConvertedOrder verifies the order of credentials, as documented in docs/migration.md. A
+// response in the out-of-tree protocol is for one image, so it precedes other providers' responses
+// for the registry. In the kubelet's protocol, the plugin may also respond for the registry. The
+// order of the configuration then decides.
 func TestConvertedOrder(t *testing.T) {
 	dir, bin := t.TempDir(), linkPlugins(t)
 	write(t, dir, "1.yaml", `kind: CredentialProviderConfig

@@ -19,8 +19,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// former is a configuration of the out-of-tree proposal in both forms of the document:
-// with a mapping as in the example, and with a list as in the types.
+// former is a configuration of the out-of-tree proposal. It uses both forms in the proposal's
+// document: a mapping as in its example, and a list as in its types.
 const former = `# Licence: ours
 
 # our registries
@@ -49,7 +49,8 @@ providers:
     value: *t
 `
 
-// formerConverted is the rewritten file: its only comment explains the added settings.
+// formerConverted is the conversion of former. Its only comment explains the added
+// defaultCacheDuration.
 const formerConverted = `apiVersion: kubelet.config.k8s.io/v1
 kind: CredentialProviderConfig
 providers:
@@ -103,7 +104,7 @@ func TestConvertPredecessor(t *testing.T) {
 	}
 }
 
-// versions returns the protocol versions without their group.
+// versions returns the providers' API versions without the group.
 func versions(providers []config.Provider) string {
 	var list []string
 	for _, p := range providers {
@@ -128,15 +129,15 @@ func TestConvertIsIdempotent(t *testing.T) {
 	}
 }
 
-// writeMixedVersions writes a directory with files of every version and returns its
-// path.
+// writeMixedVersions writes a directory that has a file of every version. It returns the
+// directory's path.
 func writeMixedVersions(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	write(t, dir, "10-beta.yaml", beta)
 	write(t, dir, "20-former.yml", former)
 	write(t, dir, "README", "not a configuration")
-	// Files on Windows cannot have this name.
+	// This provider's name is not a valid file name on Windows.
 	write(t, dir, "30-v1.json", strings.NewReplacer(`"a"`, `"last:*?"`, "io/v1alpha1", "io/v1").Replace(betaJSON))
 	return dir
 }
@@ -202,7 +203,8 @@ func TestFileNames(t *testing.T) {
 	}
 }
 
-// TestConvertSecondDocument verifies that documents which a kubelet ignores are reported and not converted.
+// TestConvertSecondDocument verifies that YAML documents after the first one, which the kubelet
+// ignores, are reported and not converted.
 func TestConvertSecondDocument(t *testing.T) {
 	for name, tt := range map[string]struct {
 		tail string
@@ -222,7 +224,7 @@ func TestConvertSecondDocument(t *testing.T) {
 		"broken":           {"---\n\t*:\n", []int{8}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// The header has seven lines, of which the last is empty.
+			// Seven lines precede the tail, and the last of them is empty.
 			res := convert(t, "---\n# one\n"+oneLine+"\n\n"+tt.tail, LayoutKeep, Options{})
 			if diff := cmp.Diff(tt.want, lines(res.SecondDocuments)); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
@@ -231,7 +233,7 @@ func TestConvertSecondDocument(t *testing.T) {
 	}
 }
 
-// TestConvertLostComments verifies that a file that loses its comments is reported.
+// TestConvertLostComments verifies that files whose comments are lost are reported.
 func TestConvertLostComments(t *testing.T) {
 	const text = `kind: CredentialProviderConfig
 apiVersion: kubelet.config.k8s.io/v1beta1

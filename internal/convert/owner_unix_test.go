@@ -41,7 +41,8 @@ type unownedFile struct{ fs.FileInfo }
 
 func (unownedFile) Sys() any { return nil }
 
-// TestWriteWithoutOwner verifies that the mode gives no access to group and others if the owner cannot be kept.
+// TestWriteWithoutOwner verifies that group and others get no permissions if the file's owner
+// cannot be kept.
 func TestWriteWithoutOwner(t *testing.T) {
 	name := write(t, t.TempDir(), "a.yaml", "old")
 	must.Do(t, os.Chmod(name, 0o644))

@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// renderProviders returns a file that contains some of the providers, or nothing if it
-// cannot be encoded, which the check of the result then finds.
+// renderProviders returns a file with count providers, beginning at index first. It returns
+// nil if they cannot be encoded, which verifyFiles then reports.
 func (c *conversion) renderProviders(first, count int, format Format) []byte {
 	doc := entries.NewDocument(c.res.Providers[first:][:count])
 	if format == JSON {
@@ -56,7 +56,7 @@ func addZeroCacheComment(provider *yaml.Node) {
 	}
 }
 
-// quoteAmbiguous quotes strings that any YAML version would read as a different type.
+// quoteAmbiguous quotes strings that some YAML version would read as a different type.
 func quoteAmbiguous(n *yaml.Node) {
 	if n.Tag == "!!str" && n.Kind == yaml.ScalarNode {
 		n.Style = 0

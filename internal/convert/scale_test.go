@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// versionsOnOneLine returns a configuration of n providers on one line.
+// versionsOnOneLine returns a configuration with n providers, all on one line.
 func versionsOnOneLine(n int) string {
 	var list []string
 	for i := range n {
@@ -23,7 +23,7 @@ func versionsOnOneLine(n int) string {
 	return "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: CredentialProviderConfig\nproviders: [" + strings.Join(list, ", ") + "]\n"
 }
 
-// blocks is like versionsOnOneLine, with one provider per line.
+// blocks returns a configuration with n providers, one per line.
 func blocks(n int) string {
 	var b strings.Builder
 	b.WriteString("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: CredentialProviderConfig\nproviders:\n")
@@ -40,7 +40,8 @@ func written(t testing.TB, text string) string {
 	return path
 }
 
-// TestConvertOneLine verifies that each of many versions on one line is replaced in place.
+// TestConvertOneLine verifies that every version is replaced in place if many versions are on one
+// line.
 func TestConvertOneLine(t *testing.T) {
 	text := versionsOnOneLine(300)
 	res := must.Get(Convert(written(t, text), LayoutKeep, Options{PluginAPIVersion: plugin.V1}))(t)
@@ -49,7 +50,8 @@ func TestConvertOneLine(t *testing.T) {
 	}
 }
 
-// BenchmarkConvert reports the text size in bytes per operation; the time must grow linearly with it.
+// BenchmarkConvert measures conversions of large files. The time must grow linearly with the size
+// of the text.
 func BenchmarkConvert(b *testing.B) {
 	for name, text := range map[string]func(int) string{"one line": versionsOnOneLine, "blocks": blocks} {
 		for _, n := range []int{1500, 3000} {

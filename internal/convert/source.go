@@ -17,9 +17,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// AddArgs prepends arguments to the args of providers, by provider index, without
-// changing any other bytes. It returns an error if a file's syntax prevents this. It
-// does not write files.
+// AddArgs prepends arguments to the args of providers without changing any other bytes. The
+// keys of args are provider indexes. AddArgs returns an error if a file's syntax prevents
+// this. It does not write files.
 func AddArgs(src *config.Config, args map[int][]string) ([]File, error) {
 	var files []File
 	for _, f := range src.Files() {
@@ -69,7 +69,8 @@ func manualEditError(src *config.Config, f *config.File, args map[int][]string) 
 	return fmt.Errorf("%s: cannot add arguments automatically because of the file's formatting; add them manually: %s", where, strings.Join(what, "; "))
 }
 
-// prependArgs returns the edit that inserts arguments before a provider's own.
+// prependArgs returns the edit that inserts arguments before a provider's existing
+// arguments.
 func (s *sourceFile) prependArgs(provider *yaml.Node, add []string) (e textedit.Edit, ok bool) {
 	if provider == nil || provider.Kind != yaml.MappingNode || len(provider.Content) < 4 {
 		return e, false
@@ -156,8 +157,8 @@ func newSourceFile(f *config.File) *sourceFile {
 	s := &sourceFile{File: f, LineIndex: textedit.NewLineIndex(f.Data())}
 	var text []byte
 	if textedit.IsJSON(f.Data()) {
-		// YAML 1.2 is a superset of JSON, but the parser rejects tabs. JSON strings
-		// contain no tabs.
+		// YAML 1.2 is a superset of JSON, but the parser rejects tabs. Tabs can be
+		// replaced, because JSON strings contain none.
 		s.format, text = JSON, bytes.ReplaceAll(f.Data(), []byte("\t"), []byte(" "))
 	} else {
 		s.format = YAML

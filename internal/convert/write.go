@@ -26,10 +26,10 @@ type ReplacedFile struct {
 	Foreign bool   // the owner could not be kept, so only the caller can read the file
 }
 
-// Replace replaces the files that changed, each atomically. A new file keeps the mode
-// and, if the caller may set it, the owner of the previous file. A backup of the
-// previous file is kept. If anything fails, all files are restored. Symbolic links are
-// rejected, because another user may own their targets.
+// Replace replaces the files that changed, each atomically, and keeps a backup of each. A
+// new file has the mode of the previous file and, if the caller may set it, the owner. If
+// anything fails, all files are restored. Symbolic links are rejected, because another user
+// may own their targets.
 func Replace(files []File) ([]ReplacedFile, error) {
 	list, err := backUpFiles(files)
 	if err == nil {
@@ -71,7 +71,8 @@ func backUpFiles(files []File) (list []*replacement, err error) {
 	return list, nil
 }
 
-// checkUnchanged returns an error if a file is no longer the one that was converted.
+// checkUnchanged returns an error if a file has changed since it was read for the
+// conversion.
 func checkUnchanged(f File) (fs.FileInfo, error) {
 	info, err := os.Lstat(f.Name)
 	if err != nil {
@@ -91,8 +92,8 @@ func checkUnchanged(f File) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// writeBackup copies a file to a new name. Its extension prevents the kubelet from
-// reading it in a configuration directory.
+// writeBackup writes a backup under a new name. The name ends in .bak or a number, so the
+// kubelet does not read it in a configuration directory.
 func (r *replacement) writeBackup(data []byte) error {
 	const most = 1000
 	for i := range most {
@@ -118,8 +119,7 @@ func writeWithAttrOf(write func(string, io.Reader, inroot.FileAttr) error, name 
 	if !inroot.IsOwnerError(err) {
 		return false, err
 	}
-	// Drop the permissions for group and others, which would apply to a different
-	// group.
+	// Drop the permissions of group and others, because the file now has a different group.
 	return true, write(name, bytes.NewReader(data), inroot.FileAttr{Mode: like.Mode() & 0o700})
 }
 

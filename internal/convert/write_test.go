@@ -17,7 +17,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// list returns the content of a directory: names, modes and contents.
+// list returns the modes and contents of all files in a directory, by name.
 func list(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	got := map[string]string{}
@@ -38,7 +38,7 @@ func list(t *testing.T, dir string) map[string]string {
 	return got
 }
 
-// formatMode returns a file mode as list shows it.
+// formatMode formats a file's mode and text for comparison with list. It omits the mode on Windows.
 func formatMode(m, text string) string {
 	if runtime.GOOS == "windows" {
 		return text
@@ -46,7 +46,7 @@ func formatMode(m, text string) string {
 	return m + " " + text
 }
 
-// compareDirs compares two results of list.
+// compareDirs compares two directory listings from list.
 func compareDirs(t *testing.T, want, got map[string]string) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -54,7 +54,7 @@ func compareDirs(t *testing.T, want, got map[string]string) {
 	}
 }
 
-// toReplace returns replacements for files of a directory.
+// toReplace writes files to a directory and returns replacements for them.
 func toReplace(t *testing.T, dir string, names ...string) []File {
 	t.Helper()
 	var files []File
@@ -84,7 +84,8 @@ func TestReplace(t *testing.T) {
 	}, list(t, dir))
 }
 
-// TestReplaceKeepsBackups verifies that no backup replaces another, and that no backup has a name that a kubelet reads.
+// TestReplaceKeepsBackups verifies that a new backup does not overwrite an older one, and that the
+// kubelet does not read backups.
 func TestReplaceKeepsBackups(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a.yaml.bak", "first")
@@ -98,7 +99,8 @@ func TestReplaceKeepsBackups(t *testing.T) {
 	}, list(t, dir))
 }
 
-// TestReplaceAllOrNothing verifies that a failure at any file leaves all files unchanged and no temporary files.
+// TestReplaceAllOrNothing verifies that Replace changes no file and leaves no temporary files if
+// one file fails.
 func TestReplaceAllOrNothing(t *testing.T) {
 	tests := []struct {
 		name, want string
@@ -144,7 +146,7 @@ func remove(t *testing.T, name string) {
 	must.Do(t, os.Remove(name))
 }
 
-// TestReplaceRestores verifies that files that were already replaced are restored.
+// TestReplaceRestores verifies that files that were already replaced are restored after a failure.
 func TestReplaceRestores(t *testing.T) {
 	dir := t.TempDir()
 	files := toReplace(t, dir, "a.yaml", "b.yaml", "c.yaml")
@@ -161,7 +163,7 @@ func TestReplaceRestores(t *testing.T) {
 	must.Do(t, restoreFiles(replacing))
 	compareDirs(t, before, list(t, dir))
 
-	// If that fails too, the error names the backup.
+	// If restoring fails too, the error names the backup.
 	if replacing, err = backUpFiles(files[:1]); err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +200,7 @@ func TestCreateDir(t *testing.T) {
 	}
 	compareDirs(t, want, list(t, dir))
 
-	// A file that is not a configuration stays in the directory.
+	// A directory may contain files that are not configurations.
 	other := filepath.Join(top, "other")
 	must.Do(t, os.Mkdir(other, 0o700))
 	write(t, other, "README", "")
@@ -207,7 +209,7 @@ func TestCreateDir(t *testing.T) {
 	}
 	compareDirs(t, map[string]string{"README": formatMode("-rw-------", "")}, list(t, other))
 
-	// The new directory is removed again.
+	// CreateDir removes the new directory after a failure.
 	if err := CreateDir(filepath.Join(top, "broken"), append(files, files[0])); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("two files of one name: got %v", err)
 	}

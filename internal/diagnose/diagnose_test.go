@@ -43,7 +43,8 @@ func TestExit(t *testing.T) {
 	}
 }
 
-// TestExitOutput verifies causes that follow from stdout and the request's version.
+// TestExitOutput verifies causes that Explain derives from standard output and the request's
+// version.
 func TestExitOutput(t *testing.T) {
 	none := func(string) string { return "" }
 	for name, tt := range map[string]struct {
@@ -62,8 +63,8 @@ func TestExitOutput(t *testing.T) {
 	}
 }
 
-// TestRejectedFlag checks that only the flag in a parser's message is blamed, and
-// not another one that standard error repeats.
+// TestRejectedFlag checks that findRejectedFlag returns the flag in the parser's error message,
+// even if standard error contains other flags.
 func TestRejectedFlag(t *testing.T) {
 	for stderr, want := range map[string]string{
 		"Error: unknown flag: --regoin":                                         "--regoin",
@@ -86,8 +87,7 @@ func TestRejectedFlag(t *testing.T) {
 	}
 }
 
-// FuzzOutput checks that no output causes a panic, and that no explanation
-// quotes it.
+// FuzzOutput checks that the explanations never panic and never quote the output.
 func FuzzOutput(f *testing.F) {
 	for _, s := range []string{"", "{", "[", "I0102 15:04:05 x\n{}", "a\n{\"auth\":{}}\nb", "\xff\xfe", "<", "kind:", "{'", `{"a":1,}`, "[WARN", "usage:", "null"} {
 		f.Add([]byte(s))

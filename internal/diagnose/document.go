@@ -17,7 +17,8 @@ const (
 	hintKubeletConfig   = "the kubelet's main configuration, but --image-credential-provider-config needs a separate file of kind " + providerConfigKind
 )
 
-// otherKindHints lists documents that users pass by mistake instead of a configuration.
+// otherKindHints explains kinds of files that users pass by mistake instead of a
+// CredentialProviderConfig.
 var otherKindHints = map[string]string{
 	"KubeletConfiguration":       hintKubeletConfig,
 	"Secret":                     "a Secret for imagePullSecrets" + hintNeedsConfigFile,
@@ -45,8 +46,8 @@ func ExplainKind(kind string) string {
 	return "unsupported kind: must be " + providerConfigKind
 }
 
-// ExplainDocument explains a document without a kind, by fields that only certain
-// files have; "" without such fields.
+// ExplainDocument explains a document without a kind. It recognizes the document by fields
+// that only certain files have, and returns "" if there are none.
 func ExplainDocument(fields map[string]any) string {
 	for _, file := range []struct{ text, fields string }{
 		{"a docker config.json" + hintNeedsConfigFile, "auths credHelpers credsStore"},
@@ -63,7 +64,7 @@ func ExplainDocument(fields map[string]any) string {
 	return ""
 }
 
-// IsTOML reports whether s, which YAML parses as a single string, contains a TOML table
+// IsTOML reports whether text, which YAML parses as a single string, contains a TOML table
 // or assignment.
 func IsTOML(text []byte) bool {
 	const keyBytes = `ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."`
@@ -82,8 +83,8 @@ func IsTOML(text []byte) bool {
 // TemplateProblem describes a file that contains template actions.
 const TemplateProblem = "an unrendered template ({{ … }}); render it first, for example with \"helm template\""
 
-// TemplateOffset returns the offset of the first template action outside quotes
-// and comments; -1 without one.
+// TemplateOffset returns the offset of the first template action outside quotes and
+// comments, or -1.
 func TemplateOffset(text []byte) int {
 	for at := 0; ; at += len("{{") {
 		next := bytes.Index(text[at:], []byte("{{"))
@@ -97,8 +98,8 @@ func TemplateOffset(text []byte) int {
 	}
 }
 
-// IsUnquoted reports whether the text that follows before on the same line is neither
-// quoted nor in a comment.
+// IsUnquoted reports whether a position in a line is outside quotes and comments. before is
+// the part of the line before this position.
 func IsUnquoted(before []byte) bool {
 	text := strings.TrimLeft(string(before), " \t")
 	return strings.Count(text, `"`)%2 == 0 && strings.Count(text, "'")%2 == 0 && !strings.HasPrefix(text, "#") && !strings.Contains(text, " #")

@@ -10,7 +10,7 @@ import (
 	"github.com/regcred/regcred/internal/protocol"
 )
 
-// FailedExit describes how a plugin that did not exit 0 ended.
+// FailedExit describes a plugin run that did not exit with status 0.
 type FailedExit struct {
 	State          string // formatted like [os.ProcessState]
 	Code           int    // -1 if a signal killed it
@@ -46,13 +46,13 @@ var exitCodeCauses = map[int]string{
 	128 + 11: causeShellPrefix + "crashed",
 }
 
-// unknownFlagPattern matches errors of flag parsers: pflag, flag, argparse and getopt.
+// Parts of the error messages of flag parsers: pflag, flag, argparse and getopt.
 var (
 	unknownFlagPattern    = []string{"unknown flag", "flag provided but not defined", "unknown shorthand flag", "unrecognized argument", "unrecognized option", "invalid option"}
 	unknownCommandPattern = []string{"unknown command", "unknown subcommand", "invalid choice"}
 )
 
-// Explain returns why the plugin ended, or "" if the reason is unknown.
+// Explain returns why the plugin failed, or "" if the reason is unknown.
 func (e FailedExit) Explain() string {
 	stderr := strings.ToLower(e.Stderr)
 	has := func(part string) bool { return strings.Contains(stderr, part) }

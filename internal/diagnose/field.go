@@ -22,8 +22,8 @@ const (
 	hintExtraArgs         = "this kind of file uses extraArgs to set environment variables"
 )
 
-// misplacedFieldHints holds hints for fields that are in the wrong mapping. A mapping
-// is recognized by one of its own fields.
+// misplacedFieldHints holds hints for fields that are in the wrong mapping. The field has
+// identifies the mapping.
 var misplacedFieldHints = []struct {
 	has   string
 	hints map[string]string
@@ -54,8 +54,8 @@ var misplacedFieldHints = []struct {
 	}},
 }
 
-// ExplainUnknownField guesses the intended name or place of an unknown field in a
-// mapping with the given known fields. It returns "" if it has no guess.
+// ExplainUnknownField suggests a name or another mapping for an unknown field. known lists
+// the fields that its mapping may have. It returns "" if it has no suggestion.
 func ExplainUnknownField(name string, known []string) string {
 	for _, m := range misplacedFieldHints {
 		if hint := m.hints[name]; hint != "" && slices.Contains(known, m.has) {

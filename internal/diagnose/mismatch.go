@@ -107,8 +107,9 @@ func (c *patternComparison) lengthMismatchReason() string {
 	return "host: " + CountText(d, "label") + " too " + much + strings.TrimPrefix(counts, "host")
 }
 
-// differingSuffixes returns the ends of two hosts whose last labels differ. Each begins
-// with the last label of the image's domain that both have at the same position.
+// differingSuffixes returns the ends of the two hosts if their last labels differ. Both
+// ends begin with the last label that the hosts have in common at the same position in the
+// image's domain. If there is none, it returns "".
 func (c *patternComparison) differingSuffixes() (pattern, image string) {
 	start := len(c.imageLabels) - len(ownerDomain(c.imageLabels))
 	for i := min(len(c.patternLabels), len(c.imageLabels)) - 1; c.suffix == 0 && i >= start; i-- {

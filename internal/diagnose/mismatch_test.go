@@ -10,7 +10,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestMismatchSimilarity lists patterns that do not match from least to most similar.
+// TestMismatchSimilarity verifies the ranking of patterns that do not match an image. They are
+// listed from least to most similar.
 func TestMismatchSimilarity(t *testing.T) {
 	for image, patterns := range map[string][]string{
 		"a.r.io:80/team/app": {"s.com", "*.*", "*.*.*:81", "s.r.io", "a.r.io", "a.r.io:80/x", "a.r.io:80/team/x"},
@@ -47,7 +48,8 @@ func TestMismatchSimilarity(t *testing.T) {
 	}
 }
 
-// TestMismatchUnrelated lists patterns for domains of other owners.
+// TestMismatchUnrelated verifies that patterns for domains of other owners have a negative
+// similarity.
 func TestMismatchUnrelated(t *testing.T) {
 	for image, patterns := range map[string][]string{
 		"registry.example/app":       {"tenants.example", "*.dkr.ecr.*.amazonaws.com", "docker.io"},
@@ -136,9 +138,8 @@ func TestMismatchReason(t *testing.T) {
 	}
 }
 
-// TestMismatchProposal checks that the proposed pattern is not wider than the
-// original: it has no new glob in the owner's domain, at most one more glob, and a
-// path as deep.
+// TestMismatchProposal checks that the suggested pattern is not wider than the original. It has no
+// new glob in the owner's domain, at most one more glob elsewhere, and an equally deep path.
 func TestMismatchProposal(t *testing.T) {
 	for _, tt := range []struct{ pattern, image, instead string }{
 		{"*.aws.ecr/a", "public.ecr.aws/a", "public.ecr.aws/a"},
@@ -161,8 +162,8 @@ func TestMismatchProposal(t *testing.T) {
 	}
 }
 
-// FuzzMismatch checks that there is a reason if and only if the pattern does not
-// match, and that the proposed pattern matches.
+// FuzzMismatch checks that there is a reason exactly if the pattern does not match, and that a
+// suggested pattern matches.
 func FuzzMismatch(f *testing.F) {
 	f.Add("*.dkr.ecr.*.amazonaws.com", "1.dkr.ecr.eu.amazonaws.com.cn/a")
 	f.Add("https://a.b/c", "a.b/c")

@@ -20,8 +20,8 @@ const (
 	hintDockerHelper      = "behaves like a docker credential helper, which uses a different protocol; install the vendor's kubelet plugin instead"
 )
 
-// ExplainOutput explains plugin output that is not a single JSON value. offset is where
-// it stops being valid JSON, or its length if it is truncated.
+// ExplainOutput explains plugin output that is not a single JSON value. offset is where the
+// output stops being valid JSON, or the output's length if the output is truncated.
 func ExplainOutput(stdout []byte, offset int64) string {
 	text := strings.TrimSpace(string(stdout))
 	if text == "" {
@@ -179,9 +179,8 @@ func explainByte(stdout []byte, at int64) string {
 const hintWrongKind = "; the kubelet accepts only a " + protocol.KindResponse
 
 // knownValues lists JSON objects that programs print instead of a response. They are
-// recognized by their kind or by their fields. Each entry of a field list is several
-// names separated by spaces, all of which must be present. A name with ! must be
-// absent.
+// recognized by their kind or by their fields. A string in fields lists names separated by
+// spaces, which must all be present. A name with ! must be absent.
 var knownValues = []struct {
 	kind   string
 	fields []string
@@ -226,8 +225,8 @@ func ExplainValue(data []byte) string {
 	return ""
 }
 
-// hasAnyFieldList reports whether an object has the fields that one of the lists
-// requires.
+// hasAnyFieldList reports whether an object matches one of the lists of field names. For
+// the syntax, see knownValues.
 func hasAnyFieldList(value map[string]json.RawMessage, lists ...string) bool {
 	return slices.ContainsFunc(lists, func(list string) bool {
 		return !slices.ContainsFunc(strings.Fields(list), func(name string) bool {

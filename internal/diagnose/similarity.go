@@ -90,8 +90,8 @@ func (c *patternComparison) hostMatches() bool {
 	return slices.EqualFunc(c.patternLabels, c.imageLabels, location.MatchLabel)
 }
 
-// suggestedPattern returns the pattern with its non-matching parts replaced by the
-// image's.
+// suggestedPattern returns the pattern with its non-matching parts replaced by those parts
+// of the image.
 func (c *patternComparison) suggestedPattern() location.Location {
 	l := c.image
 	if !strings.Contains(l.Host, ":") {
@@ -175,7 +175,8 @@ func isIPv4Labels(host []string) bool {
 	return len(host) == 4 && strings.Trim(strings.Join(host, ""), "0123456789") == ""
 }
 
-// addressRelation compares two networks, using the first two numbers of IPv4 addresses.
+// addressRelation compares IPv4 addresses by their first two numbers, which stand for the
+// network.
 func addressRelation(pattern, image []string) domainRelation {
 	switch {
 	case len(pattern) != len(image) || !location.MatchLabel(pattern[0], image[0]):
@@ -188,8 +189,8 @@ func addressRelation(pattern, image []string) domainRelation {
 	return relationAnyOwner
 }
 
-// containsOwner reports whether the owner's name is one of the last labels of a
-// pattern. This is the case if the pattern is cut off or continues after the domain.
+// containsOwner reports whether the owner's name is one of the last labels of a pattern.
+// This happens if the pattern's domain is incomplete or has more labels after it.
 func containsOwner(pattern, domain []string) bool {
 	if len(domain) < 2 {
 		return false

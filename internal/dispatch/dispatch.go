@@ -2,18 +2,19 @@
 // Copyright The regcred Authors
 
 // Package dispatch answers a request of the kubelet with the merged responses of several
-// providers. One entry of the kubelet's configuration represents all providers of a
-// node's current generation. How the kubelet uses a response determines its form
+// providers. One entry of the kubelet's configuration represents all providers of a node's
+// current generation. The merged response depends on how the kubelet uses responses
 // (pkg/credentialprovider/plugin/plugin.go and keyring.go):
 //
-//   - The kubelet caches a response for an image, a registry, or all images of the entry,
-//     and calls no plugin meanwhile. So the scope and duration are the smallest of all
-//     responses, and a response is not cached if a provider failed.
+//   - The kubelet caches a response for an image, a registry, or all images of the entry.
+//     Meanwhile it calls no plugin for them. For this reason, the merged response has the
+//     smallest scope and the shortest duration of all responses, and is not cached if a
+//     provider failed.
 //   - The kubelet uses one credential per auth key, tries keys in reverse byte order of
-//     their normalised text, and matches paths by prefix. If two providers have the same
-//     key, the response is for a single image, with keys that keep the order.
-//   - The kubelet shows a plugin's standard error only if the plugin fails. So a run fails
-//     if there is no credential and a provider failed.
+//     their normalised text, and matches paths by prefix. If two providers return the same
+//     key, the merged response is for a single image, with new keys that keep the order.
+//   - The kubelet shows a plugin's standard error only if the plugin fails. For this
+//     reason, a run fails if there is no credential and a provider failed.
 //
 // A Keyring calls the plugins. The package has no cache and starts no daemon.
 //
@@ -36,16 +37,16 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// DefaultTimeout limits one run of a plugin. The kubelet gives the dispatcher one
-// minute and then kills only the dispatcher. The limit leaves time to kill the plugin's
-// process group and to report the timeout.
+// DefaultTimeout limits one run of a plugin. After one minute, the kubelet kills the
+// dispatcher, but not the plugin. The limit leaves time to kill the plugin's process group
+// and to report the timeout.
 const DefaultTimeout = 54 * time.Second
 
 // ServeTimeout limits a whole run of the dispatcher.
 const ServeTimeout = 57 * time.Second
 
-// Provider serves an entry of the kubelet's configuration. Entry, Config and, unless Plugin
-// is set, BinDir are required. It is safe for concurrent use.
+// Provider responds to requests for one entry of the kubelet's configuration. Entry and
+// Config are required, and BinDir unless Plugin is set. It is safe for concurrent use.
 type Provider struct {
 	Entry    entries.Entry  // as in the kubelet's configuration
 	Config   *config.Config // configuration of the generation; providers of other entries are ignored
@@ -161,7 +162,7 @@ func (r *responseRecorder) recordedResponse() *plugin.Response {
 	return r.response
 }
 
-// CounterBatch returns the counts of o.
+// CounterBatch converts o to counts for package tally.
 func (o Outcome) CounterBatch() tally.Batch {
 	b := tally.Batch{WithoutKey: o.Dropped}
 	if o.Err != nil {

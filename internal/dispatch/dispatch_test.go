@@ -25,11 +25,12 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// scriptedProvider is a provider with its scripted response. Without keys and error the response is empty.
+// scriptedProvider describes a provider and its response or error. Without keys, the response has
+// no credentials.
 type scriptedProvider struct {
 	patterns []string // default: "r.example"
 	scope    plugin.CacheKeyType
-	duration time.Duration // -1: the response sets no duration
+	duration time.Duration // -1 means that the response sets no duration
 	keys     []string
 	err      error
 	tokens   *config.TokenAttributes
@@ -37,8 +38,8 @@ type scriptedProvider struct {
 
 const useDefault = time.Duration(-1)
 
-// provider returns the dispatcher for one entry with the patterns of its providers and
-// more.
+// provider returns a dispatcher whose entry has these providers. more lists additional patterns of
+// the entry.
 func provider(list []scriptedProvider, more ...string) *Provider {
 	p := &Provider{Config: &config.Config{}, MaxStale: 5 * time.Minute, Entry: entries.Entry{Name: entries.Name, MatchImages: more}}
 	for i, s := range list {
@@ -75,7 +76,8 @@ func request(image string) *plugin.Request {
 	return &plugin.Request{APIVersion: plugin.V1, Image: image}
 }
 
-// TestScopeAndDuration verifies the rules of the table "Responses to the kubelet" in docs/node.md, one per row.
+// TestScopeAndDuration verifies the scope and the duration of the merged response. Each case is a
+// row of the table "Responses to the kubelet" in docs/node.md.
 func TestScopeAndDuration(t *testing.T) {
 	const image = "r.example/team/app"
 	own := []string{"r.example"}
@@ -83,7 +85,7 @@ func TestScopeAndDuration(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		list []scriptedProvider
-		more []string // patterns of the entry
+		more []string // additional patterns of the entry
 		want string
 	}{
 		{"alone, for all", []scriptedProvider{{scope: plugin.CacheGlobal, duration: time.Minute, keys: own}}, nil, "Global 1m0s"},
@@ -123,13 +125,13 @@ func someTokens(audience string) *config.TokenAttributes {
 	return &config.TokenAttributes{ServiceAccountTokenAudience: audience, CacheType: config.CachePerToken, RequireServiceAccount: new(true)}
 }
 
-// TestKeys verifies that the kubelet tries credentials in the providers' order because
-// of their keys.
+// TestKeys verifies that the keys of the merged response make the kubelet try the credentials in
+// the providers' order.
 func TestKeys(t *testing.T) {
 	for _, tt := range []struct {
 		name, image string
-		keys        [][]string // of each provider
-		want        string     // provider by key, in the kubelet's order
+		keys        [][]string // keys that each provider returns
+		want        string     // KEY=PROVIDER, in the order in which the kubelet tries the keys
 		left        int
 	}{
 		{"their own", "r.example/t/app", [][]string{{"r.example"}, {"*.example"}, {"r.example/t"}}, "r.example/t=p2 r.example=p0 *.example=p1", 0},
@@ -168,12 +170,13 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// byNormalised sorts the keys of these tests.
+// byNormalised compares keys by their normalized text. It is sufficient only for the keys in these
+// tests.
 func byNormalised(a, b string) int {
 	return strings.Compare(strings.Replace(a, "/v2/v", "/v", 1), strings.Replace(b, "/v2/v", "/v", 1))
 }
 
-// TestFailures verifies that found credentials are returned, and that every failure is reported otherwise.
+// TestFailures verifies that all failures are reported if no provider returned a credential.
 func TestFailures(t *testing.T) {
 	var seen Outcome
 	p := provider([]scriptedProvider{{err: errors.New("disk on fire")}, {scope: plugin.CacheImage, duration: time.Hour}, {err: errors.New("no route")}})
@@ -199,8 +202,8 @@ func results(b tally.Batch) (list []string) {
 	return list
 }
 
-// TestWithoutCacheType verifies kubelet 1.33, which accepts no other tokenAttributes and does not check whether a plugin
-// returns the token.
+// TestWithoutCacheType verifies tokenAttributes without a cacheType. Kubelet 1.33 accepts only
+// these, and does not check whether a plugin returns the token.
 func TestWithoutCacheType(t *testing.T) {
 	attributes := &config.TokenAttributes{ServiceAccountTokenAudience: "aud", RequireServiceAccount: new(true)}
 	p := provider([]scriptedProvider{{scope: plugin.CacheImage, tokens: attributes}})
@@ -222,7 +225,7 @@ func TestWithoutCacheType(t *testing.T) {
 	}
 }
 
-// TestEventsHideSecrets verifies that observed events contain no password.
+// TestEventsHideSecrets verifies that an Outcome contains no password.
 func TestEventsHideSecrets(t *testing.T) {
 	p := provider([]scriptedProvider{{scope: plugin.CacheImage, keys: []string{"r.example"}}})
 	var seen Outcome
@@ -233,7 +236,8 @@ func TestEventsHideSecrets(t *testing.T) {
 	}
 }
 
-// TestEntryForRequest verifies that the entry of a request is never guessed.
+// TestEntryForRequest verifies that findEntry returns the entry with the exact name, merges equal
+// entries, and returns an error otherwise.
 func TestEntryForRequest(t *testing.T) {
 	all := []entries.Entry{
 		{Name: "one", MatchImages: []string{"a.example"}},

@@ -46,7 +46,7 @@ func (l imageKeys) normalizedKey(r authKeyPrefix) string {
 	return r.host + l.path[:r.pathLength]
 }
 
-// unnormalizedKey returns a key whose normalized form is text.
+// unnormalizedKey returns a key that the kubelet normalizes to normalizedKey(r).
 //
 // kubelet: removes /v1 or /v2 from the beginning of a key's path.
 func (l imageKeys) unnormalizedKey(r authKeyPrefix) string {
@@ -56,9 +56,9 @@ func (l imageKeys) unnormalizedKey(r authKeyPrefix) string {
 	return l.normalizedKey(r)
 }
 
-// orderedAuth returns auth with keys that preserve the order of the credentials. It
-// keeps the credentials' own keys if possible, because the kubelet also sorts them
-// together with credentials of other entries. left is the number of credentials that
+// orderedAuth returns auth with keys that preserve the order of the credentials. If
+// possible, it keeps the keys that the providers returned, because the kubelet also sorts
+// them together with credentials of other entries. left is the number of credentials that
 // were dropped from the end because the path has too few prefixes.
 func orderedAuth(image string, credentials []regcred.Credential) (auth map[string]plugin.AuthConfig, left int) {
 	l := newImageKeys(image)
@@ -73,8 +73,9 @@ func orderedAuth(image string, credentials []regcred.Credential) (auth map[strin
 	return auth, len(credentials) - len(keys)
 }
 
-// keysNearOriginal returns each credential's own key. If the next credential's key is
-// not lower, it returns the lowest higher key with the same host instead.
+// keysNearOriginal returns the keys that the providers returned, in the order of the
+// credentials. If a key is not higher than the next one, it is replaced by the lowest
+// higher key with the same host. ok is false if there is no such key.
 func (l imageKeys) keysNearOriginal(image string, credentials []regcred.Credential) (keys []string, ok bool) {
 	keys = make([]string, len(credentials))
 	at, invalid := location.Parse(image)

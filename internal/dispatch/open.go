@@ -27,9 +27,9 @@ func StateDir() (string, error) {
 	return filepath.Dir(self), nil
 }
 
-// OpenProvider opens the current generation of a state directory, for the entry under
-// whose name the kubelet runs the dispatcher. The caller must close the generation
-// after the request. Errors fit on one line and include a fix.
+// OpenProvider opens the current generation of a state directory. name is the name under
+// which the kubelet runs the dispatcher, and selects the entry. The caller must close the
+// generation after the request. Errors fit on one line and include a fix.
 func OpenProvider(state, name string) (*Provider, *generation.OpenGeneration, error) {
 	current, err := generation.OpenCurrent(state)
 	if err != nil {

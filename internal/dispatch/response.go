@@ -94,9 +94,9 @@ func (r *entryResponses) cacheScope() plugin.CacheKeyType {
 	return plugin.CacheImage
 }
 
-// allowsGlobalScope reports whether the kubelet may use the response for every image of
-// the entry. The entry must have a single provider, which matches all patterns of the
-// entry. It must also match all keys, because the kubelet may still use the entry of
+// allowsGlobalScope reports whether the kubelet may use the response for every image of the
+// entry. The entry must have a single provider, whose patterns cover all patterns of the
+// entry. They must also cover all auth keys, because the kubelet may still use the entry of
 // another generation.
 func (r *entryResponses) allowsGlobalScope() bool {
 	if len(r.providers) != 1 || r.responses[0] == nil || r.responses[0].CacheKeyType != plugin.CacheGlobal {
@@ -143,8 +143,8 @@ func (r *entryResponses) allowsRegistryScope() bool {
 	return asked
 }
 
-// matchesHost reports whether patterns match some image of a host, and whether they
-// match every image.
+// matchesHost reports whether patterns match at least one image of a host, and whether they
+// match every image of the host.
 func matchesHost(patterns []string, host location.Location) (some, every bool) {
 	for _, s := range patterns {
 		p, err := location.ParsePattern(s)
@@ -180,9 +180,9 @@ func (r *entryResponses) authKeys() (all []authKey) {
 	return all
 }
 
-// hasKeyCollision reports whether two keys normalize to the same text. A response can
-// contain only one of two equal keys. If the keys are different, the kubelet uses them
-// in random order.
+// hasKeyCollision reports whether two keys normalize to the same text. If the keys are
+// equal, a response can contain only one of them. If they differ, the kubelet uses them in
+// random order.
 func (r *entryResponses) hasKeyCollision() bool {
 	seen := map[string]bool{}
 	for _, k := range r.authKeys() {

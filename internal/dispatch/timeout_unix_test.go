@@ -22,8 +22,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// TestTooLong verifies that a slow plugin is killed and reported before the kubelet's
-// own timeout, and that other plugins' credentials are still returned.
+// TestTooLong verifies that a slow plugin is killed and reported at the timeout, and that the
+// default timeout is less than the kubelet's.
 func TestTooLong(t *testing.T) {
 	if DefaultTimeout >= ServeTimeout || ServeTimeout >= protocol.Timeout {
 		t.Errorf("a plugin has %v, the dispatcher %v, and a kubelet waits %v", DefaultTimeout, ServeTimeout, protocol.Timeout)
@@ -34,12 +34,13 @@ func TestTooLong(t *testing.T) {
 	for _, timeout := range []time.Duration{500 * time.Millisecond, 5 * time.Second, 50 * time.Second} {
 		if ended := pluginEnded(t, dir, timeout); ended {
 			return
-		} // otherwise, a slow machine had not started it
+		} // try a longer timeout, because a slow machine may not have started the plugin yet
 	}
 	t.Error("the plugin had never begun")
 }
 
-// pluginEnded reports whether the plugin of a directory had started when it was killed.
+// pluginEnded runs the plugin with a timeout and checks that its process group was killed. It
+// returns false if the plugin had not started yet.
 func pluginEnded(t *testing.T, dir string, timeout time.Duration) bool {
 	p := &Provider{
 		Entry:   entries.Entry{Name: entries.Name, MatchImages: []string{"r.example"}},

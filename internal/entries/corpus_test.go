@@ -31,7 +31,7 @@ const (
 `
 )
 
-// corpus lists third-party files in unusual spellings.
+// corpus lists files with third-party providers in unusual formatting.
 var corpus = map[string]string{
 	"lines":               head + "providers:\n- name: ecr\n" + lines,
 	"two":                 head + "providers:\n- name: ecr\n" + lines + "- name: acr\n" + lines,
@@ -96,7 +96,7 @@ var corpus = map[string]string{
 
 func crlf(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }
 
-// indent indents each line with spaces.
+// indent indents each line of s with blanks.
 func indent(s, blanks string) string {
 	return blanks + strings.ReplaceAll(strings.TrimSuffix(s, "\n"), "\n", "\n"+blanks) + "\n"
 }

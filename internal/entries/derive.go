@@ -14,32 +14,33 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// maxAnyImageLabels is the longest host that AnyImage covers, in labels. Kubelets do
-// not limit the number of patterns, and a DNS name may have 127 labels, but real
-// registries have at most 8. A longer pattern is added as it is.
+// maxAnyImageLabels is the number of labels in the longest host that AnyImage covers.
+// Kubelets do not limit the number of patterns, and a DNS name may have 127 labels, but
+// real registries have at most 8. A pattern with more labels is added unchanged.
 const maxAnyImageLabels = 16
 
 // Options changes how entries are derived. The zero value means the newest kubelet, a
 // node without entries, and only the providers' patterns.
 type Options struct {
 	// Known lists the entries that a kubelet may have in memory or that a rollback may
-	// restore, most important first. They keep their names. Other tokenAttributes must
-	// not get these names, because the dispatcher identifies a token by its own name.
+	// restore, most important first. Entries with the same tokenAttributes keep these
+	// names. Entries with other tokenAttributes get other names, because the dispatcher
+	// identifies its entry, and thus the token, by the name under which it runs.
 	Known []Entry
-	// Reserve lists patterns of images for which providers can be added later without a
-	// restart.
+	// Reserve lists image patterns to cover in advance, so that providers for these
+	// images can be added later without a restart.
 	Reserve []string
-	// AnyImage covers all hosts of up to 16 labels, without a port and with the ports
-	// that patterns name. A single pattern cannot match every port.
+	// AnyImage covers all hosts of up to 16 labels without a port. Hosts with a port need
+	// a pattern with this port, because a single pattern cannot match every port.
 	AnyImage bool
 	Target   config.Target // the kubelet that will read the entries
 }
 
-// Derive returns the entries for the providers of a generation, sorted by name:
-// one for each distinct tokenAttributes. The patterns of Reserve and AnyImage are added
-// to every entry. If there are any, there is also an entry without tokens. Patterns
-// that another pattern of the entry covers are left out. Derive returns an error if the
-// kubelet would reject an entry.
+// Derive returns the entries for the providers of a generation, sorted by name. There is
+// one entry for each distinct tokenAttributes. The patterns of Reserve and AnyImage are
+// added to every entry, and if there are any, also to an entry without tokenAttributes.
+// Patterns that another pattern of the entry covers are left out. Derive returns an error
+// if the kubelet would reject an entry.
 func Derive(providers []config.Provider, o Options) ([]Entry, error) {
 	open, err := o.sharedPatterns()
 	if err != nil {
@@ -103,7 +104,7 @@ func (o Options) assignNames(list []Entry) {
 	}
 }
 
-// knownNumber returns the number that tokenAttributes had before, or 0.
+// knownNumber returns the number of the known entry with the given tokenAttributes, or 0.
 func (o Options) knownNumber(t *config.TokenAttributes, owners map[int]*config.TokenAttributes) int {
 	for _, e := range o.Known {
 		if n := entryNumber(e.Name); n > 0 && equivalentTokens(e.TokenAttributes, t) && equivalentTokens(owners[n], t) {
@@ -113,7 +114,7 @@ func (o Options) knownNumber(t *config.TokenAttributes, owners map[int]*config.T
 	return 0
 }
 
-// validateEntries returns the errors for which the kubelet would reject the entries.
+// validateEntries returns an error if the kubelet would reject an entry.
 func validateEntries(list []Entry, target config.Target) error {
 	for i := range list {
 		e := &list[i]
@@ -125,9 +126,9 @@ func validateEntries(list []Entry, target config.Target) error {
 	return nil
 }
 
-// SetDefaultCacheType sets a cacheType in tokenAttributes without one, which only kubelet 1.33
-// accepts. The type is the one that makes later kubelets behave the same: a plugin may
-// return the token as password. It copies what it changes.
+// SetDefaultCacheType sets the cacheType of tokenAttributes that have none, which only
+// kubelet 1.33 accepts. The default is [config.CachePerToken], because a plugin may return
+// the token as the password. Changed tokenAttributes are copied.
 func SetDefaultCacheType(providers []config.Provider) {
 	for i := range providers {
 		if p := &providers[i]; p.TokenAttributes != nil && p.TokenAttributes.CacheType == "" {

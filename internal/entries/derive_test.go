@@ -108,7 +108,8 @@ func TestDeriveErrors(t *testing.T) {
 	}
 }
 
-// TestEntryCoversAnyHost verifies that a kubelet's entry covers any host, but not any port.
+// TestEntryCoversAnyHost verifies that an entry with AnyImage matches images on any host, but only
+// on the ports that other patterns contain.
 func TestEntryCoversAnyHost(t *testing.T) {
 	got, err := Derive([]config.Provider{provider(nil, "a.example", "a.example:5000", "*.b.example:5000", strings.Repeat("a.", 16)+"example")}, Options{AnyImage: true})
 	if err != nil || len(got) != 1 {
@@ -124,7 +125,7 @@ func TestEntryCoversAnyHost(t *testing.T) {
 		"123456789012.dkr.ecr-fips.us-gov-west-1.amazonaws.com/x": true,
 		"vpce-0-1.dkr.ecr.us-east-1.vpce.amazonaws.com/x":         true,
 		strings.Repeat("a.", 15) + "example/x":                    true,
-		strings.Repeat("a.", 16) + "example/x":                    true, // by itself
+		strings.Repeat("a.", 16) + "example/x":                    true, // matched by the provider's own pattern
 		strings.Repeat("b.", 16) + "example/x":                    false,
 		"a.example:5000/x":                                        true,
 		"x.b.example:5000/x":                                      true,
@@ -146,8 +147,8 @@ func TestEntryCoversAnyHost(t *testing.T) {
 	}
 }
 
-// TestSameTokens verifies that the order of annotation keys does not matter, and that
-// all other fields do.
+// TestSameTokens verifies that tokenAttributes are equivalent if only the order of their annotation
+// keys differs.
 func TestSameTokens(t *testing.T) {
 	base := func() *config.TokenAttributes {
 		t := tokens("x", "a/1", "b/2")

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package entries derives the kubelet's entries for regcred: entries of a
-// CredentialProviderConfig, one for each distinct tokenAttributes, which all
-// name the dispatcher. It also finds what the entries that a kubelet has do not
-// cover, and edits entries into a file with other providers.
+// Package entries derives regcred's provider entries in a kubelet's
+// CredentialProviderConfig. There is one entry for each distinct tokenAttributes,
+// and all of them run the dispatcher. The package also finds the patterns that a
+// kubelet's current entries do not cover, and adds the entries to a file that has
+// other providers.
 //
 //	want, err := entries.Derive(generation.Providers, entries.Options{Known: known})
 //	…
@@ -12,8 +13,8 @@
 //	…
 //	data, err = entries.Set(path, data, want, previous)
 //
-// It opens no files and does not know about flags and restarts. Its functions and values
-// are safe for concurrent use. An error about a place in a file is a [*config.FieldError].
+// It opens no files. Its functions and values are safe for concurrent use. An error
+// at a position in a file is a [*config.FieldError].
 package entries
 
 import (
@@ -34,9 +35,9 @@ const Name = "regcred-credential-provider"
 // ownNamePattern matches the names of regcred's entries.
 var ownNamePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^` + Name + `(-([2-9]|[1-9][0-9]{1,5}))?$`) }) // compiled on first use, because the dispatcher starts often
 
-// Entry is an entry of a kubelet's configuration that runs the dispatcher. Responses
-// that set no duration are not cached, and args and env are empty. Its JSON is stored
-// in manifests.
+// Entry is an entry of a kubelet's configuration that runs the dispatcher. Its args and env
+// are empty, and responses that set no duration are not cached. Manifests contain it as
+// JSON.
 type Entry struct {
 	Name            string                  `json:"name"`
 	APIVersion      string                  `json:"apiVersion"` // version of the exec protocol
@@ -44,7 +45,7 @@ type Entry struct {
 	TokenAttributes *config.TokenAttributes `json:"tokenAttributes,omitempty"` // nil means no tokens
 }
 
-// Provider returns e as the kubelet reads it. The result shares e's lists.
+// Provider returns e as the provider that the kubelet reads. The result shares e's lists.
 func (e *Entry) Provider() config.Provider {
 	return config.Provider{
 		Name: e.Name, APIVersion: e.APIVersion, MatchImages: e.MatchImages,
@@ -52,14 +53,14 @@ func (e *Entry) Provider() config.Provider {
 	}
 }
 
-// Serves reports whether a provider may be run for e. Their tokenAttributes must be
-// equivalent, so that the provider gets no token or annotation meant for another
+// Serves reports whether the dispatcher may run a provider for e. Their tokenAttributes
+// must be equivalent, so that the provider gets no token or annotation meant for another
 // provider.
 func (e *Entry) Serves(p *config.Provider) bool {
 	return equivalentTokens(e.TokenAttributes, p.TokenAttributes)
 }
 
-// equivalentTokens reports whether the kubelet treats both the same.
+// equivalentTokens reports whether the kubelet treats a and b the same.
 //
 // kubelet: looks up annotation keys one by one and stores them in a map, so their order
 // only determines which missing key is logged.

@@ -52,8 +52,8 @@ func TestMasked(t *testing.T) {
 	}
 }
 
-// TestMaskedCorpus verifies that a secret at the end of the last foreign entry, in any notation, is hidden before and
-// after an edit.
+// TestMaskedCorpus verifies that MaskValues hides secrets in every file of the corpus, before and
+// after Set edits it.
 func TestMaskedCorpus(t *testing.T) {
 	seen := 0
 	for name, text := range corpus {

@@ -12,7 +12,7 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// Document is a configuration to write.
+// Document is a CredentialProviderConfig to write.
 type Document struct {
 	APIVersion string   `json:"apiVersion" yaml:"apiVersion"`
 	Kind       string   `json:"kind" yaml:"kind"`
@@ -45,7 +45,7 @@ type tokenAttributes struct {
 	OptionalKeys          []string              `json:"optionalServiceAccountAnnotationKeys,omitempty" yaml:"optionalServiceAccountAnnotationKeys,omitempty"`
 }
 
-// NewDocument returns a configuration with these providers.
+// NewDocument returns a CredentialProviderConfig with these providers.
 func NewDocument(providers []config.Provider) Document {
 	doc := Document{APIVersion: config.V1, Kind: config.Kind, Providers: []Fields{}}
 	for _, p := range providers {
@@ -115,8 +115,8 @@ func (e *Entry) yamlLines() []string {
 	return list
 }
 
-// quotedList writes a list of quoted strings, so that every YAML version reads them as
-// strings. JSON quoting is valid in YAML.
+// quotedList returns the lines of a YAML list of quoted strings. Because of the quotes,
+// every YAML version reads them as strings. JSON quoting is valid in YAML.
 func quotedList(indent string, texts []string) []string {
 	list := make([]string, len(texts))
 	for i, s := range texts {

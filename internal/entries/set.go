@@ -13,15 +13,19 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// Set returns a CredentialProviderConfig with our entries after all other providers, and
-// without the entries named in previous, which regcred wrote before. All other bytes stay,
-// so setting entries and then none restores data. Data is nil if the file is missing; the
-// result is nil if only Set wrote to it. Name is the file's, for errors.
+// Set returns the CredentialProviderConfig in data with our entries after all other
+// providers. It first removes the entries named in previous, which regcred wrote before.
+// All other bytes stay the same, so setting entries and then no entries restores data.
 //
-// It fails if a kubelet would not read the file; if an entry has one of our
-// names and is not in previous; if we need tokenAttributes and the file's
-// version does not support them; and if the file cannot be edited safely, in which case the
-// error has the entries to add manually.
+// data is nil if the file does not exist. The result is nil if ours is empty and the file
+// contains only what Set wrote. name is the file's name, for errors.
+//
+// Set returns an error in these cases:
+//
+//   - A kubelet would not read the file.
+//   - An entry has one of regcred's names but is not in previous.
+//   - Our entries have tokenAttributes, but the file's version does not support them.
+//   - The file cannot be edited safely. The error lists the entries to add manually.
 func Set(name string, data []byte, ours []Entry, previous []string) ([]byte, error) {
 	if data == nil {
 		return newFile(name, ours)
@@ -42,9 +46,9 @@ func Set(name string, data []byte, ours []Entry, previous []string) ([]byte, err
 	return f.addEntries(ours)
 }
 
-// HasEntries reports whether a file contains exactly regcred's entries, in order but at
-// any position, and none of the others in previous. It returns an error if a kubelet
-// would not read the file.
+// HasEntries reports whether a file contains our entries in the given order, and no other
+// entry named in previous. Other providers may be between them. It returns an error if a
+// kubelet would not read the file.
 func HasEntries(name string, data []byte, ours []Entry, previous []string) (bool, error) {
 	if data == nil {
 		return len(ours) == 0, nil
@@ -57,7 +61,7 @@ func HasEntries(name string, data []byte, ours []Entry, previous []string) (bool
 	return sameProviders(have, toProviders(ours)), nil
 }
 
-// newFile returns a file with only regcred's entries, or nil if none exist.
+// newFile returns a file with only regcred's entries, or nil if there are none.
 func newFile(name string, ours []Entry) ([]byte, error) {
 	if len(ours) == 0 {
 		return nil, nil
@@ -113,7 +117,7 @@ func (f *configFile) checkVersion(ours []Entry) error {
 		"version %s is required, because the entry %q has tokenAttributes; convert the file with regcred convert", config.V1, ours[i].Name))
 }
 
-// isCreated reports whether [created] wrote f.
+// isCreated reports whether f is unchanged since newFile wrote it.
 func (f *configFile) isCreated() bool {
 	list := make([]Entry, len(f.Providers))
 	for i, p := range f.Providers {
@@ -160,8 +164,8 @@ func (f *configFile) addEntries(ours []Entry) ([]byte, error) {
 		f.Files()[0].Position("providers"), manualEditAdvice(ours))
 }
 
-// canRemove reports whether data contains f's providers and regcred's, and whether
-// [file.remove] restores f's text from it.
+// canRemove reports whether data contains f's providers and regcred's entries, and whether
+// removing regcred's entries from data restores f's text.
 func (f *configFile) canRemove(data []byte, ours []Entry) bool {
 	after, ok := f.withText(data, append(slices.Clone(f.Providers), toProviders(ours)...))
 	if !ok {
@@ -227,10 +231,10 @@ func manualEditAdvice(ours []Entry) string {
 // maskedText replaces text that must not be shown.
 const maskedText = "…"
 
-// MaskValues returns a configuration for a diff of what [Set] changes. It has the same
-// number of lines, but entries with args or env, which may be secrets, are reduced to
-// their indentation. If a file cannot be read, all of its lines are. Masked returns nil
-// for nil.
+// MaskValues returns a copy of a configuration that is safe to show in a diff. In providers
+// with args or env, which may be secrets, it replaces the text of each line but keeps the
+// indentation. If the configuration cannot be parsed, it does this for all lines. It
+// returns nil for nil.
 func MaskValues(data []byte) []byte {
 	if data == nil {
 		return nil

@@ -15,7 +15,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// plain and token are entries of regcred; names holds their names.
+// plain and token are regcred's entries in these tests. names lists the names of the entries in
+// token.
 var (
 	plain = []Entry{entry(1, nil, "*.a.example", "b.example:5000/t\"<e>a#m: ]")}
 	token = append(plain, entry(2, &config.TokenAttributes{
@@ -25,8 +26,8 @@ var (
 	names = []string{NumberedName(1), NumberedName(2)}
 )
 
-// TestSet verifies for every file of the corpus that regcred's entries can be set, leave other entries unchanged, can be
-// replaced, and can be removed without a trace.
+// TestSet verifies for every file of the corpus that regcred's entries can be added and replaced
+// without changing other entries. Removing them restores the file.
 func TestSet(t *testing.T) {
 	for name, text := range corpus {
 		t.Run(name, func(t *testing.T) {
@@ -40,7 +41,8 @@ func TestSet(t *testing.T) {
 	}
 }
 
-// checkSet adds our entries to a file and removes them.
+// checkSet adds our entries to a file, replaces them and removes them. If must is false, Set may
+// reject the file.
 func checkSet(t *testing.T, data []byte, ours []Entry, must bool) {
 	t.Helper()
 	former := bytes.Clone(data)
@@ -97,7 +99,7 @@ func FuzzSet(f *testing.F) {
 	})
 }
 
-// TestSetText verifies the text that is written.
+// TestSetText verifies the exact text that Set writes.
 func TestSetText(t *testing.T) {
 	short := []Entry{entry(1, nil, "*.x"), entry(2, tokens("y", "a/1"), "y")}
 	tests := map[string]string{
@@ -180,7 +182,8 @@ func TestSetText(t *testing.T) {
 	}
 }
 
-// TestSetCreated verifies that a missing file is created, and removed again.
+// TestSetCreated verifies that Set creates a missing file, and that removing all entries from such
+// a file deletes it.
 func TestSetCreated(t *testing.T) {
 	data := must.Get(Set("f", nil, token, nil))(t)
 	c, err := config.Parse("f", data)
@@ -201,8 +204,8 @@ func TestSetCreated(t *testing.T) {
 	}
 }
 
-// TestSetKeepsConcurrentChanges verifies that changes made by others in the meantime
-// are kept.
+// TestSetKeepsConcurrentChanges verifies that replacing or removing our entries keeps changes that
+// another program has made since they were added.
 func TestSetKeepsConcurrentChanges(t *testing.T) {
 	theirs := map[string]func(installed string) (changed, want string){
 		"another behind": func(s string) (string, string) {
@@ -299,7 +302,7 @@ func encodeUTF16(s string) string {
 	return b.String()
 }
 
-// TestHas verifies that exactly regcred's entries are found, wherever other entries are.
+// TestHas verifies that HasEntries finds exactly regcred's entries, wherever other entries are.
 func TestHas(t *testing.T) {
 	foreign := entry(7, nil, "x.example")
 	foreign.Name = "foreign"

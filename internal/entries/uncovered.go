@@ -37,10 +37,10 @@ func (g CoverageGap) String() string {
 	return text
 }
 
-// FindGaps returns the patterns of wanted entries that a kubelet's entries do not
-// cover. A pattern is covered if a single pattern of the entry with the same name and
-// tokens covers it ([location.Pattern.Covers]). Patterns that cannot be parsed match
-// nothing.
+// FindGaps returns the patterns of wanted entries that a kubelet's entries do not cover. A
+// pattern is covered if one pattern of the kubelet's entry with the same name and
+// tokenAttributes covers it ([location.Pattern.Covers]). Patterns that cannot be parsed
+// match nothing.
 func FindGaps(have, want []Entry) (gaps []CoverageGap) {
 	for _, w := range want {
 		i := slices.IndexFunc(have, func(h Entry) bool {
@@ -93,7 +93,7 @@ func removeCovered(list []string) (kept []string) {
 	return kept
 }
 
-// uncoveredPatterns returns the wanted patterns that no other pattern covers.
+// uncoveredPatterns returns the patterns of want that no pattern of have covers.
 func uncoveredPatterns(have, want []string) (left []string) {
 	others := parsePatterns(have)
 	for i, p := range parsePatterns(want) {

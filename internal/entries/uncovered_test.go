@@ -47,8 +47,8 @@ func TestUncovered(t *testing.T) {
 	}
 }
 
-// FuzzUncovered verifies that an image matches an uncovered pattern if the wanted entry would be called for it and the
-// kubelet's entry would not.
+// FuzzUncovered verifies that FindGaps lists a pattern for every image that the wanted entry
+// matches and the kubelet's entry does not. It also checks removeCovered.
 func FuzzUncovered(f *testing.F) {
 	f.Add("*.a.example b.example/team", "x.a.example:5000 *b.a.example", "xb.a.example/app")
 	f.Add("* *.* *.*.*", "[::1] [::1]:5000 localhost 10.0.0.1", "[::1]:5000/app")

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package excerpt shortens configuration values for messages, and hides the parts that
-// may contain a misplaced secret: user information in a URL, and text after a missing
-// quote. Do not pass values of args and env to it.
+// Package excerpt shortens configuration values for messages. It hides the parts that may
+// contain a misplaced secret: user information in a URL, and text after a missing quote. Do not
+// pass values of args and env to it.
 package excerpt
 
 import (
@@ -11,9 +11,9 @@ import (
 	"unicode"
 )
 
-// TruncateValue returns at most 128 bytes of a value, without user information. It cuts
-// the value at the first space, because a value with a missing quote includes the lines
-// that follow.
+// TruncateValue returns at most 128 bytes of a value, without user information. It cuts the
+// value at the first white space, because a value with a missing quote includes the lines after
+// it.
 func TruncateValue(value string) string {
 	const most = 128
 	value = RedactAddress(value)
@@ -37,7 +37,7 @@ func RedactPattern(s string) string {
 }
 
 // RedactAddress hides the user information of a URL, image, registry or host, as in
-// "https://user:password@registry.example". The digest of an image is kept.
+// "https://user:password@registry.example". It keeps the digest of an image.
 func RedactAddress(s string) string {
 	scheme, rest := "", s
 	if i := strings.Index(s, "://"); i >= 0 {
@@ -51,7 +51,7 @@ func RedactAddress(s string) string {
 		return s
 	}
 	if strings.Contains(scheme, "@") {
-		scheme = "" // "user:a://b@host"
+		scheme = "" // "user:a://b@host" has no scheme
 	}
 	return scheme + "…" + rest[end:]
 }
@@ -63,8 +63,8 @@ func looksLikeDigest(s string) bool {
 		strings.Trim(hex, "0123456789abcdef") == ""
 }
 
-// startsWithHost reports whether s begins like an image: a host, an optional port and a
-// slash.
+// startsWithHost reports whether s begins like an image with a registry: a host, an optional
+// port and a slash.
 func startsWithHost(s string) bool {
 	host, _, found := strings.Cut(s, "/")
 	_, port, _ := strings.Cut(host, ":")

@@ -20,7 +20,7 @@ func TestValue(t *testing.T) {
 		"a\u00a0secret":           "a…",
 		long:                      long,
 		long + "x":                long + "…",
-		long[1:] + "ü" + "secret": long[1:] + "…", // no partial character
+		long[1:] + "ü" + "secret": long[1:] + "…", // does not end with a part of a character
 	} {
 		if got := TruncateValue(value); got != want {
 			t.Errorf("%q: got %q, want %q", value, got, want)

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// QuoteSecretKey quotes a key of a Secret's data if it looks like a key. If a user
-// swapped keys and values, it could be a password.
+// QuoteSecretKey quotes a key of a Kubernetes Secret's data if it looks like a key. Otherwise
+// it hides the key, because the user may have swapped a key and a password.
 func QuoteSecretKey(key string) string {
 	lower := strings.ToLower(key)
 	known := slices.ContainsFunc([]string{"docker", "config", "json", "yaml"}, func(part string) bool { return strings.Contains(lower, part) })
@@ -21,8 +21,8 @@ func QuoteSecretKey(key string) string {
 	return fmt.Sprintf("%q", key)
 }
 
-// DescribeSecretType returns "type " followed by a Secret's type, or "another type" if
-// the value does not look like a type.
+// DescribeSecretType returns "type " and a Kubernetes Secret's type. It returns "another type"
+// if the value does not look like a type.
 func DescribeSecretType(kind string) string {
 	lower := strings.ToLower(kind)
 	domain, _, ok := strings.Cut(lower, "/")

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package hostpattern matches registry hosts with patterns, for plugins with
-// configurable registries. A pattern is host[:port], where * matches within one label.
-// The patterns are a subset of the kubelet's ([match.Pattern]).
+// Package hostpattern matches registry hosts with patterns, for plugins whose registries can be
+// configured. A pattern has the form host[:port]. A * matches any text within one label. The
+// patterns are a subset of the kubelet's patterns ([match.Pattern]).
 package hostpattern
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// Validate rejects patterns that match no host. It also rejects patterns that match
-// third-party hosts, because those would receive the credential.
+// Validate rejects patterns that match no host. It also rejects patterns that match third-party
+// hosts, because these hosts would receive the credential.
 func Validate(pattern string) error {
 	host := strings.ReplaceAll(pattern, "*", "x")
 	if (&plugin.Request{Image: host + "/x"}).Registry() != host || hasEmptyLabel(host) {
@@ -61,18 +61,17 @@ func MatchAny(patterns []string, host string) bool {
 	})
 }
 
-// hasEmptyLabel reports whether a * could match an empty label.
+// hasEmptyLabel reports whether a host has an empty label, which a * could match.
 func hasEmptyLabel(host string) bool {
 	name, _, _ := strings.Cut(host, ":")
 	return strings.Contains("."+name+".", "..") && !strings.HasPrefix(host, "[")
 }
 
-// Match reports whether a pattern matches host[:port], as in the kubelet: matching is
+// Match reports whether a pattern matches host[:port] as in the kubelet. Matching is
 // case-sensitive, and an address in brackets needs a port.
 func Match(pattern, host string) bool {
-	// notInHost lists characters of URLs and of addresses in brackets. In a URL, more
-	// or less than the host would be compared. An address in brackets matches only the
-	// same text.
+	// notInHost lists characters of URLs and of bracketed addresses. With URL characters,
+	// match.Parse would not compare exactly the host. Only identical bracketed addresses match.
 	const notInHost = `[]@%/?#`
 	if host == "" || pattern != host && (strings.ContainsAny(pattern, notInHost) || strings.ContainsAny(host, notInHost)) {
 		return false

@@ -56,19 +56,19 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// FuzzMatch verifies that a kubelet matches whenever Match does.
+// FuzzMatch verifies that the kubelet accepts every match that Match accepts.
 func FuzzMatch(f *testing.F) {
 	f.Add("*.r.example", "a.r.example")
 	f.Add("[::1]:5000", "[::1]:5000")
 	f.Add("r-*.example:5000", "r-1.example:5000")
-	f.Add("*0", "#0") // no host: to a kubelet, a fragment
+	f.Add("*0", "#0") // a kubelet parses #0 as a fragment
 	f.Fuzz(func(t *testing.T, pattern, host string) {
 		if (&plugin.Request{Image: host + "/x"}).Registry() != host {
 			return
 		}
 		same, err := match.Parse(host)
 		if err != nil || !same.Match(host+"/x") || !hostpattern.Match(pattern, host) {
-			return // not the host of any image, or no match
+			return // host cannot be the host of an image, or does not match
 		}
 		p, err := match.Parse(pattern)
 		if err != nil || !p.Match(host+"/x") {

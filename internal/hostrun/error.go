@@ -21,8 +21,8 @@ import (
 // These errors fit on one line, are written for the cluster's administrator, and
 // include the fix.
 
-// NoSystemdError means that the node has no systemd: the directory is mounted, and does
-// not contain systemd's files.
+// NoSystemdError is returned if the node does not run systemd: the socket's directory is
+// mounted, but does not contain systemd's files.
 type NoSystemdError struct {
 	Socket string
 	Err    error
@@ -36,7 +36,7 @@ func (e *NoSystemdError) Error() string {
 func (e *NoSystemdError) Unwrap() error { return e.Err }
 
 // NotMountedError is returned if the pod does not mount the directory with systemd's
-// sockets, so that nothing is known about the node.
+// sockets. It is then unknown whether the node runs systemd.
 type NotMountedError struct {
 	Dir string
 	Err error
@@ -129,8 +129,8 @@ func (e *UnknownResultError) Error() string {
 // Unwrap returns the underlying error.
 func (e *UnknownResultError) Unwrap() error { return e.Err }
 
-// UnitFileError is returned if the node has a unit file with the unit's name, so that
-// systemd does not create a transient unit.
+// UnitFileError is returned if the node has a unit file with the unit's name. systemd
+// creates no transient unit with that name.
 type UnitFileError struct{ Unit, File string }
 
 func (e *UnitFileError) Error() string {
@@ -164,7 +164,7 @@ func (u *unitRun) convertError(ctx context.Context, err error) error {
 // mountInfoPath lists this process's mounts (proc(5)).
 const mountInfoPath = "/proc/self/mountinfo"
 
-// unavailableError returns why systemd does not respond at a socket: the node has no
+// unavailableError returns why systemd does not respond at a socket. The node has no
 // systemd, the pod does not mount the node's directory, or systemd is unavailable. The
 // directory may exist even on a node without systemd, because a hostPath of type
 // DirectoryOrCreate creates it.
@@ -177,7 +177,7 @@ func unavailableError(socket string, err error) error {
 	return unavailableErrorFor(string(data), socket, err)
 }
 
-// unavailableErrorFor is absence with the content of mountInfoPath.
+// unavailableErrorFor is like unavailableError, but takes the content of mountInfoPath.
 func unavailableErrorFor(mounts, socket string, err error) error {
 	dir := path.Dir(socket)
 	switch {

@@ -19,7 +19,7 @@ import (
 	"github.com/regcred/regcred/internal/systemd"
 )
 
-// Programs are run by a real systemd in upstream/cluster.
+// The tests in upstream/cluster run programs with a real systemd.
 
 func TestLabelToSet(t *testing.T) {
 	for _, tt := range []struct {
@@ -42,7 +42,7 @@ func TestLabelToSet(t *testing.T) {
 	}
 }
 
-// TestExecutable verifies that nothing is done without SELinux.
+// TestExecutable verifies that SetExecutableLabel does nothing on a machine without SELinux.
 func TestExecutable(t *testing.T) {
 	if _, err := os.Stat("/sys/fs/selinux/enforce"); err == nil {
 		t.Skip("this machine has SELinux")
@@ -135,7 +135,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestNoSystemd verifies that a pod without the node's directory quickly reports that, and does not blame the node.
+// TestNoSystemd verifies that Run returns a NotMountedError if the directory of the socket is not
+// mounted.
 func TestNoSystemd(t *testing.T) {
 	dir := t.TempDir()
 	_, err := Runner{Unit: "x.service", Socket: dir + "/private"}.Run(t.Context(), Command{Path: "/bin/true"}, nil, nil)
@@ -144,7 +145,7 @@ func TestNoSystemd(t *testing.T) {
 	}
 }
 
-// TestNoSystemdReason verifies the reported cause when systemd does not respond.
+// TestNoSystemdReason verifies which error is returned if systemd does not respond.
 func TestNoSystemdReason(t *testing.T) {
 	const mounts = "21 1 0:20 / / rw - overlay overlay rw\n22 21 0:21 / /proc rw - proc proc rw\n"
 	mounted := func(dir string) string {
@@ -153,7 +154,7 @@ func TestNoSystemdReason(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		mounts func(dir string) string
-		have   []string // in the directory
+		have   []string // files in the directory of the socket
 		want   string   // the error's type
 		says   string
 	}{

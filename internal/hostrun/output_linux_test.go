@@ -14,7 +14,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestOutput verifies that the outputs of consecutive processes are stored once and in order, up to the limit.
+// TestOutput verifies that copyTo copies the output of consecutive processes in order and without
+// duplicates, up to the limit.
 func TestOutput(t *testing.T) {
 	o := must.Get(newOutput(1 << 20))(t)
 	defer o.close()
@@ -38,8 +39,9 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// TestKeptOutput verifies that the file contains all output, including output after this process closed it, and that an
-// existing file or symlink is not written to.
+// TestKeptOutput verifies that the file contains all output, even output that was written after
+// this process closed the file. It also verifies that the target of an existing symlink is not
+// changed.
 func TestKeptOutput(t *testing.T) {
 	dir := t.TempDir()
 	name, other := filepath.Join(dir, "answer"), filepath.Join(dir, "other")

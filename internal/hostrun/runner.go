@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package hostrun runs a program on the node from within a pod: as a transient unit
-// of the node's systemd, through its private socket. The program belongs to systemd,
-// not to the pod, and continues when the pod ends.
+// Package hostrun runs a program on the node from within a pod. The program is a
+// transient unit of the node's systemd, started through systemd's private socket.
+// It belongs to systemd, not to the pod, and continues when the pod ends.
 //
 //	r := hostrun.Runner{Unit: "regcred-agent.service"}
 //	code, err := r.Run(ctx, hostrun.Command{Path: "/opt/bin/regcred", Args: []string{"status"}}, os.Stdout, os.Stderr)
 //
 // The process must have uid 0 on the node, and the directory of the socket must be
-// mounted. It needs no capability, no namespace of the node and no other file. Mounting
-// only the socket is not enough, because systemd recreates it when it re-executes itself.
+// mounted. It needs no capability, no namespace of the node and no other file.
+// Mounting only the socket is not enough, because systemd recreates it when it
+// re-executes itself.
 //
 // A process that can do this has root access to the node.
 package hostrun
@@ -63,15 +64,17 @@ const (
 )
 
 // Run runs a program until it ends, copies its output, and returns its exit code. If the
-// unit is running already, Run first waits until it has ended.
+// unit is already running, Run first waits until that run has ended.
 //
-// An error means that the program could not be run, or ended without an exit code: a
-// [*NoSystemdError], [*NotMountedError], [*NotRespondingError], [*PermissionError],
-// [*NotStartedError], [*KilledError], [*ResultLostError], [*UnitFileError], or, also if a
-// writer fails, a [*UnknownResultError]. When ctx ends, Run returns its cause at once and the
-// program continues; its further output is lost, but its writes succeed.
+// An error means that the program could not be run, or that its exit code or output is
+// unknown. If the cause is known, the error is a [*NoSystemdError], [*NotMountedError],
+// [*NotRespondingError], [*PermissionError], [*NotStartedError], [*KilledError],
+// [*ResultLostError], [*UnitFileError] or [*UnknownResultError].
 //
-// systemd may reload its units or re-execute itself meanwhile.
+// When ctx ends, Run returns at once. The program continues and can still write, but its
+// further output is lost.
+//
+// systemd may reload its units or re-execute itself during the run.
 func (r Runner) Run(ctx context.Context, c Command, stdout, stderr io.Writer) (code int, err error) {
 	u := &unitRun{runner: r, systemd: &systemd.Client{Socket: r.Socket, Reconnect: true}, token: rand.Text()[:12]}
 	defer u.systemd.Close()
@@ -146,7 +149,8 @@ func (u *unitRun) start(ctx context.Context, c Command) error {
 	}
 }
 
-// resultTimeout is how long another process has to read its unit's result.
+// resultTimeout is how long another process has to read its unit's result before the unit
+// is removed.
 const resultTimeout = 2 * time.Second
 
 // waitForOtherRun waits until another run's unit has ended and is removed.

@@ -24,15 +24,15 @@ type execStart struct {
 
 // properties returns the unit's properties.
 //
-// RemainAfterExit keeps the exit code until it has been read, because units cannot be
-// referenced over the private socket and a signal can be missed. SuccessExitStatus
-// lists the program's exit codes, because a failed unit is logged and makes the system
-// "degraded". An ExecStart= with "-" would hide programs that cannot be executed.
-// Type=simple is sufficient, because such programs also have an exit code; Type=exec
-// needs systemd 240.
+// RemainAfterExit keeps the exit code until it has been read. Otherwise it could be lost,
+// because units cannot be referenced over the private socket and a signal can be missed.
+// SuccessExitStatus contains all exit codes of programs, because systemd logs a failed unit
+// and reports the system as "degraded". An ExecStart= with "-" would hide programs that
+// cannot be executed. Type=simple is sufficient, because programs that cannot be executed
+// also have an exit code. Type=exec needs systemd 240.
 //
-// Output is written to memory and not to pipes. If the pod ended, the program's next
-// write to a pipe would kill it.
+// Output is written to memory and not to pipes. If the pod ended, the program's next write
+// to a pipe would kill it.
 func (u *unitRun) properties(c Command) (list []systemd.Property) {
 	add := func(name string, value any) {
 		list = append(list, systemd.Property{Name: name, Value: dbus.MakeVariant(value)})
@@ -72,7 +72,8 @@ type unitState struct{ systemd.Unit }
 // isOwn reports whether the run with this token has started the unit.
 func (s unitState) isOwn(token string) bool { return strings.Contains(s.Description, "("+token+")") }
 
-// foreignUnitFile returns the path of the node's own unit file of that name, or "".
+// foreignUnitFile returns the path of the unit file that the node has under this name, or
+// "".
 func (s unitState) foreignUnitFile() string {
 	if s.Transient {
 		return ""

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package jsonplace returns the positions of the values of a JSON text. It accepts exactly
-// what encoding/json accepts.
+// Package jsonplace parses a JSON text and returns its values with their positions.
+// It accepts exactly what encoding/json accepts.
 //
 //	root, err := jsonplace.Parse(data)
 //	…
@@ -80,8 +80,8 @@ func (v *Value) ValueAt(offset int) *Value {
 	return v
 }
 
-// LineColumn returns the line and the column in bytes of an offset, both starting at 1.
-// An offset outside data is limited to it.
+// LineColumn returns the line and the column of an offset, both starting at 1. The column
+// counts bytes. An offset outside data is moved to the nearest end of data.
 func LineColumn(data []byte, offset int) (line, column int) {
 	before := data[:min(max(offset, 0), len(data))]
 	return 1 + bytes.Count(before, []byte("\n")), len(before) - bytes.LastIndexByte(before, '\n')

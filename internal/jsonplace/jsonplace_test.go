@@ -31,7 +31,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestLines compares the index with a count of lines.
+// TestLines compares LineIndex.LineColumn with LineColumn.
 func TestLines(t *testing.T) {
 	for _, text := range []string{"", "\n", "a\n\nbc\n", "a"} {
 		lines := NewLineIndex([]byte(text))
@@ -44,7 +44,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestDepth verifies that the deepest document that encoding/json accepts is accepted.
+// TestDepth verifies that the maximum nesting depth is the same as in encoding/json.
 func TestDepth(t *testing.T) {
 	for depth, ok := range map[int]bool{10000: true, 10001: false} {
 		if _, err := Parse([]byte(strings.Repeat("[", depth) + strings.Repeat("]", depth))); (err == nil) != ok {
@@ -53,7 +53,8 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// FuzzParse compares the positions with the values that encoding/json decodes there.
+// FuzzParse verifies that decoding the text of each value with encoding/json returns the parsed
+// value.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{`{}`, `[]`, `{"a":[1,-2e3,"\"",true,null],"a":{}}`, ` "x" `, `{"a":1,}`, "\ufeff{}", `"\ud800"`, "1", "{\"a\":\x00}", "[[],{},[{}]]"} {
 		f.Add([]byte(seed))
@@ -110,7 +111,8 @@ func same(t *testing.T, data []byte, v *Value) {
 	}
 }
 
-// decoded decodes JSON and keeps numbers as text, because some do not fit into Go's types.
+// decoded decodes the text of a value with encoding/json. It keeps numbers as text, because some do
+// not fit into Go's types.
 func decoded(t *testing.T, data []byte, v *Value) (x any) {
 	d := json.NewDecoder(bytes.NewReader(data[v.Start:v.End]))
 	d.UseNumber()

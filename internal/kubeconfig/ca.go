@@ -14,9 +14,9 @@ import (
 
 const maxCAFileSize = 1 << 20 // bytes
 
-// AddCAs adds PEM-encoded CAs to those that a configuration trusts. It does nothing if
-// the configuration trusts the system's CAs, to which client-go cannot add, or does not
-// verify the server.
+// AddCAs adds PEM-encoded CAs to the CAs of a configuration. It does nothing if the
+// configuration does not verify the server. It also does nothing if the configuration
+// trusts the system's CAs, because client-go cannot add CAs to these.
 func AddCAs(ctx context.Context, cfg *rest.Config, pem []byte) error {
 	if cfg.Insecure || len(pem) == 0 {
 		return nil

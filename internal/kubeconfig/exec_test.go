@@ -20,7 +20,7 @@ import (
 	"github.com/regcred/regcred/kube"
 )
 
-// TestMain makes the test binary run as a kubeconfig's credential program.
+// TestMain makes the test binary run as the exec credential plugin of a kubeconfig.
 func TestMain(m *testing.M) {
 	switch url, text := os.Getenv("TEST_EXEC_ASKS"), os.Getenv("TEST_EXEC_WRITES"); {
 	case url != "":
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// execClient returns a client that gets its credentials from this program.
+// execClient returns a client whose kubeconfig runs the test binary for credentials.
 func execClient(t *testing.T, variable, value string) *kube.Client {
 	t.Helper()
 	path := writeConfig(t, filepath.Join(t.TempDir(), "config"), "https://127.0.0.1:1", func(_, user map[string]any) {
@@ -50,8 +50,8 @@ func execClient(t *testing.T, variable, value string) *kube.Client {
 	return must.Get(kube.New(cfg, kube.Options{}))(t)
 }
 
-// TestExecWrites checks that the output of a kubeconfig's program is never shown,
-// even if it is invalid.
+// TestExecWrites checks that errors never contain the output of an exec credential plugin, even if
+// the output is invalid.
 func TestExecWrites(t *testing.T) {
 	const head = `{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":`
 	for _, tt := range []struct{ name, text, want string }{
@@ -72,7 +72,7 @@ func TestExecWrites(t *testing.T) {
 	}
 }
 
-// TestExecHangs checks that a hanging program does not block a canceled call.
+// TestExecHangs checks that an exec credential plugin that hangs does not block a canceled call.
 func TestExecHangs(t *testing.T) {
 	asked, release := make(chan struct{}), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {

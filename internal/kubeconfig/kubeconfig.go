@@ -64,7 +64,9 @@ func namespaceFor(o Options, podDir string) string {
 	return "default"
 }
 
-// loadingRules returns the rules for loading the kubeconfig files, or inPod.
+// loadingRules returns the rules for loading the kubeconfig files, and a description of
+// their source. inPod means that there is no kubeconfig and the pod's service account is
+// used.
 func loadingRules(o Options) (rules *clientcmd.ClientConfigLoadingRules, from string, inPod bool) {
 	rules = &clientcmd.ClientConfigLoadingRules{ExplicitPath: o.Kubeconfig}
 	home := filepath.Join(homeDir(o.Environ), ".kube", "config")
@@ -186,9 +188,9 @@ func configWarnings(cfg *rest.Config) string {
 	return b.String()
 }
 
-// podConfig returns the configuration of a client in a pod. The token is read again
-// when its file changes. (rest.InClusterConfig reads the process's environment, and
-// ignores a certificate that it cannot read.)
+// podConfig returns the configuration of a client in a pod. client-go reads the token again
+// when its file changes. rest.InClusterConfig is not used, because it reads the process's
+// environment and ignores a certificate that it cannot read.
 func podConfig(environ []string, dir string) (*rest.Config, string, error) {
 	host, port := lookupEnv(environ, "KUBERNETES_SERVICE_HOST"), lookupEnv(environ, "KUBERNETES_SERVICE_PORT")
 	ca, token := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "token")
@@ -214,8 +216,8 @@ func homeDir(environ []string) string {
 	return lookupEnv(environ, "HOME")
 }
 
-// lookupEnv returns the last value of a variable, which is the one that a process
-// uses.
+// lookupEnv returns the value of a variable. If the variable is set several times, the last
+// value applies, as in a process.
 func lookupEnv(environ []string, name string) string {
 	for _, kv := range slices.Backward(environ) {
 		if k, v, ok := strings.Cut(kv, "="); ok && k == name {

@@ -45,7 +45,7 @@ func write(t *testing.T, name, text string) string {
 	return name
 }
 
-// TestNamespace covers the namespaces of contexts and pods.
+// TestNamespace verifies the namespaces of contexts and pods.
 func TestNamespace(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -75,8 +75,8 @@ func TestNamespace(t *testing.T) {
 	}
 }
 
-// TestConfig verifies where the API server's address is found, and the error messages. DIR is replaced by a directory of
-// the test.
+// TestConfig verifies from which source the API server's address is loaded, and the error messages.
+// DIR stands for the test's directory.
 func TestConfig(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -127,7 +127,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// normalizeMessage makes messages equal on all systems.
+// normalizeMessage makes messages independent of the directory and the operating system.
 func normalizeMessage(s, dir string) string {
 	s = strings.ReplaceAll(s, dir, "DIR")
 	return strings.ReplaceAll(strings.ReplaceAll(s, `\`, "/"), "DIR/none;DIR/b;", "DIR/none:DIR/b:")
@@ -181,7 +181,8 @@ func TestLoadConfigErrors(t *testing.T) {
 	}
 }
 
-// TestPodWithoutCertificate checks the error; client-go would use the system's CAs.
+// TestPodWithoutCertificate checks that a pod without ca.crt gets an error. client-go would trust
+// the system's CAs instead.
 func TestPodWithoutCertificate(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "token"), canary.TokenSecret)
@@ -191,7 +192,8 @@ func TestPodWithoutCertificate(t *testing.T) {
 	}
 }
 
-// TestConfigUnreadable checks that the error has the file and the reason.
+// TestConfigUnreadable checks that the error for an unreadable kubeconfig contains its path and the
+// reason.
 func TestConfigUnreadable(t *testing.T) {
 	if runtime.GOOS == "windows" || os.Geteuid() == 0 {
 		t.Skip("this user may read every file")
@@ -204,7 +206,7 @@ func TestConfigUnreadable(t *testing.T) {
 	}
 }
 
-// TestConfigConnects checks that requests are sent as the context's user.
+// TestConfigConnects checks that requests are sent as the user of the selected context.
 func TestConfigConnects(t *testing.T) {
 	api := must.Get(testkube.New(testkube.Options{}))(t)
 	defer api.Close()
@@ -221,7 +223,8 @@ func TestConfigConnects(t *testing.T) {
 	}
 }
 
-// TestCredentialsNamed checks that errors name the kind of credentials.
+// TestCredentialsNamed checks that authentication errors state the kind of credentials that the
+// client used.
 func TestCredentialsNamed(t *testing.T) {
 	api := must.Get(testkube.New(testkube.Options{}))(t)
 	defer api.Close()

@@ -5,9 +5,9 @@ package location
 
 import "strings"
 
-// Covers reports whether p matches every image that q matches. The result is exact,
-// except if q's host is an IPv6 address without a port. The kubelet parses such a host
-// as a character class, so only the same pattern and * cover it.
+// Covers reports whether p matches every image that q matches. The result is exact, except
+// if q's host is an IPv6 address without a port. The kubelet parses such a host as a
+// character class. Covers then returns true only if the hosts are equal or p's host is *.
 func (p Pattern) Covers(q Pattern) bool {
 	if p.labels != q.labels || p.Port != q.Port || !strings.HasPrefix(pathOrRoot(q.Path), pathOrRoot(p.Path)) {
 		return false
@@ -32,10 +32,10 @@ func pathOrRoot(path string) string {
 	return path
 }
 
-// labelCovers reports whether one glob matches every string that another glob matches.
-// It matches the wide glob against the narrow one, in which each * is replaced by a
-// byte that no pattern contains. Only a * of the wide glob can match that byte, and it
-// would match any other text too.
+// labelCovers reports whether the glob wide matches every string that the glob narrow
+// matches. It replaces each * of narrow with a byte that no pattern contains, and matches
+// the result against wide. Only a * of wide can match that byte, and it would match any
+// other text too.
 func labelCovers(wide, narrow string) bool {
 	const unused = "\x00"
 	if strings.IndexByte(narrow, '[') >= 0 {

@@ -41,11 +41,11 @@ func TestCovers(t *testing.T) {
 		{"r.example/%61", "r.example/a", true},
 		{"u@r.example?q", "r.example", true},
 		{"*", "localhost", true},
-		{"*", "[::1]", true}, // an image on [::1] matches *, and also a character class
+		{"*", "[::1]", true}, // an image on [::1] matches both: * and the character class
 		{"[::1]", "[::1]", true},
 		{"[::1]", "1", true},
 		{"[::1]", "*", false},
-		{"*:*", "[::1]", false}, // no pattern
+		{"*:*", "[::1]", false}, // "*:*" is not a valid pattern
 		{"[::1]:5000", "[::1]:5000", true},
 		{"*:5000", "[::1]:5000", true},
 		{"*.*.*.*", "10.0.0.1", true},
@@ -60,8 +60,9 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// TestCoversEveryWord compares labelCovers with a search: one glob covers another
-// if it matches every label that the other matches. No glob contains the letter c.
+// TestCoversEveryWord compares labelCovers with an exhaustive search. One glob covers another if it
+// matches every label that the other matches. No glob contains the letter c, which stands for all
+// other bytes.
 func TestCoversEveryWord(t *testing.T) {
 	labels := words("abc", 5)
 	for _, wide := range words("ab*", 4) {
@@ -80,9 +81,9 @@ func TestCoversEveryWord(t *testing.T) {
 	}
 }
 
-// FuzzCovers checks that a covering pattern matches every repository that the
-// covered one matches. If one pattern does not cover another, the other with each
-// * replaced by an unused byte is a repository that only the other matches.
+// FuzzCovers checks that a pattern matches every repository that a covered pattern matches. If it
+// does not cover the other pattern, there must be a repository that only the other pattern matches.
+// To find this repository, each * is replaced with a byte that no pattern contains.
 func FuzzCovers(f *testing.F) {
 	f.Add("*.r.example", "a.r.example", "a.r.example/team/app")
 	f.Add("*.r.example:5000/team", "*b.r.example:5000/team-b", "bb.r.example:5000/team-b/app")
@@ -100,7 +101,7 @@ func FuzzCovers(f *testing.F) {
 		for _, image := range append(instances(n), repository) {
 			at, err := Parse(image)
 			if err != nil || !strings.HasPrefix(at.Path, "/") {
-				continue // no repository
+				continue // not a repository
 			}
 			if n.Match(at) && !w.Match(at) && w.Covers(n) {
 				t.Errorf("%q covers %q, and does not match %q", wide, narrow, image)
@@ -116,7 +117,7 @@ func FuzzCovers(f *testing.F) {
 	})
 }
 
-// instances returns images that a pattern may match.
+// instances returns some images that a pattern may match.
 func instances(p Pattern) (list []string) {
 	port := ""
 	if p.Port != "" {

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestLocationEveryByte inserts every byte, plain and escaped, at every position of a location of each form.
+// TestLocationEveryByte inserts every byte, plain and escaped, at every position of several
+// locations. It compares the results with net/url.
 func TestLocationEveryByte(t *testing.T) {
 	forms := []string{
 		"a.b:80/c", "u:p@a.b/c?q#f", "é%ff/%41", "[::1]/c", "[::1]:80", "[fe80::1%25e]:80/c", "[fe80::1%25e%20]", "#%4f?",
@@ -51,7 +52,7 @@ func naiveLabel(pattern, label string) bool {
 	return ok && err == nil
 }
 
-// naiveMatches is naiveMatch for parsed values.
+// naiveMatches is like naiveMatch, but takes parsed values.
 func naiveMatches(p, at Location) bool {
 	wants, labels := strings.Split(p.Host, "."), strings.Split(at.Host, ".")
 	if len(wants) != len(labels) || p.Port != at.Port || !strings.HasPrefix(at.Path, p.Path) {
@@ -92,7 +93,8 @@ func TestMatchEveryWord(t *testing.T) {
 	}
 }
 
-// TestLabelEveryWord compares with path.Match for patterns without classes.
+// TestLabelEveryWord compares MatchLabel with path.Match for all short patterns without character
+// classes.
 func TestLabelEveryWord(t *testing.T) {
 	labels := words("ab", 5)
 	for _, pattern := range words("ab*", 5) {
@@ -104,8 +106,8 @@ func TestLabelEveryWord(t *testing.T) {
 	}
 }
 
-// TestLabelClass checks that brackets are a character class, as in the kubelet,
-// even if they contain an address.
+// TestLabelClass checks that MatchLabel treats an IPv6 address in brackets as a character class, as
+// the kubelet does.
 func TestLabelClass(t *testing.T) {
 	for _, tt := range []struct {
 		pattern, label string
@@ -126,7 +128,7 @@ func TestParsePattern(t *testing.T) {
 	}
 }
 
-// TestEscapeError checks that the error contains the whole escape.
+// TestEscapeError checks that the error for an invalid escape shows the complete escape.
 func TestEscapeError(t *testing.T) {
 	_, err := Parse("a%41b")
 	if want := `invalid escape "%41" in the host`; err == nil || err.Error() != want {

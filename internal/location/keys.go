@@ -68,10 +68,9 @@ func normalizeKey(key string) (Pattern, bool) {
 	return p, err == nil
 }
 
-// Select returns the keys, as given, whose credentials the kubelet uses for a
-// normalized repository or a bare registry, in the order in which the kubelet tries
-// them. These are the [ParseKeys] that match. If none matches and [UsesHubKey] is true, they
-// are all keys that equal [HubKey].
+// Select returns the keys whose credentials the kubelet uses for a normalized repository or
+// a bare registry, as given and in the order of [ParseKeys]. If no key matches and
+// [UsesHubKey] is true, it returns all keys that equal [HubKey].
 func Select(keys []string, repository string) []string {
 	at, err := Parse(repository)
 	if err != nil {

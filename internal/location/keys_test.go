@@ -15,7 +15,7 @@ import (
 func TestKeys(t *testing.T) {
 	for name, tt := range map[string]struct {
 		raw  []string
-		want []string // as given, an arrow, and normalized
+		want []string // "RAW → NORMALIZED"
 	}{
 		"none":                   {nil, nil},
 		"as it is":               {[]string{"r.io:5000/team"}, []string{"r.io:5000/team → r.io:5000/team"}},
@@ -60,7 +60,7 @@ func TestKeys(t *testing.T) {
 func TestSelect(t *testing.T) {
 	for name, tt := range map[string]struct {
 		repository string
-		keys       string // separated by spaces, like want
+		keys       string // keys and want are separated by spaces
 		want       string
 	}{
 		"none":                 {"r.io/a", "", ""},
@@ -109,7 +109,7 @@ func TestUsesHubKey(t *testing.T) {
 	}
 }
 
-// naiveSelects reports, with net/url, whether the kubelet uses a key
+// naiveSelects uses net/url to determine whether the kubelet uses a key for a repository
 // (BasicDockerKeyring in pkg/credentialprovider/keyring.go).
 func naiveSelects(key, repository string) bool {
 	if !strings.HasPrefix(key, "https://") && !strings.HasPrefix(key, "http://") {
@@ -145,10 +145,10 @@ func FuzzSelect(f *testing.F) {
 	f.Add("r.io/%2561", "r.io/a")
 	f.Fuzz(func(t *testing.T, key, repository string) {
 		if !strings.Contains(repository, "/") {
-			return // a bare registry, which the kubelet does not have
+			return // a bare registry, which the kubelet never looks up
 		}
 		if _, err := naiveLocation(repository); err != nil {
-			return // the kubelet falls back to Docker Hub, for an image that it would not pull
+			return // the kubelet would use Docker Hub's key, but it cannot pull such an image
 		}
 		want := naiveSelects(key, repository)
 		if got := slices.Equal(Select([]string{key}, repository), []string{key}); got != want {

@@ -98,7 +98,7 @@ func parseGeneral(s string) (Location, error) {
 	return Location{Host: host, Port: port, Path: path, labels: strings.Count(host, ".") + 1}, nil
 }
 
-// splitPort is like net.SplitHostPort, for the results of parseHost.
+// splitPort splits a result of parseHost like net.SplitHostPort.
 //
 // kubelet: if SplitHostPort fails, uses the whole text as the host. For this reason,
 // "[::1]" without a port keeps its brackets.
@@ -280,8 +280,8 @@ func mayEscape(v byte, part urlPart) bool {
 	}
 }
 
-// isHostByte reports whether c is allowed unescaped in a host. Bytes from 0x80 are
-// allowed, but not as an escape in a zone.
+// isHostByte reports whether the ASCII byte c is allowed unescaped in a host. It returns
+// false for bytes from 0x80, which unescape allows in a host.
 func isHostByte(c byte) bool {
 	return isLower(c) || isUpper(c) || isDigit(c) || strings.IndexByte("-._~!$&'()*+,;=:[]<>\"", c) >= 0
 }

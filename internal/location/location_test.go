@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// naiveLocation parses with net/url, as the kubelet does. The test binary is built
-// with Go 1.26 or later and the default GODEBUG.
+// naiveLocation parses with net/url, as the kubelet does. This requires Go 1.26 or later and the
+// default GODEBUG.
 func naiveLocation(s string) (Location, error) {
 	u, err := url.Parse("https://" + s)
 	if err != nil {
@@ -25,7 +25,7 @@ func naiveLocation(s string) (Location, error) {
 	return Location{host, port, u.Path, strings.Count(host, ".") + 1}, nil
 }
 
-// naiveMatch implements the kubelet's rule in the simplest way.
+// naiveMatch is a simple implementation of the kubelet's matching rule.
 func naiveMatch(pattern, image string) bool {
 	p, err := naiveLocation(pattern)
 	if err != nil {
@@ -70,8 +70,8 @@ func checkLocation(t *testing.T, s string) {
 	}
 }
 
-// TestParseOldURLRule compares with net/url, which follows the older rule under
-// this setting.
+// TestParseOldURLRule compares IsValidBefore136 with net/url. GODEBUG makes net/url apply its older
+// rule.
 func TestParseOldURLRule(t *testing.T) {
 	t.Setenv("GODEBUG", "urlstrictcolons=0")
 	loose := 0

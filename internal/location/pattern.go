@@ -33,7 +33,8 @@ func (p Pattern) String() string { return p.text }
 // Match reports whether p matches a repository, as the kubelet's URLsMatchStr
 // does. It does not allocate.
 func (p *Pattern) Match(at Location) bool {
-	// The zero Pattern has no labels, and every parsed Location has at least one.
+	// The zero Pattern has no labels, and every parsed Location has at least one, so they
+	// never match.
 	if p.labels != at.labels || p.Port != at.Port ||
 		// kubelet: uses a plain string prefix, so "host/team" matches
 		// "host/team-b/app".

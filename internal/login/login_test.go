@@ -30,7 +30,7 @@ import (
 type front struct {
 	*httptest.Server
 	inner http.Handler
-	on    func(http.ResponseWriter, *http.Request) bool // reports whether it has sent a response
+	on    func(http.ResponseWriter, *http.Request) bool // called first; reports whether it has sent a response
 
 	mu   sync.Mutex
 	seen []string // "GET /v2/ agent"

@@ -19,9 +19,9 @@ const (
 	maxErrorBodySize = 32 << 10 // any response with an error status
 )
 
-// The minimum rate of a response. It is canceled if fewer than minRateBytes arrive while the reader
-// waits for minRatePeriod. This is about 500 bytes per second, a quarter of the rate of the slowest
-// usable connections.
+// The minimum rate of a response. A response is canceled if fewer than minRateBytes arrive while
+// the reader waits for minRatePeriod. This is about 500 bytes per second, a quarter of the rate of
+// the slowest usable connections.
 const (
 	minRatePeriod = time.Minute
 	minRateBytes  = 32 << 10
@@ -106,8 +106,8 @@ type responseBody struct {
 	left    int64 // remaining bytes until the body is cut off; negative means no limit
 	host    string
 
-	waited  time.Duration // in this period
-	arrived int           // in this period
+	waited  time.Duration // waiting time in the current period
+	arrived int           // bytes received in the current period
 }
 
 func (b *responseBody) Read(p []byte) (int, error) {
@@ -177,8 +177,8 @@ func (a *filteredBody) Read(p []byte) (int, error) {
 }
 
 // contentHeader marks requests for content between [Session] and wireTransport. Requests of
-// go-containerregistry's login do not have this header. Its value is the request's User-Agent. It
-// is never sent to a server.
+// go-containerregistry's login do not have this header. Its value is the request's User-Agent. The
+// header is never sent to a server.
 const contentHeader = "Regcred-Content"
 
 func markContentRequest(req *http.Request) *http.Request {

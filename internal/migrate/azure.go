@@ -14,8 +14,8 @@ import (
 	"github.com/regcred/regcred/internal/registry"
 )
 
-// planAzure adds the changes for Azure. Its upstream plugin knows Azure's hosts, and
-// returns nothing for other hosts.
+// planAzure adds the changes for Azure. The upstream plugin knows Azure's hosts, and
+// returns no credential for other hosts.
 func (e *cloudProvider) planAzure() {
 	cloud, known := e.cloudConfig()
 	for _, m := range e.cloud.MirrorArgs(e.Arguments()) {
@@ -54,7 +54,7 @@ type cloudConfig struct {
 	ManagedIdentity bool
 	ClientID        string
 	ClientSecret    bool  // whether it is set
-	Refused         error // why this plugin rejects the file
+	Refused         error // why regcred's plugin rejects the file
 }
 
 func (c cloudConfig) hasCustomCloudNames() bool {

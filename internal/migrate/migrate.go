@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package migrate returns the arguments that a configuration of the cloud providers'
-// plugins needs to work with the plugins of this repository.
+// Package migrate plans the replacement of the cloud providers' plugins with the
+// plugins of this repository. It returns the arguments that must be added to a
+// configuration to keep its behavior.
 //
 //	plan := migrate.NewPlan(cfg, readFile)
 //	files, err := convert.AddArgs(cfg, plan.Args())
@@ -26,7 +27,7 @@ import (
 
 // Plan lists the changes that are needed to replace the plugins.
 type Plan struct {
-	Providers int      `json:"providers"` // number of providers with a cloud's plugin
+	Providers int      `json:"providers"` // number of providers that use a cloud's plugin
 	Changes   []Change `json:"changes"`
 	Remarks   []Remark `json:"remarks"`
 }
@@ -68,7 +69,7 @@ func NewPlan(cfg *config.Config, readFile func(path string) (secretfile.File, er
 	return plan
 }
 
-// cloudProvider is a provider with a cloud's plugin.
+// cloudProvider is a provider that uses a cloud's plugin.
 type cloudProvider struct {
 	*config.Provider
 	plan     *Plan
@@ -100,8 +101,9 @@ func (e *cloudProvider) flagValues(name string) (has bool, values []string) {
 	return has, values
 }
 
-// allowedHosts returns the hosts that are served in addition to the cloud's. Google's
-// plugin takes a list. Amazon's takes a region after each host.
+// allowedHosts returns the values of --allow-host: hosts that the plugin serves in addition
+// to its cloud's. Google's plugin takes a list of hosts. Amazon's plugin takes a region
+// after each host.
 func (e *cloudProvider) allowedHosts() (hosts []string) {
 	_, values := e.flagValues("--allow-host")
 	for _, value := range values {
@@ -135,8 +137,9 @@ func (e *cloudProvider) planChanges() {
 	}
 }
 
-// classifyHosts classifies the patterns as hosts that the plugin serves, foreign hosts,
-// or mixed.
+// classifyHosts finds patterns for hosts that the plugin does not serve. foreign lists
+// hosts that have one owner and can be allowed individually. wide is true if another
+// pattern matches such hosts too.
 func (e *cloudProvider) classifyHosts() (foreign []string, wide bool) {
 	served := append(e.allowedHosts(), e.mirroredHosts()...)
 	for _, pattern := range e.MatchImages {
@@ -181,8 +184,8 @@ func (e *cloudProvider) planAmazon() {
 	}
 }
 
-// hasOwnEndpoint reports whether a pattern matches registries whose host names
-// determine the API endpoint.
+// hasOwnEndpoint reports whether a pattern matches dual-stack or FIPS registries, whose
+// host names determine the API endpoint.
 func hasOwnEndpoint(pattern string) bool {
 	host := registry.PatternHost(pattern)
 	return strings.Contains(host, "ecr-fips.") || strings.Contains(host, ".on.aws") || strings.Contains(host, ".on.amazonwebservices.")

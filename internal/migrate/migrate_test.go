@@ -17,7 +17,7 @@ import (
 	"github.com/regcred/regcred/internal/secretfile"
 )
 
-// azure.json of nodes.
+// Contents of azure.json.
 const (
 	managed   = `{"cloud": "AzurePublicCloud", "useManagedIdentityExtension": true, "aadClientId": "msi", "aadClientSecret": "msi"}`
 	principal = "aadClientID: id\naadClientSecret: " + canary.PasswordSecret + "\n"
@@ -25,15 +25,15 @@ const (
 	stack     = `{"cloud": "AzureStackCloud", "resourceManagerEndpoint": "http://management.example", "useManagedIdentityExtension": true}`
 )
 
-// TestPlan verifies the changes that are planned for files found on nodes.
+// TestPlan verifies the planned changes for configurations that occur on nodes.
 func TestPlan(t *testing.T) {
 	for name, tt := range map[string]struct {
 		provider string
 		patterns string
 		args     string
-		more     string // fields of the provider
+		more     string // additional YAML fields of the provider
 		file     string // azure.json
-		exposed  bool   // other users can read it
+		exposed  bool   // other users can read azure.json
 		want     []string
 		remark   string
 	}{

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package must ends a test if a step of its setup fails.
+// Package must contains helpers that end a test if a step of its setup fails.
 package must
 
 import "testing"
@@ -14,7 +14,7 @@ func Do(t testing.TB, err error) {
 	}
 }
 
-// Get returns a function that returns v, or ends its test if err is not nil:
+// Get returns a function that returns v, or ends the test if err is not nil:
 //
 //	data := must.Get(os.ReadFile(path))(t)
 func Get[T any](v T, err error) func(testing.TB) T {

@@ -11,7 +11,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// recorder records Fatal, which ends the goroutine as in a test.
+// recorder is a testing.TB that records calls to Fatal. Fatal ends the goroutine, as in a test.
 type recorder struct {
 	testing.TB
 	failed []any
@@ -24,7 +24,8 @@ func (r *recorder) Fatal(args ...any) {
 	runtime.Goexit()
 }
 
-// TestFatal verifies that an error ends the test with that error, and that nil does not.
+// TestFatal verifies that an error ends the test and is passed to Fatal, and that nil does not
+// end the test.
 func TestFatal(t *testing.T) {
 	err := errors.New("failed")
 	for name, tt := range map[string]struct {

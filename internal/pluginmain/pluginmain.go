@@ -60,7 +60,7 @@ type Program struct {
 // Input is passed to [Program.New].
 type Input struct {
 	Args   []string            // positional arguments
-	Getenv func(string) string // the environment
+	Getenv func(string) string // reads an environment variable
 	Logger *slog.Logger        // writes warnings to stderr, and more at higher verbosity; never nil
 }
 
@@ -87,8 +87,8 @@ func AddMirrorFlags(flags *pflag.FlagSet, entries *[]string, origin *string) {
 		"`none|trusted`: use none if the runtime never falls back to SOURCE, or trusted if SOURCE is allowed to receive the credential")
 }
 
-// AddIgnoredKlogFlags makes flags accept and ignore klog's flags, which existing
-// configurations contain. Every [Program] has --v.
+// AddIgnoredKlogFlags makes flags accept and ignore klog's flags, which existing configurations
+// contain. It leaves out --v, which every [Program] has.
 func AddIgnoredKlogFlags(flags *pflag.FlagSet) {
 	for _, name := range []string{
 		"logtostderr", "alsologtostderr", "legacy_stderr_threshold_behavior",
@@ -164,7 +164,7 @@ func (p Program) checkArgs() error {
 }
 
 // printError prints an error on one line, because the kubelet logs it, and returns the exit code.
-// It redacts the given secrets. They are the arguments, which could contain a misplaced password.
+// It redacts the given argument values, because one of them could be a misplaced password.
 func (p Program) printError(stderr io.Writer, err error, secrets ...string) int {
 	line := strings.Join(strings.Fields(scrub.Redact(err.Error(), secrets)), " ")
 	fmt.Fprintf(stderr, "%s: %s\n", p.Name, line)

@@ -21,8 +21,8 @@ func openDescriptors(t *testing.T) int {
 	return len(entries)
 }
 
-// TestDescriptorsAreClosed verifies that the run closes its descriptors without the garbage collector, for plugins that
-// respond and for plugins that do not start.
+// TestDescriptorsAreClosed verifies that Run closes its descriptors, whether or not the program
+// starts. The garbage collector, which also closes files, is off.
 func TestDescriptorsAreClosed(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	missing := testCommand(t, "say")
@@ -43,8 +43,8 @@ func TestDescriptorsAreClosed(t *testing.T) {
 	}
 }
 
-// TestEscapedChildKeepsNoDescriptors verifies that output is no longer read after a run is canceled, even if a child
-// process in another session keeps the pipes open.
+// TestEscapedChildKeepsNoDescriptors verifies that Run closes its ends of the pipes at the
+// deadline, even if a child process in another session still holds the other ends.
 func TestEscapedChildKeepsNoDescriptors(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	f := newFIFOs(t)
@@ -52,7 +52,7 @@ func TestEscapedChildKeepsNoDescriptors(t *testing.T) {
 	deadline := make(chan time.Time, 1)
 	done := goRun(t.Context(), testCommand(t, "fork-escape", f.env...), deadline)
 	pids := f.pids(t, 2)
-	held := openDescriptors(t) - before // by the run, and for watching the two processes
+	held := openDescriptors(t) - before // descriptors of the run, and of the test for its two processes
 	deadline <- time.Time{}
 	x, err := f.wait(t, done)
 	checkRun(t, x, err, ReasonTimedOut)
@@ -63,7 +63,8 @@ func TestEscapedChildKeepsNoDescriptors(t *testing.T) {
 	f.allGone(t)
 }
 
-// TestStartErrorsInDir verifies that a relative path is relative to Dir.
+// TestStartErrorsInDir verifies the errors for a relative path, which is relative to Dir, and for
+// an invalid Dir.
 func TestStartErrorsInDir(t *testing.T) {
 	dir := t.TempDir()
 	must.Do(t, os.WriteFile(filepath.Join(dir, "plain"), nil, 0o644))

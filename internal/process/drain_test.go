@@ -13,8 +13,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestDrainEnds checks that the pipes of a program that left a child process
-// behind are closed after the limit, and not before the child ends.
+// TestDrainEnds checks that the pipes that a child process holds are closed when the limit expires,
+// and not earlier.
 func TestDrainEnds(t *testing.T) {
 	for limit, want := range map[time.Duration]string{time.Millisecond: "cut off", time.Hour: "wrote everything"} {
 		f := newFIFOs(t)
@@ -26,7 +26,7 @@ func TestDrainEnds(t *testing.T) {
 		p.drainOutput(limit)
 		f.pids(t, 1)
 		if limit < time.Hour {
-			<-p.groupExited // the pipes are closed while the child lives
+			<-p.groupExited // the pipes are closed although the child is still running
 		}
 		f.goOn(t)
 		if line, _ := f.next(t); line != want {

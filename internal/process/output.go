@@ -15,7 +15,7 @@ type pipeReader struct {
 	eof chan struct{} // closed at the pipe's EOF
 
 	mu   sync.Mutex
-	sink io.Writer // nil after discard
+	sink io.Writer // nil after dropSink
 }
 
 func newStream(r *os.File, sink io.Writer) *pipeReader {
@@ -41,7 +41,7 @@ func (s *pipeReader) copyLoop() {
 	}
 }
 
-// dropSink drops the sink but keeps reading the pipe.
+// dropSink discards all further output, but keeps reading the pipe.
 func (s *pipeReader) dropSink() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package process runs a program with bounds that hold whatever the program
-// does: a deadline, a limit on its output, and no shell or PATH search. It does
-// not interpret input and output.
+// Package process runs a program with a deadline and a limit on its output,
+// whatever the program does. It uses no shell, does not search PATH, and does not
+// interpret input and output.
 //
 //	res, err := process.Command{
 //		Path: "/opt/bin/program", Environ: os.Environ(), Timeout: time.Minute, MaxOutput: 1 << 20,
@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// Command is a program to run with its limits. All fields except Path are optional, but
-// zero Timeout or MaxOutput allows no time or no output.
+// Command is a program to run, with its limits. Only Path is required, but the run fails at
+// once if Timeout is 0, and on any output if MaxOutput is 0.
 type Command struct {
 	Path    string   // the executable; a name without a separator is a file in Dir
 	Args    []string // arguments after the program name
@@ -74,24 +74,24 @@ type Error struct {
 func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
-// Run runs the program once and returns when its output is complete. The
-// Result is never nil; errors are of type [*Error].
+// Run runs the program once and returns when its output is complete. The Result is
+// never nil. Errors are of type [*Error].
 //
 //   - At the deadline, when ctx ends, or when standard output exceeds MaxOutput,
-//     Run kills the process group and returns, even if a process outside the
-//     group holds the pipes. Windows has no process groups, so only the program is
-//     killed there.
-//   - Otherwise processes that the program started continue to run. Their output
-//     is read and discarded for ten minutes.
-//   - Run does not wait for stdin. A reader that blocks is abandoned together
-//     with the goroutine that reads it.
+//     Run kills the process group. It then returns, even if a process outside the
+//     group still holds the pipes. Windows has no process groups, so only the
+//     program is killed there.
+//   - Otherwise processes that the program started continue to run. Their output is
+//     read and discarded for ten minutes.
+//   - Run does not wait for stdin. A reader that blocks is abandoned together with
+//     the goroutine that reads it.
 func (c Command) Run(ctx context.Context, stdin io.Reader) (*Result, error) {
 	deadline := time.NewTimer(c.Timeout)
 	defer deadline.Stop()
 	return c.run(runLimits{ctx, deadline.C}, stdin)
 }
 
-// runLimits holds the events that end a run from outside.
+// runLimits holds the events that end a run before the program exits.
 type runLimits struct {
 	ctx      context.Context
 	deadline <-chan time.Time
@@ -126,8 +126,8 @@ func canceledError(ctx context.Context) *Error {
 	return &Error{ReasonCanceled, fmt.Errorf("canceled: %w", ctx.Err())}
 }
 
-// KillGroupOnCancel makes the context of cmd kill its process group instead of only the
-// program.
+// KillGroupOnCancel makes cmd kill the whole process group, instead of only the program,
+// when its context is done.
 func KillGroupOnCancel(cmd *exec.Cmd) {
 	cmd.SysProcAttr = NewGroup()
 	cmd.Cancel = func() error {

@@ -22,14 +22,15 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// patience limits the wait for an event that must occur.
+// patience is how long a test waits for an event that must occur.
 const patience = time.Minute
 
-// fifos holds the two named pipes between a test and the processes it started.
+// fifos holds the two named pipes between a test and the programs that it starts. One receives
+// their reports, and the other lets them continue.
 type fifos struct {
 	env    []string
 	goPath string
-	lines  chan string // the lines of the processes; closed when all have exited
+	lines  chan string // reports of the programs; closed when all programs have exited
 }
 
 func newFIFOs(t *testing.T) *fifos {
@@ -46,7 +47,7 @@ func newFIFOs(t *testing.T) *fifos {
 	}
 	go func() {
 		defer close(f.lines)
-		r, err := os.Open(report) // waits for the first writer
+		r, err := os.Open(report) // blocks until a program opens the pipe
 		if err != nil {
 			return
 		}
@@ -58,7 +59,7 @@ func newFIFOs(t *testing.T) *fifos {
 	return f
 }
 
-// next returns the next report, and ok as false if all processes are gone.
+// next returns the next report. ok is false if all programs have exited.
 func (f *fifos) next(t *testing.T) (line string, ok bool) {
 	t.Helper()
 	select {
@@ -70,7 +71,7 @@ func (f *fifos) next(t *testing.T) (line string, ok bool) {
 	}
 }
 
-// pids reads reports of the form "name PID".
+// pids reads n reports of the form "name PID".
 func (f *fifos) pids(t *testing.T, n int) map[string]int {
 	t.Helper()
 	pids := make(map[string]int)
@@ -86,7 +87,7 @@ func (f *fifos) pids(t *testing.T, n int) map[string]int {
 	return pids
 }
 
-// allGone fails the test if a process that holds the report FIFO is still alive.
+// allGone fails the test if a program that opened the report pipe is still running.
 func (f *fifos) allGone(t *testing.T) {
 	t.Helper()
 	if line, ok := f.next(t); ok {
@@ -94,7 +95,7 @@ func (f *fifos) allGone(t *testing.T) {
 	}
 }
 
-// goOn resumes a waiting process.
+// goOn lets a program continue that waits in awaitGo.
 func (f *fifos) goOn(t *testing.T) {
 	t.Helper()
 	opened := make(chan error, 1)
@@ -120,7 +121,8 @@ type ran struct {
 	err error
 }
 
-// checkRun fails the test if err is not an Error with the reason.
+// checkRun fails the test unless the run failed for the wanted reason. A wanted reason of 0 means
+// that err must be nil.
 func checkRun(t *testing.T, x *Result, err error, want FailureReason) {
 	t.Helper()
 	if x == nil {
@@ -137,10 +139,10 @@ func checkRun(t *testing.T, x *Result, err error, want FailureReason) {
 	}
 }
 
-// gone reports whether no process has the ID.
+// gone reports whether no process has this process ID.
 func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
-// goRun runs c in the background with the test's deadline.
+// goRun runs c in the background. The test determines when the deadline is reached.
 func goRun(ctx context.Context, c Command, deadline <-chan time.Time) <-chan ran {
 	done := make(chan ran, 1)
 	go func() {
@@ -216,9 +218,9 @@ func TestDeadlineKillsGroup(t *testing.T) {
 		processes int
 		exitCode  int
 	}{
-		{"hang", 1, -1},      // has responded, and ignores SIGTERM
-		{"fork-hang", 2, -1}, // like its child
-		{"fork-half", 1, 0},  // exited; its child holds half a response
+		{"hang", 1, -1},      // writes a complete response and ignores SIGTERM
+		{"fork-hang", 2, -1}, // the program and its child keep running
+		{"fork-half", 1, 0},  // the program has exited; its child has not written the rest of the response
 	} {
 		for _, stage := range []FailureReason{ReasonTimedOut, ReasonCanceled} {
 			t.Run(tt.mode+" "+fmt.Sprint(stage), func(t *testing.T) {
@@ -374,8 +376,8 @@ func TestStdinIsClosed(t *testing.T) {
 	f.allGone(t)
 }
 
-// TestHeadTailEveryLength verifies the kept, dropped and reported parts of standard error around its limits, in one
-// write and byte by byte.
+// TestHeadTailEveryLength verifies Head, Tail and Omitted for outputs around the size limits, in
+// one write and byte by byte.
 func TestHeadTailEveryLength(t *testing.T) {
 	for _, n := range []int{0, 1, HeadTailSize - 1, HeadTailSize, HeadTailSize + 1, 2*HeadTailSize - 1, 2 * HeadTailSize, 2*HeadTailSize + 1, 3*HeadTailSize + 7} {
 		data := make([]byte, n)
@@ -401,8 +403,8 @@ func TestHeadTailEveryLength(t *testing.T) {
 	}
 }
 
-// TestGraceSendsOneSignal checks that a program gets one SIGTERM, at the deadline and
-// when ctx ends. A second one would kill a program that handles the first.
+// TestGraceSendsOneSignal checks that a program gets only one SIGTERM, both at the deadline and
+// when ctx ends. A second SIGTERM would kill a program that handles only the first.
 func TestGraceSendsOneSignal(t *testing.T) {
 	for _, reason := range []FailureReason{ReasonTimedOut, ReasonCanceled} {
 		f := newFIFOs(t)
@@ -426,7 +428,7 @@ func TestGraceSendsOneSignal(t *testing.T) {
 	}
 }
 
-// TestGraceEnds checks that a program that ignores SIGTERM is killed.
+// TestGraceEnds checks that a program that ignores SIGTERM is killed after Grace.
 func TestGraceEnds(t *testing.T) {
 	f := newFIFOs(t)
 	ctx, cancel := context.WithCancel(t.Context())

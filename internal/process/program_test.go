@@ -23,14 +23,15 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// testMode selects the program that the test binary runs as: see TestMain.
+// Environment variables for the programs that the test binary runs as. testMode selects the
+// program.
 const (
 	testMode   = "PROGRAM_MODE"
 	testStdout = "PROGRAM_STDOUT"
 	testStderr = "PROGRAM_STDERR"
 	testExit   = "PROGRAM_EXIT"
-	testReport = "PROGRAM_REPORT" // a FIFO to write to, and to keep open while running
-	testGo     = "PROGRAM_GO"     // a FIFO to read before continuing
+	testReport = "PROGRAM_REPORT" // named pipe for reports, which a program keeps open while it runs
+	testGo     = "PROGRAM_GO"     // named pipe from which a program reads before it continues
 )
 
 func TestMain(m *testing.M) {
@@ -40,16 +41,16 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// output is printed by the programs.
+// output is the standard output of most programs in the tests.
 const output = `{"kind":"CredentialProviderResponse","auth":{}}` + "\n"
 
-// testCommand returns a Command whose program is the test binary.
+// testCommand returns a Command that runs the test binary as the program selected by mode.
 func testCommand(t testing.TB, mode string, env ...string) Command {
 	t.Helper()
 	self := must.Get(os.Executable())(t)
 	return Command{
 		Path: self,
-		// Otherwise the race detector sleeps for a second at exit.
+		// atexit_sleep_ms=0 prevents the race detector from sleeping for a second at exit.
 		Environ:   slices.Concat(os.Environ(), []string{testMode + "=" + mode, "GORACE=atexit_sleep_ms=0"}, env),
 		Timeout:   time.Minute,
 		MaxOutput: 1 << 20,
@@ -57,7 +58,7 @@ func testCommand(t testing.TB, mode string, env ...string) Command {
 }
 
 var modes = map[string]func() int{
-	"say": func() int { // reads its input, then writes the text in the environment
+	"say": func() int { // reads its input, then writes the texts from its environment
 		io.Copy(io.Discard, os.Stdin)
 		return say()
 	},
@@ -80,7 +81,7 @@ var modes = map[string]func() int{
 		startChild("child", nil)
 		return say()
 	},
-	"fork-half": func() int { // leaves a child process that completes the response
+	"fork-half": func() int { // writes half of the response, which a child process completes
 		answer := os.Getenv(testStdout)
 		os.Stdout.WriteString(answer[:len(answer)/2])
 		startChild("child-half", nil)
@@ -97,7 +98,7 @@ var modes = map[string]func() int{
 	"child": func() int {
 		defer report("child %d", os.Getpid())()
 		awaitGo()
-		// More than a pipe's buffer: a closed pipe would kill the child here.
+		// Write more than fits into a pipe. If the pipe is closed, the child is killed here.
 		if flood(os.Stdout, 1<<20) == 0 && flood(os.Stderr, 1<<20) == 0 {
 			report("wrote everything")
 		}
@@ -107,7 +108,7 @@ var modes = map[string]func() int{
 		startChild("child-writer", nil)
 		return say()
 	},
-	"child-writer": func() int { // a program that ignores SIGPIPE
+	"child-writer": func() int { // ignores SIGPIPE, and reports whether its pipes were closed
 		signal.Ignore(syscall.SIGPIPE)
 		defer report("child %d", os.Getpid())()
 		awaitGo()
@@ -118,7 +119,7 @@ var modes = map[string]func() int{
 		}
 		return 0
 	},
-	"count-sigterm": func() int { // stderr: a line for the first SIGTERM, and one for a second that follows soon
+	"count-sigterm": func() int { // writes a line to stderr for the first SIGTERM, and for a second one soon afterwards
 		terms := make(chan os.Signal, 2)
 		signal.Notify(terms, syscall.SIGTERM)
 		defer report("plugin %d", os.Getpid())()
@@ -168,7 +169,7 @@ func flood(w io.Writer, n int) int {
 	return 0
 }
 
-// hangDeaf writes its output, ignores SIGTERM and never exits.
+// hangDeaf writes the response, ignores SIGTERM and never exits.
 func hangDeaf() int {
 	signal.Ignore(syscall.SIGTERM)
 	defer report("plugin %d", os.Getpid())()
@@ -183,8 +184,8 @@ func hang() {
 	}
 }
 
-// report writes a line to the test, and keeps the FIFO open until the
-// returned function is called or the process ends.
+// report writes a line to the test. It keeps the named pipe open until the returned function is
+// called or the process ends.
 func report(format string, args ...any) func() error {
 	f, err := os.OpenFile(os.Getenv(testReport), os.O_WRONLY, 0)
 	if err != nil {
@@ -201,11 +202,11 @@ func awaitGo() {
 	}
 }
 
-// startChild starts a child that detects the end of this process: the other end of its
-// file 3 is then closed.
+// startChild starts a child process. The child can detect the end of this process, because its file
+// descriptor 3 is a pipe whose other end is then closed.
 func startChild(mode string, attr *syscall.SysProcAttr) {
 	self, _ := os.Executable()
-	var pipe [2]int // not an *os.File, which the garbage collector would close
+	var pipe [2]int // the garbage collector would close an *os.File
 	syscall.Pipe(pipe[:])
 	syscall.CloseOnExec(pipe[1])
 	child := exec.Command(self)
@@ -217,7 +218,7 @@ func startChild(mode string, attr *syscall.SysProcAttr) {
 	}
 }
 
-// copySelf copies the test binary to a file that can be changed.
+// copySelf copies the test binary to a file that a test can modify.
 func copySelf(t *testing.T, name string) string {
 	t.Helper()
 	self := must.Get(os.Executable())(t)

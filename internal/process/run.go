@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// closeTimeout is how long the pipes may stay open after the program exits. If they are
-// still open after one to two times closeTimeout, a child process must hold them.
+// closeTimeout is the polling interval after the program exits. If the pipes are still open
+// after one to two intervals, a child process holds them.
 const closeTimeout = 250 * time.Millisecond
 
-// drainTimeout is how long the output of processes that outlive the program is read.
-// Until then, each such program uses two descriptors and three goroutines. A process
-// that writes later gets SIGPIPE or EPIPE.
+// drainTimeout is how long output is read if a child process outlives the program. Until
+// then, the run uses two descriptors and three goroutines. A process that writes later gets
+// SIGPIPE or EPIPE.
 const drainTimeout = 10 * time.Minute
 
 // runningProgram is a started program. It uses its own pipes, because with the pipes of
@@ -76,8 +76,8 @@ func (c Command) startWithPipes() (*runningProgram, error) {
 	return p, nil
 }
 
-// watchExit closes exited when cmd exits, and settled when the streams have ended too.
-// It does not reference the output, so that the output can be freed earlier.
+// watchExit closes exited when cmd exits, and settled when all streams have ended too. It
+// has no reference to the output, so that the output can be freed earlier.
 func watchExit(cmd *exec.Cmd, exited, settled chan<- struct{}, streams ...<-chan struct{}) {
 	cmd.Wait() // the exit status is in cmd.ProcessState
 	close(exited)
@@ -129,9 +129,9 @@ func (p *runningProgram) waitForExit(l runLimits) *Error {
 				exited = true // closeTimeout begins
 				continue
 			}
-			// Another process holds the pipes. The output is complete if the program
+			// A child process holds the pipes. The output is complete if the program
 			// failed, closed standard output or wrote a complete JSON value. Otherwise
-			// that process may still write the rest.
+			// the child process may still write the rest.
 			if isClosed(p.stdout.eof) || !p.cmd.ProcessState.Success() {
 				return p.exitError()
 			}
@@ -191,8 +191,8 @@ func (p *runningProgram) kill() {
 	p.stderr.close()
 }
 
-// drainOutput keeps reading for a while, so that a process left running by the program
-// can finish its work without being killed by a closed pipe.
+// drainOutput keeps reading until the limit, so that a child process that outlives the
+// program is not killed by a closed pipe.
 func (p *runningProgram) drainOutput(limit time.Duration) {
 	stdout, stderr, settled := p.stdout, p.stderr, p.groupExited
 	timer := time.AfterFunc(limit, func() {

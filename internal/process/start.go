@@ -18,7 +18,7 @@ const (
 	maxRetryPause = 320 * time.Millisecond
 )
 
-// start starts the program.
+// start starts the program. It retries while the executable is open for writing.
 func (c Command) start(l runLimits) (*runningProgram, error) {
 	for pause := minRetryPause; ; pause *= 2 {
 		if l.ctx.Err() != nil {

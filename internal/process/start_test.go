@@ -28,7 +28,7 @@ func TestStartErrors(t *testing.T) {
 		mode    fs.FileMode
 		message string
 		is      error
-		linux   bool // the messages of other kernels are unknown
+		linux   bool // only for Linux, because other systems have other messages
 	}{
 		"empty file":          {"", 0o755, "the file is empty; install it again", syscall.ENOEXEC, true},
 		"not executable":      {"#!/bin/sh\n", 0o644, "not executable (mode -rw-r--r--); run chmod +x: permission denied", fs.ErrPermission, false},
@@ -92,7 +92,7 @@ func checkStart(t *testing.T, c Command, message string, is error) {
 	}
 }
 
-// elfFile returns an ELF file, for this machine or another, that needs a loader.
+// elfFile writes an ELF file that needs a dynamic loader, and returns its path.
 func elfFile(t *testing.T, loader string, machine elf.Machine) string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -106,7 +106,7 @@ func elfFile(t *testing.T, loader string, machine elf.Machine) string {
 	return string(testelf.BuildFile(t, elf.ELFCLASS64, self.ByteOrder, machine, loader))
 }
 
-// countingContext calls f with the number of calls so far.
+// countingContext is a context whose Err method calls f with the number of calls so far.
 type countingContext struct {
 	context.Context
 	n int

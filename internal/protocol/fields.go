@@ -24,12 +24,12 @@ const (
 	KindOutOfTreeResponse = "RegistryCredentialPluginResponse"
 )
 
-// Timeout bounds one run of a plugin in a kubelet
+// Timeout is how long a kubelet lets a plugin run
 // (pkg/credentialprovider/plugin/plugin.go).
 const Timeout = time.Minute
 
-// ServeTimeout is the default limit of a run of plugin.Serve. It is less than
-// [Timeout], so that the plugin can report the timeout.
+// ServeTimeout is the default time limit of plugin.Serve. It is less than [Timeout], so
+// that the plugin can report the timeout.
 const ServeTimeout = 50 * time.Second
 
 // ValidCacheKeyType reports whether a kubelet accepts a cacheKeyType in a

@@ -20,7 +20,7 @@ import (
 const (
 	OutcomeAnswered = "answered" // the source returned credentials for the image
 	OutcomeEmpty    = "empty"    // the provider returned no credentials for the image
-	OutcomeSkipped  = "skipped"  // the provider matched but was not called
+	OutcomeSkipped  = "skipped"  // the provider was not called, or the pull secret was ignored
 	OutcomeFailed   = "failed"
 )
 
@@ -39,7 +39,7 @@ type Attempt struct {
 	Stderr          string                  `json:"stderr,omitempty"`   // redacted
 	Stage           plugin.Stage            `json:"stage,omitempty"`    // stage at which the attempt failed
 	Error           string                  `json:"error,omitempty"`    // reason of the failure
-	Fix             string                  `json:"fix,omitempty"`      // how to fix the failure, or why the provider was skipped
+	Fix             string                  `json:"fix,omitempty"`      // how to fix the failure, or what caused the provider to be skipped
 	ExitCode        *int                    `json:"exitCode,omitempty"` // the plugin's exit code, if not zero
 }
 

@@ -42,7 +42,7 @@ type Explanation struct {
 	Verdict     Verdict           `json:"verdict"`
 }
 
-// File is the location of the configuration.
+// File describes the configuration and how it was found.
 type File struct {
 	Path string `json:"path"`
 	Hash string `json:"hash,omitempty"`
@@ -55,7 +55,7 @@ type File struct {
 type Subject struct {
 	Pod            *Object  `json:"pod,omitempty"`
 	Node           string   `json:"node,omitempty"`           // name of the pod's node
-	ServiceAccount *Object  `json:"serviceAccount,omitempty"` // omitted for a pod without one
+	ServiceAccount *Object  `json:"serviceAccount,omitempty"` // omitted for a pod without a service account
 	PullSecrets    []string `json:"pullSecrets"`              // names, including unreadable secrets
 	APIServer      string   `json:"apiServer"`
 	From           string   `json:"from"`                  // source of the address and identity
@@ -68,7 +68,7 @@ type Source struct {
 	Name string             `json:"name"`
 	Attempt
 	Reason   string            `json:"reason,omitempty"`   // why the most similar key does not match
-	Findings []finding.Finding `json:"findings,omitempty"` // findings about a pull secret
+	Findings []finding.Finding `json:"findings,omitempty"` // lint findings about the source
 	NoUser   int               `json:"noUser,omitempty"`   // number of credentials that have no user name
 
 	Unread bool `json:"-"` // the pull secret could not be read from the API server

@@ -18,7 +18,7 @@ const (
 	ExitEmpty  = 3 // no match, an empty response, or nothing installed
 )
 
-// Failure is printed with -o json by a command that fails without another result.
+// Failure is the JSON result (-o json) of a command that fails before it has another result.
 type Failure struct {
 	Errors []ErrorHint `json:"errors"`
 }

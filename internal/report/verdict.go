@@ -13,8 +13,8 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// Outcomes of a verdict. [OutcomeFailed] is an outcome too: there are no credentials because
-// something failed.
+// Outcomes of a verdict, in addition to [OutcomeFailed]. That outcome means that there are no
+// credentials because something failed.
 const (
 	VerdictWithCredentials = "credentials" // the pull has credentials
 	VerdictAnonymous       = "anonymous"   // no credentials, but no failure
@@ -59,7 +59,7 @@ func (r *Explanation) SetVerdict() {
 	}
 	switch reason := KubeletStopError(findings); {
 	case reason == nil:
-	case v.HasCredentials(): // the pull works with the existing executables
+	case v.HasCredentials(): // the lookup succeeded with the existing executables
 		v.Text += "; but " + reason.Error()
 		v.Failed = append(v.Failed, "the kubelet")
 	default:

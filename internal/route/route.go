@@ -43,7 +43,7 @@ type Hop struct {
 	URL        string           `json:"url"`               // Base without user info and query
 	Repository string           `json:"repository"`        // below Base
 	Origin     bool             `json:"origin"`            // the image's own host
-	Shown      CredentialSource `json:"shown"`             // also set if the host is queried only for layers
+	Shown      CredentialSource `json:"shown"`             // the credential that the host receives; set even if the host is queried only for layers
 	Skipped    string           `json:"skipped,omitempty"` // why the host is not queried for the manifest, or ""
 	Silent     bool             `json:"silent,omitempty"`  // the host is skipped for layers too
 	File       string           `json:"file,omitempty"`    // file that configures the host, or ""
@@ -75,8 +75,8 @@ func RedactAddress(address string) string {
 	return address
 }
 
-// AnonymousFindings returns findings about mirrors that are queried without a credential, for
-// an image without credentials.
+// AnonymousFindings returns a finding for each mirror that is queried without a credential.
+// It is for an image without a matching credential.
 func (r *Route) AnonymousFindings() (found []finding.Finding) {
 	host, _, _ := strings.Cut(r.Repository, "/")
 	for i := range r.Hops {

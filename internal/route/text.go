@@ -38,8 +38,8 @@ func (r *Route) String() string {
 	return text + "; " + r.describeCredentials(asked)
 }
 
-// displayName returns the host's name and, if its repository differs from the image's, how it
-// differs.
+// displayName returns the host's name for messages. If the host uses another repository
+// name than the image, the result contains that name.
 func (h *Hop) displayName(r *Route) string {
 	host, path, _ := strings.Cut(r.Repository, "/")
 	name := strings.TrimSuffix(strings.TrimSuffix(h.URL, "/"), "/v2")

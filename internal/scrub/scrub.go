@@ -65,11 +65,11 @@ func Redact(text string, secrets []string) string {
 	return RedactPart(text, named, false, false)
 }
 
-// RedactPart is like [Redact] but for an excerpt of a longer text. It also redacts possible
-// parts of secrets where the text was cut. If secrets overlap, the mask has the name of
-// the longest named secret; if they are adjacent, it has no name.
+// RedactPart is like [Redact], but for an excerpt of a longer text. Where the text was cut,
+// it also redacts possible parts of secrets. If secrets overlap, the mask has the name of
+// the longest named secret. If they are adjacent, it has no name.
 //
-// Part searches before and after escaping, because escaping changes bytes. It inserts
+// RedactPart searches before and after escaping, because escaping changes bytes. It inserts
 // the masks last, so that no secret is found in a mask.
 func RedactPart(text string, secrets []Secret, cutStart, cutEnd bool) string {
 	forms := allForms(secrets)
@@ -77,7 +77,7 @@ func RedactPart(text string, secrets []Secret, cutStart, cutEnd bool) string {
 	for i, part := range parts {
 		parts[i] = escapeNonPrintable(part)
 	}
-	text = strings.Join(parts, "\x00") // escape's output contains no NUL
+	text = strings.Join(parts, "\x00") // escaped text contains no NUL
 	hidden := findForms(text, forms, false, false)
 	for i := range hidden {
 		if text[i] == 0 {
@@ -254,9 +254,9 @@ func partialAtStart(text, form string, cut bool) int {
 	return 0
 }
 
-// partialAtEnd returns how many bytes at the end of text may be the start of a form. A
-// plugin may be killed in the middle of a line, so the end of a complete text is also
-// checked, but only for prefixes of at least minCutLength bytes.
+// partialAtEnd returns how many bytes at the end of text may be the start of a form. It
+// also checks complete texts, because a plugin may be killed in the middle of a line. For
+// complete texts, it ignores prefixes shorter than minCutLength.
 func partialAtEnd(text, form string, cut bool) int {
 	least := minCutLength
 	if cut {
@@ -276,7 +276,8 @@ func isWholeWord(text string, from, to int) bool {
 	return !isWordRune(before) && !isWordRune(after)
 }
 
-// isWordRune returns false for the RuneError that marks either end of the text.
+// isWordRune reports whether r is part of a word. It returns false for the RuneError that
+// marks either end of the text.
 func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
 
 // escapeNonPrintable returns s as printable UTF-8. Control and formatting characters, except tabs

@@ -48,7 +48,7 @@ func TestText(t *testing.T) {
 }
 
 func TestForms(t *testing.T) {
-	secret := canary.PasswordSecret + "/+<\"\\ é\tü=" // with characters that some form encodes
+	secret := canary.PasswordSecret + "/+<\"\\ é\tü=" // contains characters that the forms encode
 	marshalled := must.Get(json.Marshal(secret))(t)
 	forms := map[string]string{
 		"raw":            secret,
@@ -78,8 +78,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestEveryFormIsNeeded uses, for each form, a secret that no other form matches
-// entirely.
+// TestEveryFormIsNeeded verifies each form with a secret that only this form matches completely.
 func TestEveryFormIsNeeded(t *testing.T) {
 	const (
 		plain  = canary.PasswordSecret
@@ -113,7 +112,7 @@ func TestEveryFormIsNeeded(t *testing.T) {
 	}
 	for _, user := range []string{"", "u:", "us:", "use:"} {
 		for name, encoding := range map[string]*base64.Encoding{"base64": base64.StdEncoding, "base64 for URLs": base64.URLEncoding} {
-			// The parts that depend on the user name remain, and so do the fillers.
+			// Redact keeps the base64 digits that also depend on the user name or on the last byte.
 			form := encoding.EncodeToString([]byte(user + signs + "."))
 			got := Redact("a "+form+" z", []string{signs})
 			head, tail, _ := strings.Cut(got, Mask)
@@ -124,7 +123,8 @@ func TestEveryFormIsNeeded(t *testing.T) {
 	}
 }
 
-// TestMaskIsNoText verifies that a password that is part of the mask is not replaced within the mask of another.
+// TestMaskIsNoText verifies that a secret that occurs in the mask, such as "redacted", is not
+// replaced within a mask.
 func TestMaskIsNoText(t *testing.T) {
 	for _, secret := range []string{"e", "redact", "redacted", "[redacted]", "[", "red"} {
 		got := Redact("pass: "+canary.PasswordSecret+" "+canary.PasswordSecret, []string{canary.PasswordSecret, secret})
@@ -134,7 +134,7 @@ func TestMaskIsNoText(t *testing.T) {
 	}
 }
 
-// TestNames verifies that a mask names its secret if the secret has a name.
+// TestNames verifies that the mask contains the name of the secret, if the secret has a name.
 func TestNames(t *testing.T) {
 	args := []Secret{{"/etc/registry", "args[0]"}, {"/etc/registry/login.json", "args[1]"}, {"/etc/registry/login.json", "args[2]"}, {Text: canary.PasswordSecret}}
 	for _, tt := range []struct{ name, text, want string }{

@@ -76,12 +76,12 @@ const maxTries = 5
 // errReplaced is returned if a path was replaced by another file during the read.
 var errReplaced = errors.New("files: replaced repeatedly while being read; replace them together and less often")
 
-// Read reads a consistent set of files. If one is replaced in the meantime, Read reads
-// all of them again: a mounted secret replaces all files at once by changing one
-// symbolic link. Read does not detect a file that is written in place, or a path that
-// leads to an earlier file again.
+// Read reads a consistent set of files. If a file is replaced during the read, Read reads
+// all files again. A mounted Secret replaces all of its files at once by changing one
+// symbolic link. Read does not detect a file that is changed in place, or a path that was
+// replaced and leads to the first file again.
 //
-// It follows symbolic links and rejects files that are not regular. If a file does not
+// Read follows symbolic links and rejects files that are not regular. If a file does not
 // exist, the error matches [fs.ErrNotExist].
 func Read(paths ...string) ([]File, error) {
 	for try := 1; ; try++ {
@@ -93,7 +93,8 @@ func Read(paths ...string) ([]File, error) {
 	}
 }
 
-// readOnce opens all files, then checks that all paths still lead to the opened files.
+// readOnce reads the files once. It opens all files before it reads any, and checks that
+// the paths still lead to the opened files.
 func readOnce(paths []string) ([]File, error) {
 	var opened []*os.File
 	defer func() {

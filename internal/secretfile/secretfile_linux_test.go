@@ -15,9 +15,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// TestReadUnreadableAsRoot is TestReadUnreadable for root, in a thread that drops the capability to
-// read all
-// files.
+// TestReadUnreadableAsRoot is like TestReadUnreadable, but runs as root. It reads in a thread that
+// may not read other users' files.
 func TestReadUnreadableAsRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can; TestReadUnreadable does it for everybody else")
@@ -31,7 +30,7 @@ func TestReadUnreadableAsRoot(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // and not unlocked: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked, so that the thread ends with the goroutine
 		if closedErr = syscall.Setfsuid(65534); closedErr != nil {
 			return
 		}

@@ -23,7 +23,7 @@ import (
 func write(t *testing.T, path, text string, mode fs.FileMode) string {
 	t.Helper()
 	must.Do(t, os.WriteFile(path, []byte(text), mode))
-	if err := os.Chmod(path, mode); err != nil { // whatever the umask
+	if err := os.Chmod(path, mode); err != nil { // independent of the umask
 		t.Fatal(err)
 	}
 	return path
@@ -112,8 +112,8 @@ func TestReadUnreadable(t *testing.T) {
 	}
 }
 
-// TestReadPairAtomically replaces a directory as a kubelet updates a mounted secret, while it is read, and verifies that user
-// name and password always belong together.
+// TestReadPairAtomically replaces a directory during reads, as a kubelet updates a mounted secret.
+// It verifies that user name and password are always from the same version.
 func TestReadPairAtomically(t *testing.T) {
 	dir := t.TempDir()
 	swap := func(i int) {

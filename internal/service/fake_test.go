@@ -223,12 +223,12 @@ type job struct {
 	Path dbus.ObjectPath
 }
 
-// constantState returns the same state at each query.
+// constantState returns a function that returns the same state for each query.
 func constantState(p map[string]any) func(int) map[string]any {
 	return func(int) map[string]any { return p }
 }
 
-// stateSequence returns one state per query; the last one repeats.
+// stateSequence returns a function that returns one state per query. The last state is repeated.
 func stateSequence(ps ...map[string]any) func(int) map[string]any {
 	return func(n int) map[string]any { return ps[min(n, len(ps)-1)] }
 }

@@ -13,9 +13,9 @@ import (
 	"unicode/utf8"
 )
 
-// EscapeLines escapes non-printable characters, including control characters, except tabs and
-// line feeds. The caller must mark the lines, so that a plugin's output does not look
-// like regcred's.
+// EscapeLines escapes non-printable characters, including control characters, except tabs and line
+// feeds. The caller must indent or prefix the lines, so that a plugin's output does not look like
+// regcred's.
 func EscapeLines(s string) string {
 	return escapeFunc(s, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) })
 }

@@ -22,15 +22,15 @@ const (
 	newCountsFileName = "providers.json.new"
 	droppedName       = "dropped" // one byte per dropped batch; never reset, so that none is lost if a process is killed
 
-	maxFileSize    = 4 << 20 // bytes: maxProviders with the longest messages, with each byte escaped as six
+	maxFileSize    = 4 << 20 // bytes; enough for maxProviders providers with the longest messages, even if each byte is escaped as six
 	maxDroppedSize = 1 << 20
 )
 
 // AddBatch adds a batch to the counts file in dir. It creates dir if necessary. If ctx is
-// done before the file is written, the batch is counted as dropped. The next successful
-// Add records the dropped count. Anything else at the file's path is replaced if it is
-// a file, link or pipe; links and pipes are never opened. A directory that other users
-// own or may write to is left unchanged.
+// done before the file is written, the batch is counted as dropped, and the next successful
+// AddBatch updates the dropped count. If the counts file is not a regular file, AddBatch
+// replaces it without opening it, unless it is a directory. AddBatch does not change a
+// directory dir that other users own or may write to.
 func AddBatch(ctx context.Context, dir string, b Batch) error {
 	root, err := openDir(dir)
 	if err != nil {
@@ -46,7 +46,7 @@ func AddBatch(ctx context.Context, dir string, b Batch) error {
 	now := time.Now()
 	c, err := read(ctx, root)
 	switch {
-	case ctx.Err() != nil: // this says nothing about the file
+	case ctx.Err() != nil: // the file may still be valid
 		recordDroppedBatch(root)
 		return fmt.Errorf("count in %s: %w", dir, ctx.Err())
 	case err != nil:
@@ -60,8 +60,8 @@ func AddBatch(ctx context.Context, dir string, b Batch) error {
 	return nil
 }
 
-// lockRetryInterval is the time between two attempts to take the lock. The lock is usually held
-// for less time than this, and the kubelet is waiting.
+// lockRetryInterval is the time between two attempts to take the lock. It is short, because
+// the lock is usually held for less time and the kubelet is waiting.
 const lockRetryInterval = time.Millisecond
 
 // lock takes the lock on a directory. It does nothing on systems without locks.

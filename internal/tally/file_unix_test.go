@@ -23,7 +23,7 @@ import (
 
 var batch = tally.Batch{Runs: []tally.Run{{Provider: "p", Result: tally.ResultFound, Duration: time.Second}}}
 
-// TestAdd verifies that batches are summed, in a file that only its owner can read.
+// TestAdd verifies that AddBatch adds up batches in a file that only its owner can read.
 func TestAdd(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "regcred")
 	if _, err := tally.Read(t.Context(), dir); !errors.Is(err, fs.ErrNotExist) {
@@ -42,7 +42,7 @@ func TestAdd(t *testing.T) {
 	}
 }
 
-// check reads the counts.
+// check reads the counts and compares the numbers of runs and of dropped batches.
 func check(t *testing.T, dir string, runs, dropped uint64) {
 	t.Helper()
 	c, err := tally.Read(t.Context(), dir)
@@ -54,8 +54,8 @@ func check(t *testing.T, dir string, runs, dropped uint64) {
 	}
 }
 
-// TestLockBusy verifies that a caller that does not get the lock gives up, and that the
-// next caller counts that.
+// TestLockBusy verifies that AddBatch gives up if it cannot get the lock in time, and that the next
+// successful call counts the dropped batch.
 func TestLockBusy(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "regcred")
 	if err := tally.AddBatch(t.Context(), dir, batch); err != nil {
@@ -73,7 +73,7 @@ func TestLockBusy(t *testing.T) {
 		cancel()
 	}
 	unlock()
-	for range 2 { // once, not twice
+	for range 2 { // the second call must not add the dropped batches again
 		if err := tally.AddBatch(t.Context(), dir, batch); err != nil {
 			t.Fatal(err)
 		}
@@ -81,8 +81,8 @@ func TestLockBusy(t *testing.T) {
 	check(t, dir, 3, 2)
 }
 
-// TestDropsAreKept verifies that the number of dropped counts is kept if a process
-// cannot write its counts or is killed before it does.
+// TestDropsAreKept verifies that the number of dropped batches is kept if a process cannot write
+// the counts or is killed before.
 func TestDropsAreKept(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "regcred")
 	must(t, tally.AddBatch(t.Context(), dir, batch))
@@ -97,8 +97,8 @@ func TestDropsAreKept(t *testing.T) {
 	check(t, dir, 2, 3)
 }
 
-// TestNoTimeLeft verifies that a call without remaining time counts or drops, but never
-// resets the counts.
+// TestNoTimeLeft verifies that AddBatch with a canceled context either counts or drops the batch,
+// and never resets the counts.
 func TestNoTimeLeft(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "regcred")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -114,7 +114,8 @@ func TestNoTimeLeft(t *testing.T) {
 	}
 }
 
-// TestDropCounterNotRegular verifies that a non-regular file at the path of the drop counter is not opened.
+// TestDropCounterNotRegular verifies that the drop counter is not opened if it is not a regular
+// file.
 func TestDropCounterNotRegular(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.Chmod(dir, 0o700))
@@ -129,7 +130,8 @@ func TestDropCounterNotRegular(t *testing.T) {
 	}
 }
 
-// TestConcurrentCounts verifies that all concurrent calls are counted or dropped, and that a reader finds a complete file.
+// TestConcurrentCounts verifies that all concurrent calls are counted, and that a concurrent reader
+// always finds a complete file.
 func TestConcurrentCounts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "regcred")
 	if err := tally.AddBatch(t.Context(), dir, batch); err != nil {
@@ -161,13 +163,13 @@ func TestConcurrentCounts(t *testing.T) {
 	check(t, dir, writers*each+1, 0)
 }
 
-// TestForeignFiles verifies that foreign files are replaced without being opened or followed, or are kept, and that nothing
-// hangs.
+// TestForeignFiles verifies that other programs' files in place of the counts file are replaced or
+// cause an error. Links are not followed, and pipes do not block.
 func TestForeignFiles(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		put   func(t *testing.T, dir, file string)
-		fails string // "" if the counts are reset
+		fails string // part of the error; "" means that the file is replaced with new counts
 	}{
 		{"garbage", func(t *testing.T, _, file string) { write(t, file, "{") }, ""},
 		{"a later version", func(t *testing.T, _, file string) { write(t, file, `{"schemaVersion":2}`) }, ""},

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package tally counts what the providers of a node do. The dispatcher that
-// runs them lives for milliseconds, and a kubelet shows what a plugin says of
-// a failure only if the run as a whole fails; so the counts stand in a file
-// below /run, which is empty after each boot, as a kubelet's metrics are.
+// Package tally counts the runs of a node's providers. The dispatcher, which runs
+// the providers, exits after each request, so the counts are kept in a file. They
+// are needed because the kubelet logs a provider's error only if the dispatcher's
+// run fails as a whole. The file is below /run, so the counts start at zero after
+// each boot.
 //
-//	err := tally.AddBatch(ctx, tally.DefaultDir, batch) // from a dispatcher, after its answer
+//	err := tally.AddBatch(ctx, tally.DefaultDir, batch) // in the dispatcher, after its response
 //	counts, err := tally.Read(ctx, tally.DefaultDir)
 //
-// Package metrics below this one shows them to Prometheus.
-// There is no secret in it. The file is replaced by a rename, so that it can be
-// read at any time; who writes holds a lock on the directory.
+// Package metrics exports the counts to Prometheus. The file contains no secrets.
+// It is replaced with a rename, so it can be read at any time. Writers hold a lock
+// on the directory.
 package tally
 
 import (
@@ -30,7 +31,7 @@ const DefaultDir = "/run/regcred"
 // ([github.com/regcred/regcred/plugin.Stage], or a stage of the lookup).
 const (
 	ResultFound   = "credentials" // the provider returned at least one credential for the image
-	ResultNone    = "none"        // it had none
+	ResultNone    = "none"        // the provider returned no credential for the image
 	ResultSkipped = "skipped"     // the provider was not called, because an annotation is missing
 )
 
@@ -43,13 +44,13 @@ const (
 // Limits for the stored counts: more than a node needs, but few enough to be harmless.
 const (
 	maxProviders     = 256
-	maxResults       = 24 // by provider
+	maxResults       = 24 // per provider
 	maxNameLength    = 253
 	maxMessageLength = 1000 // bytes
 	otherName        = "other"
 )
 
-// Counts holds what a node's dispatchers have counted since Since.
+// Counts holds the counts of a node's dispatchers since the time in Since.
 type Counts struct {
 	SchemaVersion int       `json:"schemaVersion"`
 	Since         time.Time `json:"since"`
@@ -65,8 +66,8 @@ type Counts struct {
 // Provider holds the counts for one provider.
 type Provider struct {
 	Results   map[string]uint64 `json:"results,omitempty"` // runs by result
-	Runs      uint64            `json:"runs"`              // number of runs that were not skipped; Seconds is their total duration
-	Seconds   float64           `json:"seconds"`           // total duration of the runs
+	Runs      uint64            `json:"runs"`              // number of runs that were not skipped
+	Seconds   float64           `json:"seconds"`           // total duration of these runs
 	LastRun   time.Time         `json:"lastRun"`
 	LastError *Error            `json:"lastError,omitempty"`
 }
@@ -171,7 +172,7 @@ func (p *Provider) addRun(r Run, now time.Time) {
 	}
 }
 
-// truncatedLine makes one printable line of a text, of a bounded length.
+// truncatedLine returns s as one printable line with a limited length.
 func truncatedLine(s string) string {
 	if s = shown.EscapeLine(s); len(s) <= maxMessageLength {
 		return s

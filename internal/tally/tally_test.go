@@ -14,7 +14,8 @@ import (
 // noon is the time in these tests.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 5, time.UTC)
 
-// TestBounds verifies that the stored counts are limited and readable for any input.
+// TestBounds verifies that the stored counts have a limited size and remain readable, whatever is
+// counted.
 func TestBounds(t *testing.T) {
 	c := newCounts(noon)
 	for i := range 3 * maxProviders {
@@ -37,7 +38,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestDataIsValidated verifies that data from other sources is not accepted as counts.
+// TestDataIsValidated verifies that IsValid rejects data that this package does not write.
 func TestDataIsValidated(t *testing.T) {
 	for name, spoil := range map[string]func(*Counts){
 		"later":             func(c *Counts) { c.SchemaVersion++ },

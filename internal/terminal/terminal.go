@@ -58,7 +58,7 @@ func (t *Terminal) isDumb() bool { return t.Getenv("TERM") == "dumb" }
 // StdoutIsTerminal reports whether standard output is a terminal.
 func (t *Terminal) StdoutIsTerminal() bool { return asTerminal(t.Stdout) != nil }
 
-// asTerminal returns w as a terminal if it is one.
+// asTerminal returns w as a file if w is a terminal. Otherwise it returns nil.
 func asTerminal(w io.Writer) *os.File {
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return f
@@ -142,7 +142,7 @@ func FormatDuration(d time.Duration) string {
 	return s
 }
 
-// FormatMillis formats a short duration, in seconds.
+// FormatMillis formats a short duration, which is given in seconds, in milliseconds.
 func FormatMillis(seconds float64) string {
 	if seconds < 0.0095 {
 		return fmt.Sprintf("%.1f ms", seconds*1000)
@@ -150,7 +150,7 @@ func FormatMillis(seconds float64) string {
 	return fmt.Sprintf("%.0f ms", seconds*1000)
 }
 
-// FormatElapsed formats a possibly long duration in seconds.
+// FormatElapsed formats a duration, which is given in seconds, in milliseconds or seconds.
 func FormatElapsed(seconds float64) string {
 	if seconds < 1 {
 		return FormatMillis(seconds)

@@ -171,7 +171,7 @@ func joinLines(s string) string {
 	return strings.Join(parts, " ")
 }
 
-// FormatExpiry formats a time of day with the remaining time.
+// FormatExpiry formats a time of day with the remaining time. For nil, it returns "not cached".
 func (t *Text) FormatExpiry(at *time.Time) string {
 	if at == nil {
 		return "not cached"

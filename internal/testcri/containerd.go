@@ -22,7 +22,7 @@ import (
 // Containerd is a containerd process for one test. It only pulls images and does not
 // run containers.
 type Containerd struct {
-	Socket string // of the CRI
+	Socket string // path of the CRI socket
 
 	t       testing.TB
 	dir     string
@@ -102,7 +102,8 @@ state = %q
 `, c.path("root"), c.path("state"), c.Socket, c.pause, c.path("certs.d"))
 }
 
-// Start starts containerd again with its previous state.
+// Start starts containerd. After [Containerd.Stop] or [Containerd.Kill], containerd keeps
+// its previous state.
 func (c *Containerd) Start() {
 	c.t.Helper()
 	cmd := exec.Command("containerd", "--config", c.ConfigPath())
@@ -143,7 +144,7 @@ func (c *Containerd) stopWithSignal(sig os.Signal) {
 	if c.cmd == nil {
 		return
 	}
-	_ = c.cmd.Process.Signal(sig) // it may have exited
+	_ = c.cmd.Process.Signal(sig) // containerd may have exited already
 	_ = c.cmd.Wait()              // being killed by the signal is not an error
 	c.cmd = nil
 }

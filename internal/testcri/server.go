@@ -31,8 +31,8 @@ type Server struct {
 	OnPull    func(context.Context, *runtimeapi.PullImageRequest) (string, error)
 
 	Socket string
-	Config string // part of the status as JSON; "" omits it
-	Pinned string // a pinned image
+	Config string // config in the verbose status, as JSON; "" omits it
+	Pinned string // the image that ImageStatus reports as pinned
 
 	mu      sync.Mutex
 	present map[string]bool

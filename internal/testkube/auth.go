@@ -13,16 +13,16 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
-// AudienceVerb is the verb that lets a node request tokens for an audience that none of
-// the pod's volumes uses. The resource is the audience.
+// AudienceVerb is the RBAC verb that lets a node request tokens for an audience that none
+// of the pod's volumes uses. The RBAC resource is the audience.
 const AudienceVerb = "request-serviceaccounts-token-audience"
 
-// permission allows a user an action in all namespaces.
+// permission allows a user to use a verb on a resource in all namespaces.
 type permission struct{ user, verb, resource string }
 
-// Grant allows a user an action in all namespaces: "get" "pods", "create"
-// "serviceaccounts/token", or [AudienceVerb] and an audience. "*" means every verb or
-// resource.
+// Grant allows a user to use a verb on a resource in all namespaces, such as "get" on
+// "pods" or "create" on "serviceaccounts/token". For [AudienceVerb], the resource is an
+// audience. "*" means every verb or resource.
 func (s *Server) Grant(user, verb, resource string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,8 +36,8 @@ func (s *Server) Revoke(user, verb, resource string) {
 	s.grants = slices.DeleteFunc(s.grants, func(g permission) bool { return g == permission{user, verb, resource} })
 }
 
-// authorize returns the real server's error message if a request is forbidden, and ""
-// otherwise.
+// authorize returns "" if a request is allowed, and otherwise the error message that a real
+// API server sends.
 func (s *Server) authorize(req Request) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,8 @@ func (s *Server) authorize(req Request) string {
 	return text
 }
 
-// allowed evaluates the authorizers in order. s.mu must be held.
+// allowed reports whether a user may send a request, and a reason if an authorizer gives
+// one. s.mu must be held.
 func (s *Server) allowed(req Request) (ok bool, why string) {
 	if req.User == Admin || strings.HasPrefix(req.Resource, "selfsubject") {
 		return true, ""
@@ -74,8 +75,9 @@ func (s *Server) allowed(req Request) (ok bool, why string) {
 
 func nodeNameOfUser(user string) (string, bool) { return strings.CutPrefix(user, "system:node:") }
 
-// nodeAllowed reports whether a node may read its pods and the objects that pods use.
-// (The real Node authorizer also checks that the node's own pods use them.)
+// nodeAllowed reports whether a node may send a request: for its own pods, and for objects
+// that pods use. Unlike the real Node authorizer, it does not check that one of the node's
+// own pods uses the object.
 func (s *Server) nodeAllowed(node string, req Request) (ok bool, why string) {
 	switch req.Verb + " " + req.Resource {
 	case "get pods":

@@ -23,7 +23,8 @@ import (
 // FaultKind identifies the kind of a [Fault].
 type FaultKind int
 
-// Kinds of faults. The kinds up to FaultHTMLBody replace the response.
+// Kinds of faults. The kinds up to FaultBadObject replace the response. The others delay or
+// change the correct response.
 const (
 	FaultUnauthorized    FaultKind = iota // 401
 	FaultForbidden                        // 403 for a missing permission, or with Fault.Message if set
@@ -53,23 +54,23 @@ type Fault struct {
 	Resource string // with any subresource, as in "serviceaccounts/token"; "" means any
 	Name     string // "" means any
 	After    int    // matching requests that succeed first
-	// At most a minute. The fault ends early if the client disconnects.
-	Times int // number of matching requests that then fail; 0 means one
+	Times    int    // number of matching requests that then fail; 0 means one
 
 	Message    string        // for the kinds with a status
 	RetryAfter time.Duration // rounded up to seconds
-	Delay      time.Duration // at most a minute
+	Delay      time.Duration // at most a minute; ends early if the client disconnects
 	Bytes      int
 	Old, New   string
 }
 
-// Inject adds a fault. If several faults match a request, only the one added first
-// applies and counts the request.
+// Inject adds a fault. If several faults match a request, only the one added first is used,
+// and only its After and Times count the request.
 func (s *Server) Inject(f Fault) *testfault.InjectedFault {
 	return s.faults.Inject(f, f.After, f.Times)
 }
 
-// ReleaseHanging sends the correct response to hanging requests.
+// ReleaseHanging lets all requests that hang because of FaultHang continue with the correct
+// response.
 func (s *Server) ReleaseHanging() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +82,8 @@ func (f Fault) matches(req Request) bool {
 	return (f.Verb == "" || f.Verb == req.Verb) && (f.Resource == "" || f.Resource == req.Resource) && (f.Name == "" || f.Name == req.Name)
 }
 
-// writeFault sends the fault's response if the fault replaces the response.
+// writeFault sends the response if the fault replaces it. It reports whether the request
+// needs no further response.
 func (s *Server) writeFault(w http.ResponseWriter, r *http.Request, req Request, f *Fault) bool {
 	switch f.Kind {
 	case FaultConnReset:
@@ -129,7 +131,7 @@ func (f *Fault) writeHuge(w http.ResponseWriter) {
 	fmt.Fprint(w, `"}}}`)
 }
 
-// writeStatus sends an API error if the fault has one.
+// writeStatus sends the fault's API error. It returns false if the fault has none.
 func (f *Fault) writeStatus(w http.ResponseWriter, req Request) bool {
 	err := f.statusError(req)
 	if err == nil {
@@ -167,8 +169,7 @@ func (f *Fault) statusError(req Request) *apierrors.StatusError {
 	return nil
 }
 
-// respondChanged sends a response that the fault changes. serve writes the correct
-// response.
+// respondChanged sends the correct response, which serve writes, with the fault's changes.
 func (f *Fault) respondChanged(w http.ResponseWriter, serve func(http.ResponseWriter)) {
 	if f.Kind != FaultTruncate && f.Kind != FaultReplaceText {
 		serve(w)

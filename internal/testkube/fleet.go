@@ -37,7 +37,7 @@ func (s *Server) SetLog(namespace, pod, text string) {
 	s.logs[objectKey{"pods", namespace, pod}] = text
 }
 
-// serveList sends a page of objects.
+// serveList sends one page of a list.
 func (s *Server) serveList(w http.ResponseWriter, query url.Values, req Request) {
 	selector, err := labels.Parse(query.Get("labelSelector"))
 	if err != nil {
@@ -61,7 +61,8 @@ func (s *Server) serveList(w http.ResponseWriter, query url.Values, req Request)
 	writeJSON(w, http.StatusOK, page)
 }
 
-// listObjects returns the objects in order, and their resource version.
+// listObjects returns the matching objects, sorted by namespace and name, and the resource
+// version of the list.
 func (st *store) listObjects(resource, namespace string, selector labels.Selector) (all []metav1.Object, version int) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -77,8 +78,8 @@ func (st *store) listObjects(resource, namespace string, selector labels.Selecto
 	return all, st.version
 }
 
-// serveLog sends the last lines of a pod's log, truncated to the first bytes as in the
-// kubelet.
+// serveLog sends the last tailLines lines of a pod's log. As in the kubelet, limitBytes
+// keeps only the first bytes of these lines.
 func (s *Server) serveLog(w http.ResponseWriter, query url.Values, req Request) {
 	s.mu.Lock()
 	text := s.logs[objectKey{"pods", req.Namespace, req.Name}]

@@ -27,7 +27,7 @@ func notFound(resource, name string) *apierrors.StatusError {
 	return apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name)
 }
 
-// forbidden returns an error of the real server's admission or authorizer.
+// forbidden returns a 403 error in the format of a real admission plugin or authorizer.
 func forbidden(req Request, why string) *apierrors.StatusError {
 	resource, _, _ := strings.Cut(req.Resource, "/")
 	return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, req.Name, errors.New(why))
@@ -66,5 +66,5 @@ type Request struct {
 	ExpirationSeconds   *int64
 	Token               plugin.Secret // the issued token; empty after an error
 
-	index int // in the log
+	index int // index in Server.log
 }

@@ -14,8 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// routes lists the endpoints with the verb and the resource that they are for. A
-// resource may also be part of the path.
+// routes lists the endpoints. If the resource is "", it is part of the path.
 var routes = []struct{ pattern, verb, resource string }{
 	{"GET /api/v1/namespaces/{namespace}/{resource}/{name}", "get", ""},
 	{"GET /api/v1/namespaces/{namespace}/pods/{name}/log", "get", "pods/log"},
@@ -57,7 +56,8 @@ func (s *Server) newMux() *http.ServeMux {
 // ServeHTTP handles a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// handle responds to a request. ok is false if there is no such endpoint.
+// handle responds to a request and applies any fault. ok is false if there is no such
+// endpoint.
 func (s *Server) handle(w http.ResponseWriter, r *http.Request, req Request, ok bool) {
 	w.Header().Set("Audit-Id", string(newUID()))
 	w.Header().Set("Cache-Control", "no-cache, private")
@@ -72,7 +72,8 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request, req Request, ok 
 	}
 }
 
-// serve sends the correct response.
+// serve sends the correct response, without faults. ok is false if there is no such
+// endpoint.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, req Request, ok bool) {
 	switch {
 	case req.User == "":

@@ -15,11 +15,9 @@ import (
 	"net/url"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/regcred/regcred/internal/testfault"
-	"google.golang.org/grpc/test/bufconn"
 )
 
 // Admin is the user with all permissions.
@@ -49,10 +47,10 @@ type Server struct {
 	cancel  context.CancelFunc
 	serving sync.Mutex // held by Start, Stop and Close
 
-	// Guarded by serving.
-	http    *httptest.Server // with TLS
+	// guarded by serving
+	http    *httptest.Server // nil with Options.Pipe
 	plain   *http.Server     // with Pipe
-	pipe    *bufconn.Listener
+	pipe    *pipeListener
 	stopped bool
 
 	*store
@@ -75,7 +73,7 @@ func (s *Server) Start() error {
 		return nil
 	}
 	if s.opts.Pipe {
-		s.pipe, s.plain, s.stopped = bufconn.Listen(64<<10), s.newHTTPServer(), false
+		s.pipe, s.plain, s.stopped = newPipeListener(), s.newHTTPServer(), false
 		go s.plain.Serve(s.pipe) // returns when the pipe is closed
 		return nil
 	}
@@ -98,7 +96,7 @@ func (s *Server) newHTTPServer() *http.Server {
 	}
 }
 
-// Stop closes all connections and the port, so that clients get "connection refused".
+// Stop closes the port and all connections. Clients then get "connection refused".
 func (s *Server) Stop() {
 	s.serving.Lock()
 	defer s.serving.Unlock()
@@ -148,11 +146,7 @@ func (s *Server) Dial(ctx context.Context, network, _ string) (net.Conn, error) 
 	s.serving.Lock()
 	pipe := s.pipe
 	s.serving.Unlock()
-	conn, err := pipe.DialContext(ctx)
-	if err != nil && ctx.Err() == nil {
-		err = &net.OpError{Op: "dial", Net: network, Addr: pipe.Addr(), Err: syscall.ECONNREFUSED}
-	}
-	return conn, err
+	return pipe.dial(ctx, network)
 }
 
 // Token returns a user's bearer token.
@@ -160,8 +154,8 @@ func (s *Server) Token(user string) string {
 	return s.opts.Secret + "." + url.QueryEscape(user)
 }
 
-// Kubeconfig writes a kubeconfig file with mode 0600 for a user: Admin,
-// "system:node:NAME", or a user whose permissions come from [Server.Grant].
+// Kubeconfig writes a kubeconfig file for a user, with mode 0600. The user is [Admin],
+// "system:node:NAME", or a user to whom [Server.Grant] gave permissions.
 func (s *Server) Kubeconfig(path, user string) error {
 	named := func(kind string, value map[string]any) []any {
 		return []any{map[string]any{"name": "testkube", kind: value}}

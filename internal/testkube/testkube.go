@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package testkube is a small API server on loopback, for tests of faults that a real
-// one does not have on request: errors, hangs, slow responses. upstream/cluster tests
-// with a real API server.
+// Package testkube is a small Kubernetes API server on loopback, for tests. Unlike
+// a real API server, it can produce faults on request: errors, hangs and slow
+// responses. upstream/cluster tests with a real API server.
 //
 //	api, err := testkube.New(testkube.Options{})
 //	defer api.Close()
@@ -13,10 +13,12 @@
 //	if got := api.CountRequests("create", "serviceaccounts/token"); got != 1 {
 //
 // It supports service accounts (get, and tokens), pods and secrets (get), lists of
-// pods, nodes and DaemonSets, pod logs, patches of ConfigMaps, and SelfSubjectReviews.
-// A client's bearer token determines its user: [Admin] may do everything, and
-// system:node:NAME the same as a kubelet. [Server.Grant] adds permissions. Messages
-// are copied from kube-apiserver 1.36.
+// pods, nodes and DaemonSets, pod logs, patches of ConfigMaps, and
+// SelfSubjectReviews.
+//
+// A client's bearer token determines its user. [Admin] has all permissions, and
+// system:node:NAME has the permissions of that node's kubelet. [Server.Grant] adds
+// permissions. Messages are copied from kube-apiserver 1.36.
 package testkube
 
 import (

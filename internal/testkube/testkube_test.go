@@ -26,7 +26,7 @@ func newServer(t *testing.T, opts Options) *Server {
 	return s
 }
 
-// ask sends a request as an administrator and returns status and body.
+// ask sends a request as Admin and returns the status and the body of the response.
 func ask(t *testing.T, s *Server, method, path, body string) (int, []byte) {
 	t.Helper()
 	req := must.Get(http.NewRequestWithContext(t.Context(), method, s.URL()+path, strings.NewReader(body)))(t)
@@ -38,8 +38,8 @@ func ask(t *testing.T, s *Server, method, path, body string) (int, []byte) {
 	return resp.StatusCode, raw
 }
 
-// TestToken verifies that a token is a JSON Web Token with the marker for planted
-// secrets, unless a test needs another one.
+// TestToken verifies that a token is a JSON Web Token that contains the canary marker, or
+// Options.Secret if it is set.
 func TestToken(t *testing.T) {
 	for _, tt := range []struct {
 		secret  string
@@ -64,7 +64,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestKubeconfig verifies that only the kubeconfig's owner may read it.
+// TestKubeconfig verifies that only the owner may read the kubeconfig file.
 func TestKubeconfig(t *testing.T) {
 	s := newServer(t, Options{})
 	path := filepath.Join(t.TempDir(), "config")

@@ -47,7 +47,8 @@ func (s *Server) recordTokenRequest(req Request, tr *authenticationv1.TokenReque
 	}
 }
 
-// issueToken issues the token. It performs checks in the same order as the real server.
+// issueToken sets the token in tr. It performs its checks in the same order as the real API
+// server.
 func (s *Server) issueToken(req Request, tr *authenticationv1.TokenRequest) *apierrors.StatusError {
 	account := s.getServiceAccount(req.Namespace, req.Name)
 	if account == nil {
@@ -74,7 +75,8 @@ func (s *Server) issueToken(req Request, tr *authenticationv1.TokenRequest) *api
 	return nil
 }
 
-// checkTokenBinding returns why a token cannot be bound to a pod, or "" if it can.
+// checkTokenBinding returns an error if a token of the service account cannot be bound to
+// the pod.
 func checkTokenBinding(account *corev1.ServiceAccount, pod *corev1.Pod, uid types.UID) *apierrors.StatusError {
 	switch {
 	case pod.Spec.ServiceAccountName != account.Name:
@@ -86,8 +88,9 @@ func checkTokenBinding(account *corev1.ServiceAccount, pod *corev1.Pod, uid type
 	return nil
 }
 
-// checkNodeRestriction returns the error of the NodeRestriction admission plugin. Unlike the
-// real plugin, it does not check which node a pod runs on. s.mu must be held.
+// checkNodeRestriction returns the error message of the NodeRestriction admission plugin,
+// or "". Unlike the real plugin, it does not check which node a pod runs on. s.mu must be
+// held.
 func (s *Server) checkNodeRestriction(req Request, tr *authenticationv1.TokenRequest) string {
 	audience := ""
 	if len(tr.Spec.Audiences) > 0 {
@@ -106,7 +109,8 @@ func (s *Server) checkNodeRestriction(req Request, tr *authenticationv1.TokenReq
 	return ""
 }
 
-// setTokenStatus sets metadata and status. Each token is unique.
+// setTokenStatus fills in the metadata and the status of tr, with a new token that is
+// unique.
 func (s *Server) setTokenStatus(tr *authenticationv1.TokenRequest, account *corev1.ServiceAccount, pod *corev1.Pod) {
 	now := time.Now()
 	seconds := int64(s.opts.TokenLifetime / time.Second)

@@ -48,7 +48,7 @@ func (s *Server) isAllowed(user, repo, action string) bool {
 	})
 }
 
-// authResult is the user of a request and whether the credentials are valid.
+// authResult describes the credentials of a request and whether they are valid.
 type authResult struct {
 	scheme string // see Request.Scheme
 	user   string // as sent; for a token, the user it was issued to
@@ -142,8 +142,7 @@ func repositoryOf(r *http.Request) string {
 		return ""
 	}
 	for _, sep := range []string{"/manifests/", "/blobs/", "/tags/", "/referrers/"} {
-		// Use the last one, because a repository may have a path element with that
-		// name.
+		// Use the last match, because a repository may have a path element with that name.
 		if i := strings.LastIndex(path, sep); i > 0 {
 			return path[:i]
 		}

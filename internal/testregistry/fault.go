@@ -24,7 +24,7 @@ const (
 	FaultUnauthorized    FaultKind = iota // 401 with a challenge, also for valid credentials
 	FaultTooManyRequests                  // 429, with Retry-After if Fault.RetryAfter is set
 	FaultServerError                      // 500
-	FaultSlow                             // waits Fault.Delay after Fault.Bytes body bytes; if 0, before the header
+	FaultSlow                             // waits Fault.Delay after Fault.Bytes bytes of the body, or before the header if Bytes is 0
 	FaultTruncate                         // closes the connection after Fault.Bytes bytes of the body
 	FaultCorrupt                          // changes one byte of the body
 )
@@ -50,16 +50,15 @@ type Fault struct {
 	Endpoint Endpoint
 	Path     string // if set, match only requests whose path contains this, such as a digest
 	After    int    // matching requests that succeed first
-	// At most a minute. The fault ends early if the client disconnects.
-	Times int // number of matching requests that then fail; 0 means one
+	Times    int    // number of matching requests that then fail; 0 means one
 
 	Delay      time.Duration // for FaultSlow; at most a minute, and ends early if the client disconnects
 	RetryAfter time.Duration // for FaultTooManyRequests; rounded up to seconds
 	Bytes      int64         // for FaultSlow and FaultTruncate: bytes of the body sent first
 }
 
-// Inject adds a fault. If several faults match a request, only the one added first
-// applies and counts the request.
+// Inject adds a fault. If several faults match a request, only the one added first is used,
+// and only its After and Times count the request.
 func (s *Server) Inject(f Fault) *testfault.InjectedFault {
 	return s.faults.Inject(f, f.After, f.Times)
 }
@@ -90,7 +89,7 @@ func requestEndpoint(r *http.Request) Endpoint {
 	return EndpointAny
 }
 
-// writeFault sends the fault's response if the fault replaces the response.
+// writeFault sends the response if the fault replaces it, and reports whether it did.
 func (s *Server) writeFault(w http.ResponseWriter, r *http.Request, f *Fault) bool {
 	switch f.Kind {
 	case FaultUnauthorized:
@@ -106,8 +105,8 @@ func (s *Server) writeFault(w http.ResponseWriter, r *http.Request, f *Fault) bo
 	return true
 }
 
-// respondChanged sends a response that the fault changes if it is successful. serve
-// writes the correct response.
+// respondChanged sends the correct response, which serve writes, with the fault's changes.
+// It changes only successful responses.
 func (f *Fault) respondChanged(w http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter)) {
 	if f.Kind == FaultSlow && f.Bytes == 0 {
 		testfault.Sleep(r.Context(), f.Delay)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package testregistry is a real image registry on loopback, for tests and
-// for `regcred demo`: an HTTP server with authentication (Basic, or Bearer with
-// a token endpoint), access rules and fault injection.
+// Package testregistry is a real image registry on loopback, for tests and for
+// `regcred demo`. It is an HTTP server with authentication (Basic, or Bearer with a
+// token endpoint), access rules and fault injection.
 //
 //	reg, err := testregistry.New(testregistry.Options{
 //		Auth:  testregistry.AuthBearer,
@@ -13,7 +13,7 @@
 //	digest, err := reg.Push("team/app", "v1", testregistry.Image{})
 //	image := reg.Addr() + "/team/app:v1"
 //
-// Images are kept in memory. The registry is only for the process that started it.
+// Images are kept in memory.
 package testregistry
 
 import (
@@ -56,15 +56,15 @@ type Options struct {
 	// TokenTTL is the lifetime of Bearer tokens; 0 means 5 minutes.
 	TokenTTL time.Duration
 
-	// Now is the clock for token expiry; nil means [time.Now].
+	// Now returns the time for token expiry and the access log; nil means [time.Now].
 	Now func() time.Time
 
 	// RedirectBlobs, if set, is the base URL to which blob downloads are redirected, as
 	// many registries redirect to object stores. The request's path is appended.
 	RedirectBlobs string
 
-	// TokenServerURL is the base URL that clients use for the token server, without a trailing
-	// slash; "" means [Server.URL]. Set it if clients use another host name.
+	// TokenServerURL is the base URL of the token server, without a trailing slash. ""
+	// means [Server.URL]. Set it if clients use another host name.
 	TokenServerURL string
 }
 
@@ -115,7 +115,7 @@ func New(opts Options) (*Server, error) {
 	s.http = &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: 10 * time.Second,
-		// Do not log clients that try TLS first.
+		// Do not log an error for each client that tries TLS first.
 		ErrorLog:    discard,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
@@ -175,7 +175,7 @@ func (s *Server) respond(w http.ResponseWriter, r *http.Request, id authResult) 
 	}
 }
 
-// serve sends the correct response.
+// serve sends the correct response, without faults.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, id authResult) {
 	switch {
 	case r.URL.Path == tokenPath:

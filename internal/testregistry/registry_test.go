@@ -52,7 +52,7 @@ func login(user string) authn.Authenticator {
 	return &authn.Basic{Username: user, Password: users[user]}
 }
 
-// pull pulls with go-containerregistry's client and returns the digest and status.
+// pull pulls the tag v1 with go-containerregistry. It returns the digest and the HTTP status.
 func pull(t *testing.T, s *Server, repo string, auth authn.Authenticator) (string, int) {
 	t.Helper()
 	ref := must.Get(name.NewTag(s.Addr() + "/" + repo + ":v1"))(t)
@@ -212,7 +212,7 @@ func TestSetUser(t *testing.T) {
 	}
 }
 
-// get sends one request without a client library.
+// get sends one request with net/http instead of a registry client.
 func get(t *testing.T, method, url string, header map[string]string, body string) (*http.Response, []byte, error) {
 	t.Helper()
 	req := must.Get(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
@@ -438,7 +438,7 @@ func TestCloseEndsSlowRequests(t *testing.T) {
 	}
 }
 
-// waitFor polls until another goroutine has done its work.
+// waitFor polls until cond returns true.
 func waitFor(t *testing.T, cond func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -24,7 +24,8 @@ const (
 	role     = "arn:aws:iam::111122223333:role/controller"
 )
 
-// newAWS starts Amazon's cloud. Its SDK reads the environment of the process.
+// newAWS starts a fake of Amazon's cloud. It sets environment variables of this process, because
+// the AWS SDK reads them.
 func newAWS(t *testing.T) (*testCloud, *testcloud.AWS) {
 	w := newTestCloud(t)
 	aws := must.Get(testcloud.NewAWS())(t)
@@ -37,7 +38,7 @@ func newAWS(t *testing.T) (*testCloud, *testcloud.AWS) {
 			name, value, _ := strings.Cut(entry, "=")
 			environ[name] = value
 		}
-		environ["AWS_CONFIG_FILE"], environ["AWS_SHARED_CREDENTIALS_FILE"] = "", "" // files below HOME, which do not exist
+		environ["AWS_CONFIG_FILE"], environ["AWS_SHARED_CREDENTIALS_FILE"] = "", "" // selects the default files below HOME, which do not exist
 		maps.Copy(environ, more)
 		for name, value := range environ {
 			t.Setenv(name, value)
@@ -56,7 +57,7 @@ func podIdentity(aws *testcloud.AWS, file string) map[string]string {
 	return map[string]string{"AWS_CONTAINER_CREDENTIALS_FULL_URI": aws.ContainerURL(), "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": file}
 }
 
-// ecrCallers returns the access keys that signed requests to ECR.
+// ecrCallers returns the IDs of the access keys that signed requests to ECR.
 func ecrCallers(aws *testcloud.AWS) (keys []string) {
 	for _, r := range aws.Requests() {
 		if sig, ok := testcloud.ParseAWSSignature(r.Header); ok && sig.Service == "ecr" {
@@ -117,7 +118,8 @@ func TestAWS(t *testing.T) {
 	}
 }
 
-// TestAWSFails verifies that a failing identity of the pod is an error.
+// TestAWSFails verifies that a lookup fails if the pod's own identity fails, instead of using the
+// node's identity.
 func TestAWSFails(t *testing.T) {
 	refusal := testcloud.Fault{
 		Match: func(r testcloud.Request) bool { return r.Form().Get("Action") != "" }, Times: -1,
@@ -189,7 +191,7 @@ func TestAWSFails(t *testing.T) {
 	}
 }
 
-// TestAWSRotates verifies that the token file is read for each exchange.
+// TestAWSRotates verifies that the token file is read again for each token exchange.
 func TestAWSRotates(t *testing.T) {
 	w, aws := newAWS(t)
 	token := file(t, canary.TokenSecret+"-1")

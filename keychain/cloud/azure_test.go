@@ -45,7 +45,7 @@ func newAzure(t *testing.T) (*testCloud, *testcloud.Azure) {
 	return w, azure
 }
 
-// webhookVariables returns the variables that Azure Workload Identity sets.
+// webhookVariables returns the variables that the webhook of Azure Workload Identity sets.
 func webhookVariables(file string) map[string]string {
 	return map[string]string{
 		"AZURE_CLIENT_ID": "client", "AZURE_TENANT_ID": "tenant", "AZURE_FEDERATED_TOKEN_FILE": file,
@@ -58,8 +58,8 @@ func TestAzure(t *testing.T) {
 	for name, tt := range map[string]struct {
 		environ func(t *testing.T) map[string]string
 		token   string // path of the token request
-		id      string // the requested identity
-		tenant  string // in the exchange
+		id      string // client ID in the token request
+		tenant  string // tenant in the exchange for a registry token
 	}{
 		"nothing": {func(*testing.T) map[string]string { return nil }, "imds.test/metadata/identity/oauth2/token", "", ""},
 		"a managed identity": {func(*testing.T) map[string]string {
@@ -135,7 +135,7 @@ func TestAzureFails(t *testing.T) {
 	}
 }
 
-// TestAzureRotates verifies that the token file is read for each exchange.
+// TestAzureRotates verifies that the token file is read again for each token exchange.
 func TestAzureRotates(t *testing.T) {
 	w, azure := newAzure(t)
 	token := file(t, canary.TokenSecret+"-1")

@@ -43,12 +43,12 @@ const (
 	// providers' responses are cached for 30 minutes to 6 hours.
 	DefaultRefreshAhead = 5 * time.Minute
 
-	// DefaultBackoff is the default for [regcred.Options.Backoff]. It keeps a
-	// controller that retries from calling a cloud again immediately after a failure.
+	// DefaultBackoff is the default for [regcred.Options.Backoff]. It prevents a controller
+	// that retries from calling the cloud again right after a failure.
 	DefaultBackoff = 30 * time.Second
 )
 
-// Provider is a provider of a keyring.
+// Provider configures a provider of a keyring.
 type Provider struct {
 	// Name identifies the provider in attempts and events, and has the form of a
 	// plugin's file name. It must be unique. "" means the provider's default name, such

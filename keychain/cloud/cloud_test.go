@@ -29,7 +29,8 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// emptyEnviron returns the environment of a pod without an identity.
+// emptyEnviron is a Getenv function for a pod without environment variables, and therefore without
+// an identity.
 func emptyEnviron(string) string { return "" }
 
 func only(environ ...string) func(string) string {
@@ -43,7 +44,7 @@ func only(environ ...string) func(string) string {
 	}
 }
 
-// provider panics if the constructor returns an error.
+// provider returns a [cloud.Provider] for a constructor's results. It panics if err is not nil.
 func provider(p plugin.Provider, err error) cloud.Provider {
 	if err != nil {
 		panic(err)
@@ -51,13 +52,13 @@ func provider(p plugin.Provider, err error) cloud.Provider {
 	return cloud.Provider{Provider: p}
 }
 
-// withNameAndImages sets the name and the images of a provider.
+// withNameAndImages returns p with this name and these images.
 func withNameAndImages(name string, p cloud.Provider, images ...string) cloud.Provider {
 	p.Name, p.MatchImages = name, images
 	return p
 }
 
-// none returns no credential.
+// none is a provider that never returns a credential.
 var none = plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
 	return &plugin.Response{CacheKeyType: plugin.CacheRegistry}, nil
 })
@@ -85,8 +86,8 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// TestIncompleteConfiguration verifies that an incomplete configuration is an error, because a pod would silently use the node's
-// identity.
+// TestIncompleteConfiguration verifies that an incomplete configuration of the pod's identity is an
+// error. Otherwise the pod would silently use the node's identity.
 func TestIncompleteConfiguration(t *testing.T) {
 	amazon := func(environ ...string) error {
 		_, err := ecr.InPod(ecr.Options{Getenv: only(environ...)})
@@ -98,7 +99,7 @@ func TestIncompleteConfiguration(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		err  error
-		want string // "" for no error
+		want string // prefix of the error; "" means no error
 	}{
 		{amazon("AWS_ROLE_ARN=arn"), "AWS_ROLE_ARN is set but AWS_WEB_IDENTITY_TOKEN_FILE is not; "},
 		{amazon("AWS_WEB_IDENTITY_TOKEN_FILE=/token"), "AWS_WEB_IDENTITY_TOKEN_FILE is set but AWS_ROLE_ARN is not; "},
@@ -130,7 +131,7 @@ func TestIncompleteConfiguration(t *testing.T) {
 	}
 }
 
-// TestImages verifies the provider that a keyring calls for an image, if any.
+// TestImages verifies which provider's default patterns match an image.
 func TestImages(t *testing.T) {
 	amazon, err := ecr.New(ecr.Options{
 		AllowHosts: []string{"Images.Corp.example:5000=eu-west-1"}, MirrorOrigin: "none",
@@ -170,7 +171,7 @@ func TestImages(t *testing.T) {
 		"mcr.microsoft.com/app":                                    acr.Name,
 		"a.example/app":                                            acr.Name,
 		"b.example/app":                                            acr.Name,
-		"public.ecr.aws/app":                                       "", // as on EKS: no credential needed
+		"public.ecr.aws/app":                                       "", // needs no credential, as on EKS
 		"docker.io/library/nginx":                                  "",
 		"registry.example/app":                                     "",
 		"111122223333.dkr.ecr.eu-west-1.amazonaws.com.example/app": "",
@@ -193,8 +194,8 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestOtherProviders verifies a cloud's provider with more images, third-party providers with their own images, and the error
-// for images without a provider.
+// TestOtherProviders verifies a keyring with providers that are not a cloud's, each with its own
+// images. An image without a provider has no credential.
 func TestOtherProviders(t *testing.T) {
 	password := file(t, canary.PasswordSecret)
 	must.Do(t, os.Chmod(password, 0o600))
@@ -231,8 +232,8 @@ func TestOtherProviders(t *testing.T) {
 	}
 }
 
-// TestDefaults verifies that a password is renewed in the background before it expires, that a failing provider is not
-// called again at once, and that both can be disabled.
+// TestDefaults verifies the defaults of New: a password is renewed in the background before it
+// expires, and a failing provider is not called again at once. Both can be disabled.
 func TestDefaults(t *testing.T) {
 	for name, tt := range map[string]struct {
 		opts            regcred.Options
@@ -279,7 +280,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// clouds returns the three clouds, each with a pod without an identity.
+// clouds returns functions that start a fake cloud with a pod that has no identity.
 func clouds() map[string]func(*testing.T) *testCloud {
 	return map[string]func(*testing.T) *testCloud{
 		"Amazon": func(t *testing.T) *testCloud { w, _ := newAWS(t); return w },
@@ -298,8 +299,8 @@ func (w *testCloud) passwordRequests() (n int) {
 	return n
 }
 
-// TestConcurrentLookupsShareRequest verifies that 1,000 concurrent lookups of images on one registry need one request to the cloud, and later
-// ones none.
+// TestConcurrentLookupsShareRequest verifies that 1,000 concurrent lookups of images on one
+// registry send a single request to the cloud, and that later lookups send none.
 func TestConcurrentLookupsShareRequest(t *testing.T) {
 	for name, newWorld := range clouds() {
 		t.Run(name, func(t *testing.T) {

@@ -19,7 +19,8 @@ func read(t *testing.T, name string) string {
 	return strings.ReplaceAll(string(data), "\r\n", "\n")
 }
 
-// TestDocsQuoteExamples verifies that the document quotes the compiled examples.
+// TestDocsQuoteExamples verifies that all Go code in docs/keychain-cloud.md is from
+// example_test.go.
 func TestDocsQuoteExamples(t *testing.T) {
 	examples := read(t, "example_test.go")
 	blocks := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(read(t, "../../docs/keychain-cloud.md"), -1)
@@ -33,7 +34,8 @@ func TestDocsQuoteExamples(t *testing.T) {
 	}
 }
 
-// TestDocsQuoteMessages verifies that the document quotes the code's messages, except for the values filled in.
+// TestDocsQuoteMessages verifies that all messages in docs/keychain-cloud.md are in the source
+// code, except for the values that the code fills in.
 func TestDocsQuoteMessages(t *testing.T) {
 	sources := ""
 	for _, pattern := range []string{"*.go", "../../provider/ecr/*.go", "../../provider/gcr/*.go", "../../provider/acr/*.go", "../../internal/secretfile/*.go"} {
@@ -53,7 +55,7 @@ func TestDocsQuoteMessages(t *testing.T) {
 	if !found {
 		t.Fatal("the section on failure messages is missing")
 	}
-	// These values are names, addresses, system errors, prefixes of steps, and
+	// These parts are filled in at run time: names, addresses, system errors, step names and
 	// constants.
 	filled := regexp.MustCompile(`"?…"?|find the pod's AWS credentials|POST https://sts|AccessDenied|permission denied|; |: |workload identity federation \("external_account"\)|GOOGLE_APPLICATION_CREDENTIALS|AZURE_(AUTHORITY_HOST|FEDERATED_TOKEN_FILE)`)
 	pieces := 0

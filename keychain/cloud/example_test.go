@@ -26,10 +26,10 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// docs/keychain-cloud.md quotes these examples; TestDocsQuoteExamples compares them.
+// docs/keychain-cloud.md quotes these examples. TestDocsQuoteExamples checks that the copies match.
 
-// exampleCloud starts Amazon's cloud on loopback, and gives this process the
-// environment of a pod whose service account has a role.
+// exampleCloud starts a fake of Amazon's cloud on loopback. It sets the environment of a pod whose
+// service account has a role.
 func exampleCloud() (end func()) {
 	aws, err := testcloud.NewAWS()
 	if err != nil {
@@ -88,13 +88,13 @@ func Example() {
 	// Output: AWS [redacted] from ecr-credential-provider
 }
 
-// askTeam is the program's own provider; its registry is down.
+// askTeam is the program's own provider. It fails, because its registry is down.
 func askTeam(context.Context, *plugin.Request) (*plugin.Response, error) {
 	return nil, errors.New("503 Service Unavailable")
 }
 
-// A controller pulls from three clouds, from ECR Public, and from a registry with
-// a provider of its own. A lookup calls only the provider of the image.
+// A controller pulls from three clouds, from ECR Public, and from a registry with its own provider.
+// A lookup calls only the providers that match the image.
 func ExampleNew() {
 	defer exampleCloud()()
 
@@ -174,7 +174,7 @@ func ExampleNew_pull() {
 	// Output: 2 layers <nil>
 }
 
-// exampleRegistry requires the password that exampleCloud returns.
+// exampleRegistry starts a registry that requires the password from exampleCloud.
 func exampleRegistry() (host string, end func()) {
 	s, err := testregistry.New(testregistry.Options{Auth: testregistry.AuthBearer, Users: map[string]string{"AWS": "open-sesame"}})
 	if err != nil {

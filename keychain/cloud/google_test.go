@@ -41,7 +41,8 @@ func newGoogle(t *testing.T) (*testCloud, *testcloud.Google) {
 	return w, google
 }
 
-// federationConfig returns a workload identity federation configuration with additional members.
+// federationConfig writes a workload identity federation configuration, and returns the variable
+// that names it. more contains additional JSON members.
 func federationConfig(t *testing.T, source, more string) map[string]string {
 	t.Helper()
 	return map[string]string{gcr.EnvCredentials: file(t, fmt.Sprintf(`{"universe_domain":"googleapis.com","type":"external_account","audience":%q,
@@ -51,8 +52,8 @@ func federationConfig(t *testing.T, source, more string) map[string]string {
 
 func text(file string) string { return fmt.Sprintf(`{"file":%q}`, file) }
 
-// TestGoogle verifies the identity that each configuration uses. The metadata server is
-// GKE's with workload identity, and the node's otherwise.
+// TestGoogle verifies the identity that each configuration uses, and that the metadata server is
+// called only without a configuration.
 func TestGoogle(t *testing.T) {
 	const account = `,"service_account_impersonation_url":"https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/pull%40project.iam.gserviceaccount.com:generateAccessToken"`
 	for name, tt := range map[string]struct {
@@ -145,7 +146,7 @@ func TestGoogleFails(t *testing.T) {
 	}
 }
 
-// TestGoogleRotates verifies that the token file is read for each exchange.
+// TestGoogleRotates verifies that the token file is read again for each token exchange.
 func TestGoogleRotates(t *testing.T) {
 	w, google := newGoogle(t)
 	token := file(t, canary.TokenSecret+"-1")

@@ -25,7 +25,8 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// inPod is the variable that makes the test binary run as a program in a pod that looks up this image.
+// inPod is an environment variable. If it is set, the test binary runs as a program in a pod and
+// looks up images with this pattern.
 const inPod = "CLOUD_TEST_IMAGE"
 
 func TestMain(m *testing.M) {
@@ -35,11 +36,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// lookups is the number of registries that a program looks up, in each of two halves.
+// lookups is the number of registries that the program looks up in each of its two rounds.
 const lookups = 40
 
-// program looks up many registries, waits for a line, looks up as many again, and prints the number of failures and the
-// open connections. It is configured only by its environment.
+// program looks up images of many registries in two rounds, and waits for a line on standard input
+// after each. It prints the number of failures, and whether goroutines and files have leaked. It is
+// configured only by its environment.
 func program(image string) (status int) {
 	k, err := cloud.New(regcred.Options{},
 		provider(ecr.InPod(ecr.Options{})), provider(gcr.InPod(gcr.Options{})), provider(acr.InPod(acr.Options{})))
@@ -55,7 +57,7 @@ func program(image string) (status int) {
 			if _, err := k.Lookup(context.Background(), regcred.Request{Image: fmt.Sprintf(image, 100+half*lookups+i)}); err != nil {
 				failed++
 			}
-			if half == 0 && i == 0 { // values that are created once per process now exist
+			if half == 0 && i == 0 { // after the first lookup has created the values that exist once per process
 				goroutines, files = countOpenResources()
 			}
 		}
@@ -70,16 +72,16 @@ func program(image string) (status int) {
 	return 0
 }
 
-// countOpenResources returns the number of goroutines and of file descriptors, or 0 descriptors where they
-// cannot be counted.
+// countOpenResources returns the number of goroutines and of open file descriptors. Descriptors can
+// be counted only on Linux.
 func countOpenResources() (goroutines, files int) {
 	entries, _ := os.ReadDir("/proc/self/fd")
 	return runtime.NumGoroutine(), len(entries)
 }
 
-// TestNoGoroutinesOrConnectionsStay verifies that a long-running program keeps no connections and goroutines of finished lookups,
-// successful or not, and that the library never writes to standard error. It uses the providers' own transports in a
-// separate process.
+// TestNoGoroutinesOrConnectionsStay verifies that finished lookups, successful or not, leave no
+// connections and goroutines in a long-running program, and that the library writes nothing to
+// standard error. It uses a separate process with the providers' own transports.
 func TestNoGoroutinesOrConnectionsStay(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("Go takes the authority from SSL_CERT_FILE on Linux and the BSDs, and descriptors are counted in Linux' /proc")
@@ -141,7 +143,7 @@ func azureProcess(t *testing.T) (*testcloud.Server, []string) {
 	return azure.Server, append(net.Environ(), azure.Environ()...)
 }
 
-// newNet creates a fake network in which connections to unknown hosts fail.
+// newNet creates a fake network. The test fails if a program connects to an unknown host.
 func newNet(t *testing.T) *testcloud.FakeNetwork {
 	t.Helper()
 	net := must.Get(testcloud.NewFakeNetwork())(t)

@@ -20,17 +20,18 @@ import (
 	"github.com/regcred/regcred/keychain/cloud"
 )
 
-// testCloud is a cloud on loopback and a pod in it. Environment variables replace the addresses of metadata
-// servers.
+// testCloud is a fake cloud on loopback with a pod in it. Environment variables replace the
+// addresses of the metadata servers.
 type testCloud struct {
 	t      *testing.T
 	server *testcloud.Server
-	// provider returns the provider of a pod with these variables, or of this pod.
+	// provider returns the provider for a pod with these environment variables in addition to the
+	// cloud's.
 	provider func(environ map[string]string) cloud.Provider
-	metadata string // prefix of the node's metadata server's paths
+	metadata string // prefix of the paths on the node's metadata server
 	last     string // path of the last request, which returns the password
 	image    string
-	registry func(i int) string // one of many
+	registry func(i int) string // returns the host name of the i-th registry
 	log      *slog.Logger
 	logged   *buffer
 }
@@ -58,7 +59,8 @@ func newTestCloud(t *testing.T) *testCloud {
 	return w
 }
 
-// keyring returns a keyring with only the cloud's provider, which retries failures at once.
+// keyring returns a keyring with only the cloud's provider. The keyring calls a failing provider
+// again at once.
 func (w *testCloud) keyring(environ map[string]string) *regcred.Keyring {
 	w.t.Helper()
 	k := must.Get(cloud.New(regcred.Options{Logger: w.log, Backoff: -1}, w.provider(environ)))(w.t)
@@ -66,7 +68,7 @@ func (w *testCloud) keyring(environ map[string]string) *regcred.Keyring {
 	return k
 }
 
-// password looks up an image and returns the first password.
+// password looks up an image and returns the password of the first credential.
 func (w *testCloud) password(k *regcred.Keyring, image string) (string, error) {
 	w.t.Helper()
 	result, err := k.Lookup(w.t.Context(), regcred.Request{Image: image})
@@ -95,7 +97,8 @@ func (w *testCloud) metadataRequests() (n int) {
 	return n
 }
 
-// checkError checks that the pod's identity fails with an error that contains want, and that the node's identity is not used.
+// checkError checks that a lookup fails with an error that contains all of want, and that the
+// node's identity is not used.
 func (w *testCloud) checkError(environ map[string]string, want ...string) {
 	w.t.Helper()
 	_, err := w.password(w.keyring(environ), w.image)
@@ -112,7 +115,8 @@ func (w *testCloud) checkError(environ map[string]string, want ...string) {
 	}
 }
 
-// file writes a file that other users can read, like a projected token.
+// file writes a file that other users can read, like a projected service account token. It returns
+// the path.
 func file(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "token")

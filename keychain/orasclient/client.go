@@ -14,12 +14,12 @@
 //	desc, err := oras.Copy(ctx, repo, "v1", store, "v1", oras.DefaultCopyOptions)
 //
 // A [Client] replaces oras-go's auth.Client, which uses one credential per host. A
-// Client looks up the credentials for the repository of each request, so that
-// patterns and auth keys with a path apply, and tries all of them as
+// Client looks up the credentials for the repository of each request, so patterns
+// and auth keys with a path work. It tries all of these credentials, as
 // [keychain.Transport] does.
 //
-// It is not a credential store and does not use one: the Keyring reads docker
-// config files (regcred.NodeDockerConfig).
+// A Client is not a credential store and does not use one. The Keyring can read
+// docker config files (regcred.NodeDockerConfig).
 package orasclient
 
 import (
@@ -53,13 +53,13 @@ func New(keys *keychain.Keychain) *Client {
 	return &Client{transportCache{keys: keys, byTarget: map[target]*cachedTransport{}}}
 }
 
-// Do implements [remote.Client]. It follows at most ten redirects and sends no
-// credential to another host. Its errors omit the query parameters of redirect URLs,
-// which may be signatures.
+// Do implements [remote.Client]. It follows at most ten redirects and sends no credential
+// to another host. Its errors omit the query parameters of redirect URLs, which may be
+// signatures.
 //
 // If no credential was found because a provider failed, the error wraps a
-// [*regcred.LookupError]. If the registry rejected every credential, the response
-// contains a message for each credential. oras-go returns them as an
+// [*regcred.LookupError]. If the registry rejected every credential, the response contains
+// a message for each credential. oras-go returns these messages as an
 // errcode.ErrorResponse.
 func (c *Client) Do(req *http.Request) (*http.Response, error) {
 	resp, err := (&http.Client{Transport: c}).Do(req)
@@ -98,9 +98,9 @@ func originalRequest(req *http.Request) *http.Request {
 	return req
 }
 
-// replaceResponseRequest sets resp.Request to req, because the request that was actually sent
-// contains the password. For an error, it redacts the query parameters, which may be a
-// signature.
+// replaceResponseRequest sets resp.Request to req, because the request that was actually
+// sent contains the password. In an error response after a redirect, it also redacts the
+// query parameters of the URL, which may be a signature.
 func replaceResponseRequest(resp *http.Response, req *http.Request) {
 	resp.Request = req
 	if resp.StatusCode >= http.StatusBadRequest && req.Response != nil && req.URL.RawQuery != "" {

@@ -25,10 +25,11 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// docs/library.md quotes these examples; TestDocsQuoteExamples checks that.
+// docs/library.md quotes these examples. TestDocsQuoteExamples checks that the copies match.
 
-// exampleRegistry serves team/app:v1 to the user "team". The keyring returns
-// "guest" for its host before "team" for the path.
+// exampleRegistry starts a registry with the image team/app:v1, which the user "team" may pull. The
+// keyring returns the credential of "guest" for the whole host, followed by the credential of
+// "team" for the path.
 func exampleRegistry() (host string, keyring *regcred.Keyring, end func()) {
 	registry, err := testregistry.New(testregistry.Options{
 		Auth:  testregistry.AuthBearer,
@@ -83,7 +84,7 @@ func Example() {
 	// application/vnd.oci.image.manifest.v1+json <nil>
 }
 
-// If every credential is rejected, the error has a message for each.
+// If the registry rejects every credential, the error has a message for each credential.
 func ExampleClient_Do() {
 	host, keyring, end := exampleRegistry()
 	defer end()

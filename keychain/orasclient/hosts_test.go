@@ -30,7 +30,8 @@ import (
 	"github.com/regcred/regcred/keychain"
 )
 
-// TestRedirects verifies a blob from another host, which gets no credential although the Keyring has one for it.
+// TestRedirects verifies that a host to which a blob is redirected gets no credential, even if the
+// Keyring has one for this host.
 func TestRedirects(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		store := start(t, testregistry.Options{Rules: []testregistry.Rule{{User: testregistry.Anonymous, Pull: true}}}, small)
@@ -115,8 +116,8 @@ func TestRedirectToOtherRepository(t *testing.T) {
 	})
 }
 
-// TestHub verifies that both hosts that oras-go and go-containerregistry use for Docker Hub get its credential, and that
-// no other host does.
+// TestHub copies an image between repositories of Docker Hub. Only its API hosts and its token
+// server are called. The credential is not used for another host of docker.io.
 func TestHub(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := start(t, testregistry.Options{Auth: scheme, TokenServerURL: "https://auth.docker.io"}, small)
@@ -154,7 +155,7 @@ func TestHub(t *testing.T) {
 	})
 }
 
-// absolute makes upload URLs absolute.
+// absolute is a ResponseWriter that makes upload URLs absolute.
 type absolute struct {
 	http.ResponseWriter
 	host string
@@ -167,7 +168,8 @@ func (a *absolute) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// TestPlainHTTP verifies that plain HTTP outside loopback needs the Keychain's Insecure.
+// TestPlainHTTP verifies that plain HTTP to a registry outside loopback requires Insecure in the
+// Keychain's Options.
 func TestPlainHTTP(t *testing.T) {
 	s := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, small)
 	tr := http.DefaultTransport.(*http.Transport).Clone()
@@ -188,7 +190,8 @@ func TestPlainHTTP(t *testing.T) {
 	}
 }
 
-// TestBareHost verifies that a registry name without a dot is not a repository on Docker Hub.
+// TestBareHost verifies that a registry name without a dot is rejected, and not used as a Docker
+// Hub namespace.
 func TestBareHost(t *testing.T) {
 	asked := roundTripper(func(req *http.Request) (*http.Response, error) {
 		t.Errorf("asked %s", req.URL)
@@ -200,7 +203,8 @@ func TestBareHost(t *testing.T) {
 	}
 }
 
-// TestConcurrent sends 100 concurrent requests to more repositories than are cached, while the Keyring is closed.
+// TestConcurrent sends requests to many repositories from 100 goroutines, and closes the Keyring
+// meanwhile.
 func TestConcurrent(t *testing.T) {
 	s := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, small)
 	k := keyring(t, user{s.Addr(), "nobody", canary.PasswordSecret, nil}, user{s.Addr(), "reader", canary.PasswordSecret, nil})
@@ -229,7 +233,7 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// TestCachedTransports verifies that the least recently used transport is removed first.
+// TestCachedTransports verifies that the cache evicts the least recently used transport.
 func TestCachedTransports(t *testing.T) {
 	c := client(t, user{"registry.example", "reader", canary.PasswordSecret, nil})
 	ask := func(name string) *keychain.Transport {
@@ -246,7 +250,8 @@ func TestCachedTransports(t *testing.T) {
 	}
 }
 
-// TestCancelled verifies that canceling the first request does not affect the others.
+// TestCancelled verifies that canceling the first request does not fail the requests that wait for
+// its login.
 func TestCancelled(t *testing.T) {
 	s := start(t, testregistry.Options{Auth: testregistry.AuthBearer}, small)
 	hangs := s.Inject(testregistry.Fault{Kind: testregistry.FaultSlow, Endpoint: testregistry.EndpointToken, Delay: time.Hour})

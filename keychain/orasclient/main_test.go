@@ -23,15 +23,14 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// user is a provider's user and pattern.
+// user is a provider's credential or error, and the provider's pattern.
 type user struct {
 	image          string // the provider's pattern and auth key
 	name, password string
 	err            error
 }
 
-// keyring returns a keyring with a provider for each user, in the order in which
-// a kubelet tries them.
+// keyring returns a keyring with one provider for each user, in this order.
 func keyring(t testing.TB, users ...user) *regcred.Keyring {
 	t.Helper()
 	var text strings.Builder
@@ -60,8 +59,8 @@ func client(t testing.TB, users ...user) *Client {
 	return New(keychain.New(keyring(t, users...), keychain.Options{}))
 }
 
-// start serves team/app:v1. All users have the same password; "reader" may pull
-// everything, "pusher" may push everything.
+// start starts a registry with the image team/app:v1. All users have the same password. By default,
+// "reader" may pull everything and "pusher" may also push everything.
 func start(t testing.TB, opts testregistry.Options, image testregistry.Image) *testregistry.Server {
 	t.Helper()
 	opts.Users = map[string]string{"reader": canary.PasswordSecret, "pusher": canary.PasswordSecret, "nobody": canary.PasswordSecret}
@@ -94,7 +93,8 @@ func pull(ctx context.Context, repo *remote.Repository, tag string) (string, err
 	return string(desc.Digest), err
 }
 
-// summary counts the requests with a login, as "user 401" and "GET /path".
+// summary counts the requests by user and status ("reader 401"), by method and path ("GET /path"),
+// and as "anonymous tokens".
 func summary(s *testregistry.Server) map[string]int {
 	counts := map[string]int{}
 	for _, r := range s.Requests() {
@@ -109,7 +109,7 @@ func summary(s *testregistry.Server) map[string]int {
 
 var small = testregistry.Image{}
 
-// roundTripper makes a function an [http.RoundTripper].
+// roundTripper is a function that implements [http.RoundTripper].
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

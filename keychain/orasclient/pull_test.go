@@ -31,8 +31,8 @@ import (
 	"github.com/regcred/regcred/keychain"
 )
 
-// TestOrder verifies that the third credential, which is right, is accepted. The other two are sent once, even by
-// concurrent requests, and there is no anonymous login.
+// TestOrder verifies that the third credential is used if the first two are rejected. Even
+// concurrent requests send each rejected password only once, and there is no anonymous login.
 func TestOrder(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := start(t, testregistry.Options{Auth: scheme}, testregistry.Image{Layers: 8})
@@ -53,7 +53,8 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestPaths verifies one Client with one host and one credential for each path.
+// TestPaths copies an image between two repositories of one host with one Client, and verifies that
+// each repository gets the credential for its own path.
 func TestPaths(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := start(t, testregistry.Options{Auth: scheme, Rules: []testregistry.Rule{
@@ -70,7 +71,8 @@ func TestPaths(t *testing.T) {
 	})
 }
 
-// TestNotFound verifies that once a credential was accepted, a 404 is final and no other credential is tried.
+// TestNotFound verifies that no other credential is tried after a 404 if the current credential was
+// accepted before.
 func TestNotFound(t *testing.T) {
 	s := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, small)
 	c := client(t, user{s.Addr(), "reader", canary.PasswordSecret, nil}, user{s.Addr(), "pusher", canary.PasswordSecret, nil})
@@ -86,7 +88,8 @@ func TestNotFound(t *testing.T) {
 	}
 }
 
-// TestRetries verifies that requests are not retried twice.
+// TestRetries verifies that only one layer retries requests, so a failing request is sent four
+// times in total.
 func TestRetries(t *testing.T) {
 	for _, tt := range []struct{ times, want int }{{1, 2}, {testregistry.Forever, 4}} {
 		t.Run(fmt.Sprint(tt.times), func(t *testing.T) {
@@ -102,7 +105,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestTokenExpiresDuringCopy uses a token that expires during a copy of layers that are larger than the limit for login responses.
+// TestTokenExpiresDuringCopy expires the token during a copy. Its layers are larger than the limit
+// for login responses.
 func TestTokenExpiresDuringCopy(t *testing.T) {
 	s := start(t, testregistry.Options{Auth: testregistry.AuthBearer}, testregistry.Image{Layers: 5, LayerSize: 2 << 20})
 	var blobs atomic.Int32
@@ -140,7 +144,8 @@ func TestAllRefused(t *testing.T) {
 	})
 }
 
-// TestProviderFails verifies that the error is the provider's, and no request is sent to the registry.
+// TestProviderFails verifies that a provider's failure is returned as the error, and that no
+// request is sent to the registry.
 func TestProviderFails(t *testing.T) {
 	s := start(t, testregistry.Options{}, small)
 	c := client(t, user{s.Addr(), "", "", errors.New("no network")})
@@ -150,8 +155,8 @@ func TestProviderFails(t *testing.T) {
 	}
 }
 
-// TestRegistry verifies that a ping and the catalog use the registry's credentials, and that its repositories use their
-// own.
+// TestRegistry verifies that the ping and the catalog use the credential for the registry, and that
+// a repository opened from the registry uses its own credential.
 func TestRegistry(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := start(t, testregistry.Options{Auth: scheme}, small)
@@ -181,8 +186,8 @@ func TestRegistry(t *testing.T) {
 	})
 }
 
-// TestTransportOfAuthClient verifies that an auth.Client may use the Client as its
-// transport. The auth.Client gets no challenge and needs no credential.
+// TestTransportOfAuthClient verifies that the Client can be the transport of oras-go's auth.Client.
+// The auth.Client then sees no challenge and needs no credential.
 func TestTransportOfAuthClient(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := start(t, testregistry.Options{Auth: scheme}, small)
@@ -221,8 +226,8 @@ func TestTransportOfAuthClient(t *testing.T) {
 	})
 }
 
-// TestComparedWithAuthClient compares the Client with oras-go's auth.Client, which uses one credential per host, here
-// another repository's.
+// TestComparedWithAuthClient shows that oras-go's auth.Client fails with two credentials for one
+// host, because it uses the wrong one. The Client succeeds.
 func TestComparedWithAuthClient(t *testing.T) {
 	s := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, small)
 	basic := func(user string) string {
@@ -250,7 +255,8 @@ func TestComparedWithAuthClient(t *testing.T) {
 	}
 }
 
-// TestRequestOfResponse verifies a response's Request, whose headers oras-go copies to the next request.
+// TestRequestOfResponse verifies that a response's Request contains no credential, because oras-go
+// copies its headers to the next request.
 func TestRequestOfResponse(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := start(t, testregistry.Options{Auth: scheme}, small)

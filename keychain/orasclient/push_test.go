@@ -22,8 +22,8 @@ import (
 	"github.com/regcred/regcred/keychain"
 )
 
-// TestPush uses a first credential that may only pull. The second pushes, including content from another registry that
-// can be sent only once.
+// TestPush pushes an image with two credentials, of which the first can only pull. The content
+// comes from another registry, so each blob can be sent only once.
 func TestPush(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		source := start(t, testregistry.Options{Auth: scheme}, testregistry.Image{Layers: 4, LayerSize: 2 << 20, Seed: 1})
@@ -40,7 +40,8 @@ func TestPush(t *testing.T) {
 	})
 }
 
-// TestPushRefused verifies that a body that can be sent again is sent with each credential.
+// TestPushRefused verifies a push whose first credential is rejected. The body is sent again with
+// the second credential.
 func TestPushRefused(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := start(t, testregistry.Options{Auth: scheme}, small)
@@ -55,8 +56,8 @@ func TestPushRefused(t *testing.T) {
 	})
 }
 
-// TestPushNewRepository uses a first credential that may not even read. The second may push to a repository that does
-// not exist yet.
+// TestPushNewRepository pushes to a new repository with two credentials. The first may not even
+// read.
 func TestPushNewRepository(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		source, s := start(t, testregistry.Options{}, testregistry.Image{Seed: 1}), start(t, testregistry.Options{Auth: scheme}, small)
@@ -68,8 +69,8 @@ func TestPushNewRepository(t *testing.T) {
 	})
 }
 
-// TestMount verifies that a blob that the registry does not mount is copied from the other repository, with its
-// credential.
+// TestMount verifies that a blob that the registry does not mount is copied from the other
+// repository. The download uses the credential of that repository.
 func TestMount(t *testing.T) {
 	both(t, func(t *testing.T, scheme testregistry.Auth) {
 		s := start(t, testregistry.Options{Auth: scheme, Rules: []testregistry.Rule{
@@ -97,8 +98,8 @@ func TestMount(t *testing.T) {
 	})
 }
 
-// TestUploads verifies that an upload URL may have any path on the registry, and belongs to the repository that is being
-// pushed.
+// TestUploads verifies pushes to a registry whose upload URLs do not contain the repository. They
+// use the repository that is being pushed, and fail if there are several.
 func TestUploads(t *testing.T) {
 	source, s := start(t, testregistry.Options{}, testregistry.Image{Seed: 1}), start(t, testregistry.Options{Auth: testregistry.AuthBasic}, small)
 	back, err := url.Parse(s.URL())

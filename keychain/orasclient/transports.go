@@ -47,7 +47,8 @@ type cachedTransport struct {
 	used      int // value of uses when last used
 }
 
-// forRequest returns the transport for the original request, before any redirects.
+// forRequest returns the transport for the repository or registry of a request. If the
+// request was redirected, req must be the original request.
 func (ts *transportCache) forRequest(req *http.Request) (*keychain.Transport, error) {
 	repository, err := repositoryOf(req)
 	if err != nil {
@@ -84,8 +85,9 @@ func (ts *transportCache) evictLeastRecent() {
 	}))
 }
 
-// resource parses host and repository separately, because parsing "registry/app" would
-// return a repository on Docker Hub.
+// resource returns the repository or registry for go-containerregistry. It parses host and
+// repository separately, because go-containerregistry parses "registry/app" as a repository
+// on Docker Hub.
 func (t target) resource() (authn.Resource, error) {
 	host := t.host
 	if host == dockerHubAPIHost {
@@ -98,13 +100,14 @@ func (t target) resource() (authn.Resource, error) {
 	return registry.Repo(t.repository), nil
 }
 
-// repositoryPathPattern matches paths in the distribution specification. The Transport rejects
-// ambiguous paths.
+// repositoryPathPattern finds the repository in a path of the distribution specification.
+// If a path is ambiguous, [keychain.Transport] rejects it.
 var repositoryPathPattern = regexp.MustCompile(`^/v2/(.+)/(?:manifests|blobs|tags|referrers)/`)
 
-// repositoryOf returns the repository of a request, or "". The registry chooses the URL
-// of an upload, which may not contain the repository. For uploads, repositoryOf uses
-// the repository with push access in the scopes that oras-go adds to the context.
+// repositoryOf returns the repository of a request, or "" for a registry-level request. The
+// path of an upload may not contain the repository, because the registry chooses the URL.
+// For uploads, repositoryOf uses the repository with push access in the scopes that oras-go
+// adds to the context.
 func repositoryOf(req *http.Request) (string, error) {
 	if found := repositoryPathPattern.FindStringSubmatch(req.URL.Path); found != nil {
 		return found[1], nil

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package alone runs a package's tests in isolation: in a network namespace with only
-// loopback, with their own mounts, and in a PID namespace, so that all processes that
-// they start end with them.
+// Package alone runs a package's tests in isolation: in a network namespace with only a loopback
+// interface, with their own mounts, and in a PID namespace. All processes that the tests start end
+// with the namespace.
 //
 //	var run = alone.Tests{Name: "clients", Programs: alone.Programs{"skopeo": "skopeo"}, Prepare: build}
 //
 //	func TestMain(m *testing.M) { run.Main(m) }
 //
 //	func TestPull(t *testing.T) {
-//		run.Require(t)
+//		run.SkipUnlessAvailable(t)
 //		…
 //	}
 package alone

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// setParentDeathSignal makes a process end when this one ends, even if it is killed. The kernel
-// watches the thread that started the process, so that thread must not exit.
+// setParentDeathSignal makes a process end when this process ends, even if it is killed. The kernel
+// sends the signal when the thread that started the process exits, so that thread must not exit.
 func setParentDeathSignal(cmd *exec.Cmd) {
 	runtime.LockOSThread()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

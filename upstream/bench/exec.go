@@ -16,7 +16,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// pluginScript returns a plugin that counts its runs, sleeps and prints a response.
+// pluginScript returns the script of a plugin that counts its runs, sleeps and prints a response.
 func pluginScript(sleep string, scope plugin.CacheKeyType, duration string) string {
 	return fmt.Sprintf(`echo >> "${0%%/*}/runs"
 %s

@@ -22,15 +22,15 @@ import (
 const (
 	oursDir     = "regcred"
 	upstreamDir = "upstream" // AWS's plugin
-	beforeDir   = "before"   // ours at another commit
+	beforeDir   = "before"   // regcred's plugins at another commit
 	floorDir    = "floor"
 )
 
 // insideNamespacesArg is the argument with which this program runs itself in the namespaces.
 const insideNamespacesArg = "inside"
 
-// nodeRows measures the plugins as on a node: with Debian's certificate store, endpoints
-// at their real names, and latency. It creates namespaces in which the names resolve to
+// nodeRows measures the plugins as they run on a node: with Debian's certificate store, endpoints
+// at their real host names, and latency. It creates namespaces in which the host names resolve to
 // loopback and no other network is reachable.
 func nodeRows(b *bench) ([]row, error) {
 	if err := b.buildAll(); err != nil {

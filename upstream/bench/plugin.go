@@ -38,9 +38,9 @@ type benchSubject struct {
 
 // figures are the measurements of a plugin.
 type figures struct {
-	time   time.Duration // from exec to response
+	time   time.Duration // time from exec to response
 	memory int64         // peak resident memory in bytes
-	size   int64         // of the executable, in bytes
+	size   int64         // size of the executable in bytes
 	calls  int           // remote calls per response
 }
 
@@ -99,7 +99,7 @@ func pluginRows(b *bench) ([]row, error) {
 		return nil, err
 	}
 	var rows []row
-	var speed float64 // speed of this machine relative to the one on which the figures were recorded
+	var speed float64 // speed of this machine relative to the machine on which the figures were recorded
 	for _, s := range benchSubjects() {
 		path, err := plugins.Build(b.dir, s.name)
 		if err != nil {

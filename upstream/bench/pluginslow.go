@@ -22,12 +22,12 @@ type failingCloud struct {
 	name     string // name of the plugin
 	image    string
 	cloud    func() (*plugins.Cloud, error)
-	endpoint string        // endpoint that the error must name; "" means the cloud's
+	endpoint string        // endpoint that the error must name; "" means cloud's endpoint
 	recorded time.Duration // the upstream plugin's recorded time; 0 if the plugin can be built
 	limit    time.Duration // maximum time until the error
 }
 
-// slowRows measures, with one run each, how long plugins take to give up. This takes
+// slowRows measures how long plugins take to give up. It runs each plugin once, which takes
 // minutes.
 func slowRows(b *bench) ([]row, error) {
 	upstream, err := plugins.BuildUpstreamECR(b.dir)

@@ -12,8 +12,9 @@ import (
 	"github.com/regcred/regcred/upstream/alone"
 )
 
-// TestClients verifies that each client, configured only with the helper, pulls a private image, reports a wrong
-// password, and pulls a public image. Differences between clients must match [clients].
+// TestClients verifies each client with the helper as its only source of credentials. The client
+// must pull a private image, report a wrong password, and pull a public image. Differences between
+// clients must match [clients].
 func TestClients(t *testing.T) {
 	tests.SkipUnlessAvailable(t)
 	s := startSite(t)

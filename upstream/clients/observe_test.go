@@ -20,7 +20,7 @@ var (
 	dockerHubNames = []string{"docker.io", "index.docker.io", "registry-1.docker.io"}
 )
 
-// bench tests one client.
+// bench observes one client.
 type bench struct {
 	site   *site
 	client *client

@@ -45,7 +45,7 @@ const (
 // user may pull from the private registries, with [canary.PasswordSecret].
 const user = "ci"
 
-// site holds all registries, with one common storage.
+// site holds all registries. They share one storage.
 type site struct {
 	dir    string
 	caFile string

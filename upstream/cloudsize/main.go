@@ -90,7 +90,7 @@ const bareSource = "package main\n\nimport (\n\t\"net/http\"\n\t\"os\"\n)\n\nfun
 
 // newProgram returns a minimal program with a keyring for these clouds.
 func newProgram(clouds ...string) *program {
-	imports, members := "", "" // the lookup is linked but never run
+	imports, members := "", "" // the lookup is linked into the program but never run
 	for _, c := range clouds {
 		imports += fmt.Sprintf("\t%q\n", "github.com/regcred/regcred/provider/"+c)
 		members += fmt.Sprintf("provider(%s.InPod(%[1]s.Options{})), ", c)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package cluster contains only tests. They start a real kubelet, container runtime and
-// API server with package node, pull images with this repository's plugins, and compare
-// the kubelet with this repository's keyring.
+// Package cluster contains only tests. They start a real kubelet, container runtime and API server
+// with package node, and pull images with this repository's plugins. They also compare the kubelet
+// with regcred's keyring.
 package cluster

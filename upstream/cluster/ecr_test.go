@@ -21,9 +21,9 @@ import (
 // ecrRun is the observable behavior of an ECR plugin run by a kubelet.
 type ecrRun struct {
 	Cloud   []string // requests to the cloud
-	Granted []string // the private registry's accepted logins
-	Public  []string // the public registry's accepted logins
-	Refused []string // the accepted logins of the registry for which the cloud refuses a credential
+	Granted []string // requests to the private registry: user name and status
+	Public  []string // requests to the public registry: user name and status
+	Refused []string // requests to the registry for which the cloud refuses credentials: user name and status
 	Counts  node.PluginCounts
 	Failed  int // failures of the plugin in the kubelet's log
 }

@@ -16,9 +16,9 @@ import (
 // eksDir is the directory of the kubelet's providers and their configuration on EKS.
 const eksDir = "/etc/eks/image-credential-provider"
 
-// eksLayout configures a kubelet as EKS does on Amazon Linux 2023
-// (awslabs/amazon-eks-ami: templates/al2023, nodeadm): the unit is not enabled; at each
-// boot, nodeadm-run writes its files and starts it.
+// eksLayout configures a kubelet as EKS does on Amazon Linux 2023 (awslabs/amazon-eks-ami:
+// templates/al2023, nodeadm). The kubelet's unit is not enabled. At each boot, nodeadm-run writes
+// the unit's files and starts it.
 func eksLayout(providers string) node.LayoutFunc {
 	return func(config string, flags []string) map[string]string {
 		flags = append(flags, "--config=/etc/kubernetes/kubelet/config.json",

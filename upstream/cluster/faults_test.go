@@ -36,7 +36,7 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// renewedPassword is a password that replaces another one.
+// renewedPassword is the password after a registry's password has changed.
 const renewedPassword = canary.Marker + "renewed"
 
 // TestFaults revokes credentials and stops components during pulls. For each fault it verifies the
@@ -64,7 +64,7 @@ type faults struct {
 	revoked, expired *robot // registries for which the plugins' responses are valid for an hour, and for 5 seconds
 	guard            *guard
 	tokens           *gate       // receives the requests for token.example and passes them to the guard
-	late             atomic.Bool // the clock of token.example is two hours ahead
+	late             atomic.Bool // whether the clock of token.example is two hours ahead
 }
 
 func startFaults(t *testing.T) *faults {
@@ -105,7 +105,7 @@ func (f *faults) serveTokens(w http.ResponseWriter, r *http.Request) {
 	f.guard.ServeHTTP(w, r)
 }
 
-// robot is a registry with one user, whose password a plugin reads from a file.
+// robot is a registry with one user. A plugin reads the user's password from a file.
 type robot struct {
 	*node.Registry
 	provider
@@ -263,8 +263,9 @@ func pidOf(t *testing.T, k *node.Kubelet) string {
 // know whether the registry accepts it, or what the kubelet has cached.
 const oneCredential = "a pull tries 1 credential and fails if the registry rejects it, with no fallback to an anonymous pull"
 
-// testRevoked changes the password at the registry and then on the node. The kubelet uses its cached credential until it
-// is restarted; regcred's keyring calls the plugin again after the first rejection.
+// testRevoked changes the password at the registry and then on the node. The kubelet uses its
+// cached credential until it is restarted. regcred's keyring calls the plugin again after the first
+// rejection.
 func (f *faults) testRevoked(t *testing.T) {
 	r := f.revoked
 	f.control.WaitRunning(t, f.run(t, "revoked-before", "", r.PushApp(t, "team/before", "v1")))
@@ -297,7 +298,7 @@ func (f *faults) testRevoked(t *testing.T) {
 	f.control.WaitRunning(t, pod)
 }
 
-// puller pulls into the runtime as regcred does, with one keyring for all pulls.
+// puller pulls images into the runtime as regcred does. It uses one keyring for all pulls.
 type puller struct {
 	runtime *pull.Runtime
 	keyring *regcred.Keyring
@@ -446,8 +447,8 @@ func lookUpToken(ctx context.Context, k *regcred.Keyring, pod *corev1.Pod, repo 
 	return err
 }
 
-// testContainerd kills containerd while the kubelet and regcred pull. The kubelet retries later; regcred waits for
-// containerd and repeats its pull.
+// testContainerd kills containerd while the kubelet and regcred pull. The kubelet retries later.
+// regcred waits for containerd and repeats its pull.
 func (f *faults) testContainerd(t *testing.T) {
 	r := f.revoked
 	byKubelet, byUs, idle := r.PushApp(t, "team/by-kubelet", "v1"), r.PushApp(t, "team/by-us", "v1"), r.PushApp(t, "team/idle", "v1")

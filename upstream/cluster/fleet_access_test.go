@@ -268,7 +268,7 @@ func TestFleetLogs(t *testing.T) {
 	t.Log(nodes("1 installed"))
 	phase(agent.PhaseDrifted, strings.Repeat("x", 40<<10)) // a runtime splits such a line into three
 	nodes("1 drifted", "xxxxxxxx")
-	// The kubelet rotates the log; earlier output is lost.
+	// The kubelet rotates the log. Earlier output is lost.
 	for range 4000 {
 		say("2", "warning: "+strings.Repeat("much to say ", 10))
 	}

@@ -90,7 +90,7 @@ func (n nodeSide) keyring(t *testing.T, client *kube.Client) (*regcred.Keyring, 
 	if !node.FeatureCacheType.IsEnabled() {
 		for i := range cfg.Providers {
 			if tokens := cfg.Providers[i].TokenAttributes; tokens != nil {
-				tokens.CacheType = config.CachePerToken // the only type that these kubelets accept
+				tokens.CacheType = config.CachePerToken // the only cacheType that these kubelets accept
 			}
 		}
 	}

@@ -28,7 +28,7 @@ import (
 // a password.
 type life struct {
 	m        *node.Machine
-	registry map[string]*node.Registry // by host
+	registry map[string]*node.Registry // registries by host
 	pods     int
 }
 

@@ -38,8 +38,8 @@ var scripts = map[string]string{
 	"gone":     "", // removed before it is run
 }
 
-// TestMetrics verifies that the kubelet's metrics and regcred's Observer have equal counts after pulls of the same
-// images.
+// TestMetrics verifies that the kubelet's metrics and the events of regcred's Observer have the
+// same counts after pulls of the same images.
 func TestMetrics(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	net, dir := node.NewFakeNetwork(t), t.TempDir()
@@ -83,7 +83,7 @@ func linkPlugin(t *testing.T, dir, name string) {
 	must.Do(t, os.Symlink(filepath.Join(node.BinDir(), name), filepath.Join(dir, name)))
 }
 
-// pullAll makes the kubelet pull images sequentially, as for one pod.
+// pullAll makes the kubelet pull images one after the other, as for the containers of one pod.
 func pullAll(t *testing.T, k *node.Kubelet, images []string) {
 	t.Helper()
 	pod := node.NewPod("default", "all", images[0])
@@ -135,13 +135,14 @@ func byKeyring(t *testing.T, path, dir string, images []string) map[string]count
 		counts[e.Provider] = counts[e.Provider].plus(e)
 	}}))(t)
 	for _, image := range images {
-		keyring.Lookup(t.Context(), regcred.Request{Image: image}) // the results are in the events
+		keyring.Lookup(t.Context(), regcred.Request{Image: image}) // the observer gets the results
 	}
 	keyring.Close()
 	return counts
 }
 
-// plus adds an event to the counts as described in docs/library.md for the kubelet's metrics.
+// plus adds an event to the counts. docs/library.md describes which events correspond to the
+// kubelet's metrics.
 func (c count) plus(e regcred.Event) count {
 	switch e.Kind {
 	case regcred.EventExec:

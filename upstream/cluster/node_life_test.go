@@ -11,8 +11,8 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// TestNodeLifecycle verifies the life cycle of regcred on a node, from a kubelet
-// without flags to the same kubelet after the uninstall.
+// TestNodeLifecycle verifies the life cycle of regcred on a node. It begins with a kubelet without
+// credential provider flags. After the uninstall, the kubelet must be in the same state.
 func TestNodeLifecycle(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	l := startLife(t, node.MachineOptions{})

@@ -18,7 +18,7 @@ import (
 // provider is a provider in a CredentialProviderConfig.
 type provider struct {
 	name    string
-	version string // of the protocol: "v1"
+	version string // version of the protocol, such as "v1"
 	images  []string
 	args    []string
 	environ []string // "name=value"

@@ -43,7 +43,7 @@ func (s *scene) testRefusals(t *testing.T) {
 		unrelated = "no relationship found between node 'here' and this object: a node can read only objects used by its pods, and the API server found no pod"
 		unnamed   = "a node can request only tokens that are bound to one of its pods, by name and UID"
 	)
-	// The API server notices the pods with a delay; then it grants the first request.
+	// The API server notices the pods with a delay. After that, it must grant the first request.
 	for _, tt := range []struct {
 		name string
 		ask  func(context.Context) error

@@ -154,7 +154,7 @@ type pullCase struct {
 	image   string // without the tag
 
 	users  []string // users of the credentials, in order
-	works  int      // index of the accepted credential; -1 if none
+	works  int      // index of the accepted credential; -1 if all are rejected
 	events []string // texts in the event of a failing pod
 
 	provider string       // provider that returns no credentials
@@ -206,9 +206,8 @@ var pullCases = []pullCase{
 	},
 }
 
-// TestServiceAccounts verifies that pods pull with the identity of their service
-// accounts, and that regcred's keyring returns for each pod the credentials that the
-// kubelet sent to the registry.
+// TestServiceAccounts verifies that pods pull with the identity of their service accounts. For each
+// pod, regcred's keyring must return the credentials that the kubelet sent to the registry.
 func TestServiceAccounts(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	s := startScene(t)
@@ -379,7 +378,7 @@ func (s *scene) testCalls(t *testing.T) {
 	}
 	ofAccount := 1
 	if !node.FeatureCacheType.IsEnabled() {
-		ofAccount = pods // the plugin may return the pod's token
+		ofAccount = pods // the plugin may return the pod's token, which is not shared
 	}
 	for _, tt := range []struct {
 		cacheType, provider, image string
@@ -405,7 +404,7 @@ func (s *scene) testCalls(t *testing.T) {
 	}
 }
 
-// tokenRequests counts the successful token requests of the node for a service account.
+// tokenRequests returns how many token requests by the node for a service account were successful.
 func (s *scene) tokenRequests(t *testing.T, account string) (n int) {
 	t.Helper()
 	for _, c := range s.control.AuditCalls(t, "system:node:node") {

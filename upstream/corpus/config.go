@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// File is one entry of a configuration directory.
+// File is a file, directory or symlink in a configuration directory.
 type File struct {
 	Name    string    `json:"name"`
 	Content RawString `json:"content,omitempty"`
@@ -16,7 +16,7 @@ type File struct {
 	Symlink string    `json:"symlink,omitempty"` // the entry is a symbolic link with this target
 }
 
-// Config is one configuration: a file, or a directory with files.
+// Config is a configuration, which consists of a file or of a directory with files.
 type Config struct {
 	Name  string `json:"name"`
 	IsDir bool   `json:"isDir,omitempty"` // the given path is the directory

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// ServiceAccountCase is a lookup in service-account mode: the configuration's requirements, the pod,
-// and the API server's responses.
+// ServiceAccountCase is a lookup in service-account mode. It consists of the provider's
+// requirements, the pod, and the API server's responses.
 type ServiceAccountCase struct {
 	Name      string            `json:"name"`
 	CacheType string            `json:"cacheType"`
 	Require   bool              `json:"require"`
 	Required  []string          `json:"required,omitempty"` // annotation keys
 	Optional  []string          `json:"optional,omitempty"`
-	Account   string            `json:"account"`         // the pod's service account; "" for none
+	Account   string            `json:"account"`         // the pod's service account; "" if the pod has none
 	Have      map[string]string `json:"have,omitempty"`  // annotations of the service account
 	Fails     string            `json:"fails,omitempty"` // "get" or "token": the request that the API server rejects
 	Echo      bool              `json:"echo,omitempty"`  // the plugin returns the token as password

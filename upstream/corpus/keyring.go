@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// Auth is one credential of a response.
+// Auth is a credential in a response.
 type Auth struct {
 	Username RawString `json:"username"`
 	Password RawString `json:"password"`
 }
 
-// MatchAllPatterns lists patterns that match all repositories of keyring.json and similar ones.
+// MatchAllPatterns lists patterns that together match all repositories in keyring.json.
 var MatchAllPatterns = []string{"*", "*.*", "*.*.*", "*.*.*.*", "*:5000", "*.*:5000", "*.*.*:5000", "*:443", "*.*:443"}
 
 // KeyringCase contains the providers' responses, in the order of the configuration, and the

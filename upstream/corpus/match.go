@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package corpus holds the inputs of the parity vectors: hand-written cases for
-// everything in which an image credential resolver may differ from the kubelet. It has no
-// expected results: package vector gets them from the kubelet.
+// Package corpus holds the inputs of the parity vectors: hand-written cases for everything in which
+// an image credential resolver may differ from the kubelet. It contains no expected results.
+// Package vector gets those from the kubelet.
 package corpus
 
 import "strings"

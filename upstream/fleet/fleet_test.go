@@ -58,7 +58,7 @@ const (
 type fleet struct {
 	*node.Cluster
 	helm     *helm.Helm
-	registry map[string]*node.Registry // by host
+	registry map[string]*node.Registry // registries by host
 	images   *node.Registry
 
 	kubeconfig string // path of a cluster administrator's kubeconfig

@@ -48,7 +48,7 @@ func (f *fleet) trees(t *testing.T) map[string]map[string]string {
 	return all
 }
 
-// checkTrees checks that the nodes' files are the same as before.
+// checkTrees checks that the nodes' files have not changed.
 func (f *fleet) checkTrees(t *testing.T, before map[string]map[string]string) {
 	t.Helper()
 	for name, tree := range f.trees(t) {

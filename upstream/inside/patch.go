@@ -85,8 +85,8 @@ func (p *filePatch) checkNameUnused() (err error) {
 	return err
 }
 
-// patchLookup changes the function that looks up credentials so that it also stores the lookup's
-// error.
+// patchLookup changes makeLookupPullCredentialsFunc. The function gets a pointer as an additional
+// parameter, and the lookup stores its error there.
 func (p *filePatch) patchLookup() error {
 	f, err := p.findMethod("makeLookupPullCredentialsFunc")
 	if err != nil {
@@ -114,8 +114,7 @@ func (p *filePatch) patchLookup() error {
 	return p.appendParameter(f, lookupErrVariable+" *error")
 }
 
-// patchEnsure changes the function that calls both others so that it passes the lookup's error to
-// the function that pulls the image.
+// patchEnsure changes EnsureImageExists so that it passes the lookup's error to pullImage.
 func (p *filePatch) patchEnsure() error {
 	f, err := p.findMethod("EnsureImageExists")
 	if err != nil {
@@ -136,8 +135,8 @@ func (p *filePatch) patchEnsure() error {
 	return p.appendArgument(pull, lookupErrVariable)
 }
 
-// patchPull changes the function that pulls the image so that it adds the lookup's error to the
-// error of a failed pull, before the kubelet processes that error.
+// patchPull changes pullImage so that it adds the lookup's error to the error of a failed pull,
+// before the kubelet processes that error.
 func (p *filePatch) patchPull() error {
 	f, err := p.findMethod("pullImage")
 	if err != nil {

@@ -53,8 +53,9 @@ type TokenFuncs struct {
 	ServiceAccount func(namespace, name string) (*corev1.ServiceAccount, error)
 }
 
-// RegisterPlugins loads a configuration as a kubelet does at startup: it reads and validates the
-// configuration, finds the executables, and registers the providers. It discards earlier registrations.
+// RegisterPlugins loads a configuration as a kubelet does at startup. It reads and validates the
+// configuration, finds the executables, and registers the providers. It discards earlier
+// registrations.
 //
 // It must not be called while another goroutine uses the kubelet's packages.
 func RegisterPlugins(configPath, binDir string, tokens TokenFuncs) error {
@@ -188,6 +189,6 @@ func CacheKey(cacheType string, id corpus.Identity) (string, error) {
 	return cacheKey(id.Image, account)
 }
 
-// Features lists features that older kubelets lack: the field cacheType of tokenAttributes,
+// Features lists features that older kubelets do not have: the field cacheType in tokenAttributes,
 // and the service account in the source of a credential.
 type Features struct{ HasCacheType, HasSource bool }

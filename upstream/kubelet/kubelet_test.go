@@ -100,8 +100,8 @@ func TestCacheKey(t *testing.T) {
 	}
 }
 
-// TestCheckRelease checks that a program matches the release only if all modules that they
-// share have the same version.
+// TestCheckRelease checks that CheckRelease accepts a program only if its modules have the versions
+// that the release requires.
 func TestCheckRelease(t *testing.T) {
 	pinned := "v0" + strings.TrimPrefix(kubelet.Version, "v1")
 	for _, tt := range []struct {

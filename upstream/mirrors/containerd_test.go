@@ -42,7 +42,7 @@ func start(t *testing.T, program, config, ca string) *daemon {
 // startPrepared is like [start], but first calls prepare with the containerd's directory.
 func startPrepared(t *testing.T, program, config, ca string, prepare func(dir string)) *daemon {
 	t.Helper()
-	dir, err := os.MkdirTemp("/run", "d") // in memory
+	dir, err := os.MkdirTemp("/run", "d") // /run is in memory
 	if err != nil {
 		t.Fatal(err)
 	}

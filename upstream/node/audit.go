@@ -28,7 +28,7 @@ type AuditCall struct {
 	Code                 int
 }
 
-// AuditCalls returns a user's requests so far; "" selects all users.
+// AuditCalls returns a user's requests so far. If user is "", it returns the requests of all users.
 func (c *ControlPlane) AuditCalls(t testing.TB, user string) (calls []AuditCall) {
 	t.Helper()
 	for _, line := range matchingLines(t, filepath.Join(c.dir, "audit.log"), "") {

@@ -74,7 +74,7 @@ func kubernetesBuildJobs(ctx context.Context, programs string, control []string)
 	return jobs
 }
 
-// runJobs runs at most one job per CPU at a time.
+// runJobs runs all jobs, at most one per CPU at a time.
 func runJobs(jobs []func() error) error {
 	free := make(chan struct{}, runtime.NumCPU())
 	errs := make([]error, len(jobs))

@@ -31,8 +31,8 @@ func availableReleases() []string {
 	return []string{"v1.32.13", "v1.33.13", "v1.34.4", "v1.35.4", "v1.36.3", "v1.37.2"}
 }
 
-// parseChoice parses a -kubelet value. The default release and newer ones get an API server
-// of the same release, because packages other than cluster test that release.
+// parseChoice parses a -kubelet value. The default release and newer releases get an API server of
+// the same release, because packages other than cluster test that release.
 func parseChoice(name string) (versionChoice, error) {
 	if name == embeddedRegcred {
 		return versionChoice{kubelet: kubelet.Version, control: kubelet.Version, hasRegcred: true}, nil

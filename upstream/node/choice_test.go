@@ -83,7 +83,7 @@ E1123 18:00:00.000000 1 plugin.go:418] "Failed to provide credentials for image"
 `,
 }
 
-// TestKubeletLogs checks that the logs of all kubelets are parsed to the same result.
+// TestKubeletLogs checks that the logs of both kubelets are parsed to the same result.
 func TestKubeletLogs(t *testing.T) {
 	for version, log := range kubeletLogs {
 		t.Run(version, func(t *testing.T) {

@@ -30,12 +30,11 @@ type ClusterOptions struct {
 	Nodes []MachineOptions
 }
 
-// Cluster is a full control plane, including controllers and scheduler, and machines as
-// its nodes, each in its own network namespace. Pods have their own addresses, but the
-// only service is "kubernetes", on whose address the API server listens.
+// Cluster is a full control plane, including controllers and scheduler, and machines as its nodes.
+// Each machine has its own network namespace. Pods have their own addresses, but there is only one
+// service, "kubernetes". The API server listens on that service's address.
 //
-// A run can have only one cluster at a time, in a package whose TestMain calls
-// [MainCluster].
+// A run can have only one cluster at a time, in a package whose TestMain calls [MainCluster].
 type Cluster struct {
 	*ControlPlane
 	Nodes []*Machine
@@ -79,7 +78,7 @@ func (c *Cluster) startControllers(t testing.TB) {
 	c.startController(t, "kube-scheduler")
 }
 
-// startController starts one component as the user system:NAME.
+// startController starts a control plane component as the user system:NAME.
 func (c *Cluster) startController(t testing.TB, name string, args ...string) {
 	t.Helper()
 	address := testenv.FreeAddr(t)

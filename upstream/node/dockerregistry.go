@@ -66,7 +66,7 @@ func htpasswd(t testing.TB, users map[string]string) string {
 	return lines.String()
 }
 
-// PushApp works like [Registry.PushApp]. The registry must have at least one user.
+// PushApp works like [Registry.PushApp], but the registry must have at least one user.
 func (r *DockerRegistry) PushApp(t testing.TB, repo, tag string) (image string) {
 	t.Helper()
 	users := slices.Sorted(maps.Keys(r.users))

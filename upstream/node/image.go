@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// waiterImage returns an image that runs waiter. The label makes the image's digest
-// unique; all of these images share a layer.
+// waiterImage returns an image that runs waiter. The label makes the image's digest unique. All of
+// these images share a layer.
 func waiterImage(label string) (v1.Image, error) {
 	layer, err := programLayer(programPath("waiter"), "waiter")
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/regcred/regcred/internal/testenv"
 )
 
-// KubeletOptions configures a kubelet. Runtime is required; kubelets cannot share it.
+// KubeletOptions configures a kubelet. Runtime is required. Two kubelets cannot share a runtime.
 type KubeletOptions struct {
 	Runtime      *Containerd
 	ControlPlane *ControlPlane // nil means standalone: only static pods
@@ -64,8 +64,8 @@ func StartKubelet(t testing.TB, o KubeletOptions) *Kubelet {
 	return k
 }
 
-// Restart kills the kubelet and starts it again with the options as modified by change,
-// which may be nil. Pods keep running and the log is appended to; the metrics are reset.
+// Restart kills the kubelet and starts it again with the options as modified by change, which may
+// be nil. Pods keep running. The log is appended to the earlier log, but the metrics are reset.
 func (k *Kubelet) Restart(t testing.TB, change func(*KubeletOptions)) {
 	t.Helper()
 	k.process.stop()

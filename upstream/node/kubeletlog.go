@@ -13,7 +13,7 @@ import (
 // PluginRun is one plugin run in the kubelet's log.
 type PluginRun struct{ Plugin, Image string }
 
-// pluginRunPattern matches the log record of a plugin run; the second form is used up to 1.34.
+// pluginRunPattern matches the log record of a plugin run. Kubelets up to 1.34 use the second form.
 var pluginRunPattern = regexp.MustCompile(`"Getting image credentials from external exec plugin" pluginName="([^"]+)" image="([^"]*)"` +
 	`|Getting image (\S+) credentials from external exec plugin (\S+)`)
 
@@ -29,8 +29,8 @@ func (k *Kubelet) PluginRuns(t testing.TB) (list []PluginRun) {
 // FailureFilter selects failures of a provider.
 type FailureFilter struct {
 	Provider string
-	Image    string // without the tag; "" matches any image
-	Account  string // the pod's service account, such as "team/puller"; "" if irrelevant
+	Image    string // image without the tag; "" matches any image
+	Account  string // the pod's service account, such as "team/puller"; "" if the pod has none
 }
 
 // failurePattern matches the log record of a failure. klog puts an error with a line break on
@@ -51,9 +51,9 @@ func (k *Kubelet) Failures(t testing.TB, f FailureFilter) (why []string) {
 	return why
 }
 
-// unnamedFailures implements [Kubelet.Failures] for older kubelets. These log provider and image
-// only if the plugin's process failed, and only the service account if reading it or
-// requesting its token failed.
+// unnamedFailures implements [Kubelet.Failures] for older kubelets. These log the provider and the
+// image only if the plugin's process failed. If reading the service account or requesting its token
+// failed, they log only the service account.
 func (k *Kubelet) unnamedFailures(t testing.TB, f FailureFilter) (why []string) {
 	t.Helper()
 	process := fmt.Sprintf("error execing credential provider plugin %s for image %s", f.Provider, f.Image)

@@ -34,14 +34,14 @@ type MachineOptions struct {
 }
 
 // Machine is a system container in which systemd starts containerd and a kubelet. Its root
-// filesystem is in memory; its /usr is an overlay over the host's. The kubelet listens on
-// its default ports.
+// filesystem is in memory, and its /usr is an overlay over the host's. The kubelet listens on its
+// default ports.
 //
-// Machines of [StartCluster] each have their own network. A machine of [StartMachine]
-// shares the run's network, so there can be only one at a time, for static pods.
+// Machines of [StartCluster] each have their own network. A machine of [StartMachine] shares the
+// run's network, so there can be only one at a time, and it can run only static pods.
 type Machine struct {
-	Kubelet    *Kubelet    // for access to its pods; systemd runs it
-	Containerd *Containerd // for access to its API; systemd runs it
+	Kubelet    *Kubelet    // gives access to the kubelet's pods; systemd runs the kubelet
+	Containerd *Containerd // gives access to containerd's API; systemd runs containerd
 
 	options MachineOptions
 	dir     string

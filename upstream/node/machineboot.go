@@ -3,10 +3,10 @@
 
 package node
 
-// How a machine boots. If systemd used the host's root filesystem, it would empty /tmp and
-// write to /etc, /dev and /var, so it gets its own root filesystem. It has the access of a
-// container: only its own processes, harmless devices, control groups below its own, and
-// no kernel setting that affects the host.
+// How a machine boots. If systemd used the host's root filesystem, it would empty /tmp and write to
+// /etc, /dev and /var. It therefore gets its own root filesystem. Like a container, systemd can
+// access only its own processes, harmless devices, and control groups below its own. It cannot
+// change kernel settings that affect the host.
 
 // enterCgroupsScript is a shell script that moves the shell into control groups with a given
 // name, in every hierarchy, and executes another program.

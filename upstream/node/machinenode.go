@@ -62,9 +62,9 @@ ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELE
 	standaloneDropIn     = "[Service]\nEnvironment=KUBELET_KUBECONFIG_ARGS=\n"
 )
 
-// LayoutFunc returns the files, by path, that set the kubelet's flags and its
-// KubeletConfiguration. One of them makes the kubelet run without an API server; it must be
-// [standaloneDropInPath] if the machine can join a cluster.
+// LayoutFunc returns the files, by path, that set the kubelet's flags and its KubeletConfiguration.
+// One of the files makes the kubelet run without an API server. If the machine can join a cluster,
+// the path of that file must be [standaloneDropInPath].
 type LayoutFunc func(config string, flags []string) map[string]string
 
 // KubeadmLayout is the layout of kubeadm and the Kubernetes packages.

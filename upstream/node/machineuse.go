@@ -73,9 +73,9 @@ func (m *Machine) RunningContainerIDs(t testing.TB) (ids []string) {
 	return ids
 }
 
-// DescribeFiles describes the files below directories of the machine by path: type, mode, owner, a
-// symlink's target, and the SHA-256 of a regular file. dirs may also list files. Missing
-// paths are ignored.
+// DescribeFiles describes the files below directories of the machine, by path. A description
+// consists of the type, mode and owner, a symlink's target, and the SHA-256 of a regular file. dirs
+// may also list files. Missing paths are ignored.
 func (m *Machine) DescribeFiles(t testing.TB, dirs ...string) map[string]string {
 	t.Helper()
 	dirs = slices.DeleteFunc(slices.Clone(dirs), func(dir string) bool { return m.Command(t.Context(), "test", "-e", dir).Run() != nil })

@@ -18,12 +18,12 @@ import (
 	"testing"
 )
 
-// A cluster's network, with documentation addresses (RFC 5737). The run's namespace is
-// the router; each node has its own namespace and is connected to it by a veth pair.
+// The network of a cluster, with documentation addresses (RFC 5737). The run's namespace is the
+// router. Each node has its own namespace, which a veth pair connects to the router.
 const (
 	routerAddressCIDR = "198.51.100.1"
 	nodeAddress       = "198.51.100.%d"   // nodes are numbered from 11
-	podNetwork        = "203.0.113.%d/26" // for a node's pods
+	podNetwork        = "203.0.113.%d/26" // CIDR of a node's pods
 )
 
 // machineNetwork is a machine's network namespace and its connection to the router.

@@ -44,8 +44,8 @@ type Registry struct {
 // pusherName is the user name for pushing test images.
 const pusherName = "node-harness"
 
-// StartRegistry starts a registry. With a host, it is served over HTTPS under that name in
-// net; without, it is served over HTTP on a port of 127.0.0.1.
+// StartRegistry starts a registry. If host is set, the registry is served over HTTPS under that
+// name in net. Otherwise it is served over HTTP on a port of 127.0.0.1.
 func StartRegistry(t testing.TB, net *testcloud.FakeNetwork, host string, opts testregistry.Options) *Registry {
 	t.Helper()
 	if host != "" {
@@ -100,8 +100,9 @@ func pushImage(t testing.TB, image string, content v1.Image, options ...remote.O
 	}
 }
 
-// ManifestRequests returns the requests so far for manifests in a repository, from the access log. A
-// pull usually makes two: one that is rejected without credentials, and one with them.
+// ManifestRequests returns the requests so far for manifests in a repository, from the access log.
+// A pull usually makes two requests: the first is rejected because it has no credentials, and the
+// second has credentials.
 func (r *Registry) ManifestRequests(repo string) (list []testregistry.Request) {
 	for _, req := range r.Requests() {
 		if req.User != pusherName && strings.HasPrefix(req.Path, "/v2/"+repo+"/manifests/") {

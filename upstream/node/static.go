@@ -50,8 +50,8 @@ func (k *Kubelet) WaitStaticPodRunning(t testing.TB, pod *corev1.Pod) {
 	k.waitStaticPod(t, pod, checkRunning)
 }
 
-// WaitStaticPodWaiting waits until a container of a static pod is in state waiting with text
-// in "Reason: message", and returns that.
+// WaitStaticPodWaiting waits until a container of a static pod is in state waiting and its "Reason:
+// message" contains text. It returns the reason and message.
 func (k *Kubelet) WaitStaticPodWaiting(t testing.TB, pod *corev1.Pod, text string) (message string) {
 	t.Helper()
 	k.waitStaticPod(t, pod, func(p *corev1.Pod) error {

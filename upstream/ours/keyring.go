@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package ours runs the cases of package corpus with regcred. It returns the results in
-// the types of package kubelet, so that they can be compared with the kubelet's.
+// Package ours runs the cases of package corpus with regcred. It returns the results in the types
+// of package kubelet, to compare them with the kubelet's results.
 package ours
 
 import (
@@ -33,7 +33,8 @@ func NewKeyring(answers []map[string]corpus.Auth, opts regcred.Options) (*regcre
 	return regcred.New(c, opts)
 }
 
-// StaticProvider returns a provider that always returns the same response, cached per image.
+// StaticProvider returns a provider that always returns the same response, which is cached per
+// image.
 func StaticProvider(m map[string]corpus.Auth) plugin.Provider {
 	resp := &plugin.Response{CacheKeyType: plugin.CacheImage, Auth: map[string]plugin.AuthConfig{}}
 	for k, a := range m {

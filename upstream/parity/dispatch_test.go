@@ -326,7 +326,7 @@ func (n *node) dispatched(w *scenario, more []string) (left func(image string) i
 		own[i].MatchImages = append(own[i].MatchImages, p.MatchImages...)
 		list = append(list, p.Provider)
 	}
-	last, byEntry := 0, map[string]map[int]int{} // cached responses, by image
+	last, byEntry := 0, map[string]map[int]int{} // credentials that the dispatcher has dropped: in its last response, and by image and entry
 	var asked []*dispatch.Provider
 	var kubelets []config.Provider
 	for i := range own {

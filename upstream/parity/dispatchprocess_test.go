@@ -20,8 +20,8 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// countingScript is a plugin that counts its runs in a file and returns one credential
-// for a host.
+// countingScript is the script of a plugin that counts its runs in a file and returns one
+// credential for a host.
 const countingScript = `echo >>%q
 echo '{"kind":"CredentialProviderResponse","apiVersion":"%s","cacheKeyType":"Registry","cacheDuration":"1h","auth":{"registry.io":{"username":"%s","password":"canary-password-4b1d"}}}'
 `

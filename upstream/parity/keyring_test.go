@@ -95,7 +95,7 @@ func TestPullSecrets(t *testing.T) {
 			return false
 		}
 		if wantErr != nil {
-			broken++ // the kubelet fails; regcred continues with the other secrets
+			broken++ // the kubelet fails, but regcred continues with the other secrets
 			return true
 		}
 		creds, _ := ring.Lookup("registry.io/app")

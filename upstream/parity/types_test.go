@@ -24,7 +24,7 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// field is one JSON field of a struct.
+// field is a JSON field of a struct.
 type field struct {
 	Name      string
 	Type      string
@@ -79,7 +79,7 @@ func jsonType(t reflect.Type) string {
 	case reflect.Map:
 		return fmt.Sprintf("map[%s]%s", jsonType(t.Key()), jsonType(t.Elem()))
 	case reflect.Struct, reflect.Interface:
-		return t.String() // the types of this kind in same are handled above
+		return t.String() // other types keep their Go name
 	}
 	return t.Kind().String()
 }

@@ -49,7 +49,7 @@ func TestBrowserSendsNothing(t *testing.T) {
 	own := regexp.MustCompile("^" + regexp.QuoteMeta(site.url) + `((index|page|asker|editor|share|view|worker|wasm_exec)\.(html|js)|style\.css|regcred\.wasm\.z)?$`)
 	asked := map[string]int{}
 	for _, e := range log.Events {
-		// Requests without an initiator are Chromium's own, such as for updates.
+		// Requests without an initiator are sent by Chromium itself, for example for updates.
 		if origin := strings.TrimSuffix(site.url, "/"); e.Params.URL != "" && e.Params.Initiator == origin {
 			asked[e.Params.URL]++
 		} else if strings.Contains(e.Params.Initiator, "://") && e.Params.Initiator != origin {
@@ -74,7 +74,8 @@ func TestBrowserSendsNothing(t *testing.T) {
 	t.Logf("%d files are requested, all of them the page's own", len(asked))
 }
 
-// TestPolicy verifies that the page's policy blocks forbidden actions and that the browser reports them.
+// TestPolicy verifies that the page's Content Security Policy blocks forbidden actions, and that
+// the browser reports them.
 func TestPolicy(t *testing.T) {
 	b := browse(t)
 	b.open("")

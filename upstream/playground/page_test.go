@@ -51,8 +51,8 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// TestMarks verifies that findings are marked in their lines, and that a finding's button goes to
-// its line.
+// TestMarks verifies that findings are marked in their lines, and that a finding's button selects
+// the marked text.
 func TestMarks(t *testing.T) {
 	b := browse(t)
 	b.open("")

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package plugins runs this repository's plugins and AWS's ECR plugin against the same
-// clouds on loopback. The exported functions build plugins and start clouds, for the
-// tests and for bench. ecr.mod pins the release of AWS's plugin.
+// Package plugins runs this repository's plugins and AWS's ECR plugin against the same fake clouds
+// on loopback. The exported functions build plugins and start clouds, for the tests and for bench.
+// ecr.mod pins the release of AWS's plugin.
 package plugins
 
 import (

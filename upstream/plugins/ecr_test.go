@@ -90,7 +90,7 @@ func observeAll(t *testing.T, path string, all []scenario, args func(scenario) [
 	return seen
 }
 
-// runScenario runs a program in one scenario. It returns nil if the run could not be started.
+// runScenario runs a program in a scenario. It returns nil if the program could not be started.
 func runScenario(t *testing.T, path string, s scenario, args []string) *observation {
 	o, err := observe(t.Context(), path, s, args, t.TempDir())
 	if err != nil {
@@ -170,7 +170,8 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// TestDifferencesAreDocumented verifies that docs/plugins/ecr.md has an anchor for each difference, and no others.
+// TestDifferencesAreDocumented verifies that docs/plugins/ecr.md has an anchor for each difference,
+// and no other anchors.
 func TestDifferencesAreDocumented(t *testing.T) {
 	doc := must.Get(os.ReadFile("../../docs/plugins/ecr.md"))(t)
 	documented := map[string]bool{}

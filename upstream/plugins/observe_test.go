@@ -93,7 +93,7 @@ type answer struct {
 
 type auth struct {
 	Username string `json:"username"`
-	Password string `json:"password"` // the cloud's "open-sesame", or the scenario's
+	Password string `json:"password"` // "open-sesame" from the cloud, or a password of the scenario
 }
 
 // lifetime is a cache duration, which may depend on the time of the run.
@@ -146,7 +146,7 @@ func (c *cloud) observed(x *plugin.Exchange) *observation {
 	switch {
 	case x.ExitCode == 0:
 		o.End = "answers"
-	case strings.Contains(x.Stderr, "panic: ") && strings.Contains(x.Stderr, "\ngoroutine "): // the SDK prints "panic: " too
+	case strings.Contains(x.Stderr, "panic: ") && strings.Contains(x.Stderr, "\ngoroutine "): // the SDK prints "panic: " too, but no stack trace
 		o.End = "panics"
 	}
 	dec := json.NewDecoder(strings.NewReader(x.Stdout.Reveal()))

@@ -24,10 +24,10 @@ import (
 // storeCACount is the number of CAs that Debian 12 trusts (ca-certificates).
 const storeCACount = 144
 
-// certStore is a certificate store like Debian's /etc/ssl/certs: a bundle of all
-// certificates, and two symbolic links per certificate, by name and by hash. Go reads the
-// bundle, every link to a file outside of the directory, and the bundle again as a file
-// in the directory.
+// certStore is a certificate store like Debian's /etc/ssl/certs. It consists of a bundle of all
+// certificates, and of two symbolic links per certificate, by name and by hash. Go reads the
+// bundle, then every link to a file outside of the directory, and the bundle again as a file in the
+// directory.
 type certStore struct{ dir string }
 
 func (s certStore) bundlePath() string { return filepath.Join(s.dir, "certs", "ca-certificates.crt") }
@@ -37,9 +37,9 @@ func (s certStore) environment() []string {
 	return []string{"SSL_CERT_FILE=" + s.bundlePath(), "SSL_CERT_DIR=" + filepath.Dir(s.bundlePath())}
 }
 
-// newCertStore creates a store in dir that contains ca, in PEM. The keys of its other CAs
-// are discarded. Their keys and signatures have the types and sizes of Debian's, because
-// these determine the time to read them.
+// newCertStore creates a store in dir that contains ca, in PEM, and other CAs. The private keys of
+// the other CAs are discarded. Their keys and signatures have the types and sizes of Debian's CAs,
+// because these determine the time to read them.
 func newCertStore(dir string, ca []byte) (certStore, error) {
 	s := certStore{dir}
 	share := filepath.Join(dir, "share")
@@ -78,7 +78,7 @@ func (s certStore) addCertificate(share, name string, root []byte) error {
 	if err := os.Symlink(file, filepath.Join(certs, name+".pem")); err != nil {
 		return err
 	}
-	hash := sha1.Sum([]byte(name)) // OpenSSL hashes the subject; the length is the same
+	hash := sha1.Sum([]byte(name)) // unlike OpenSSL's hash of the subject, but with the same length
 	return os.Symlink(name+".pem", filepath.Join(certs, fmt.Sprintf("%x.0", hash[:4])))
 }
 

@@ -102,7 +102,7 @@ func (r *Release) download(ctx context.Context) (dir string, err error) {
 	minor := r.Version[:strings.LastIndex(r.Version, ".")+1]
 	near := slices.DeleteFunc(strings.Fields(list), func(v string) bool { return !strings.HasPrefix(v, minor) })
 	if slices.Contains(near, r.Version) {
-		return "", err // The proxy has the version; something else failed.
+		return "", err // The proxy has the release, so something else has failed.
 	}
 	if len(near) == 0 {
 		return "", fmt.Errorf("%w\nthe Go proxy has no version of this minor release; it has %s", err, list)

@@ -16,7 +16,7 @@ type comparison struct {
 	dir    string // directory for temporary files
 }
 
-// comparisonKind is one kind of comparison.
+// comparisonKind is a kind of comparison, such as "matches".
 type comparisonKind struct {
 	name string
 	n    int

@@ -75,8 +75,8 @@ func (r *recording) compareKind(o *kubeletProcess, k vector.Kind, base []json.Ra
 }
 
 // diffVectors returns the parts of a vector that differ from the baseline, or nil. For a
-// configuration it compares whether it is rejected and, if not, the parsed result. Error
-// texts and a missing hash are ignored.
+// configuration, it compares whether it is rejected and, if it is accepted, the parsed result. It
+// ignores error texts and a missing hash.
 func diffVectors(kind string, base, got json.RawMessage) (diff json.RawMessage, name string, err error) {
 	var b, g map[string]json.RawMessage
 	if err := unmarshalBoth(base, &b, got, &g); err != nil {

@@ -20,7 +20,7 @@ type report struct {
 	Kubelets []kubeletReport `json:"kubelets"`
 }
 
-// kubeletReport is the result of one release.
+// kubeletReport is the result for one kubelet release.
 type kubeletReport struct {
 	protocol.Build
 	Corpus    comparisonCounts   `json:"corpus"` // compared with another release's vectors
@@ -28,7 +28,7 @@ type kubeletReport struct {
 	Gates     []protocol.Gate    `json:"gates"`
 }
 
-// comparisonCounts counts comparisons of one kind. Differences counts the differences listed in
+// comparisonCounts counts comparisons of one kind. Differences counts the known differences in
 // docs/project/parity.md, by name.
 type comparisonCounts struct {
 	Kind          string         `json:"kind"`
@@ -38,7 +38,8 @@ type comparisonCounts struct {
 	Examples      []string       `json:"examples,omitempty"`
 }
 
-// countDifference counts a named difference, or a disagreement with an example.
+// countDifference counts a known difference by its name. Without a name, it counts a disagreement
+// and stores the example.
 func (t *comparisonCounts) countDifference(name, example string) {
 	if name != "" {
 		if t.Differences == nil {

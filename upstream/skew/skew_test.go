@@ -49,7 +49,8 @@ func TestRelevantOutput(t *testing.T) {
 	}
 }
 
-// TestReason verifies that a difference explains only its own effects.
+// TestReason verifies that differenceName names a difference only for a vector that the difference
+// can cause.
 func TestReason(t *testing.T) {
 	old := &kubeletProcess{minor: 33, gates: []protocol.Gate{{Name: protocol.TokenGateName}}}
 	for _, tt := range []struct{ kind, base, got, says, want string }{

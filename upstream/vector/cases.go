@@ -125,7 +125,7 @@ type DockerConfigVector struct {
 	Lookups []Lookup `json:"lookups,omitempty"`
 }
 
-// Lookup is the result for one image.
+// Lookup is the result of looking up one image.
 type Lookup struct {
 	Image       string        `json:"image"`
 	Credentials []corpus.Auth `json:"credentials"`

@@ -122,7 +122,7 @@ func (a *VectorRunner) registerExecs() error {
 	return nil
 }
 
-// registerPlugins registers a configuration whose plugins are all the same script.
+// registerPlugins registers a configuration. All of its plugins are the same script.
 func (a *VectorRunner) registerPlugins(ready, cfg, script string, names []string, tokens kubelet.TokenFuncs) error {
 	a.registeredKey = ""
 	dir := filepath.Join(a.dir, ready)

@@ -67,7 +67,7 @@ func (a *VectorRunner) registerUncached(n int) error {
 	return a.registerInProcess(ready, cfg, names, kubelet.TokenFuncs{})
 }
 
-// registerOne registers a configuration with one provider, served by p.
+// registerOne registers a configuration with one provider, which p implements.
 func (a *VectorRunner) registerOne(cfg string, tokens kubelet.TokenFuncs, p recordingPlugin) (*recordingPlugin, error) {
 	a.inProcess = []recordingPlugin{p}
 	return &a.inProcess[0], a.registerInProcess("one", cfg, []string{"p"}, tokens)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package vector runs the cases of package corpus against the kubelet that it is built
-// with. A vector is a case with the kubelet's result, as in testdata/parity. The recorder
-// runs all cases, upstream/skew/oracle one at a time.
+// Package vector runs the cases of package corpus against the kubelet that it is built with. A
+// vector is a case with the kubelet's result, as in testdata/parity. The recorder runs all cases.
+// upstream/skew/oracle runs one case at a time.
 //
-// The package is built with each release that package kubelet supports, and so must
-// compile with that release's libraries and Go language version.
+// The package is built with each release that package kubelet supports. It must therefore compile
+// with those releases' libraries and Go language versions.
 package vector
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// Kind is one file in testdata/parity.
+// Kind is a kind of vectors, with one file in testdata/parity.
 type Kind struct {
 	Name  string
 	Cases func() []any // returns the cases of package corpus
@@ -72,8 +72,8 @@ func (k Kind) AllVectors(a *VectorRunner) (all []any, err error) {
 	return all, nil
 }
 
-// VectorRunner runs cases against this process's kubelet. It must not be used concurrently: a
-// kubelet has one set of registered plugins.
+// VectorRunner runs cases against the kubelet in this process. It must not be used concurrently,
+// because a kubelet has only one set of registered plugins.
 type VectorRunner struct {
 	// TokensOff disables the feature gate for service account tokens in the validation of
 	// configurations.

@@ -9,8 +9,7 @@ package main
 
 import "syscall/js"
 
-// main sets the global object through which the page calls these functions, and then notifies the
-// page.
+// main sets the global object whose functions the page calls, and then notifies the page.
 func main() {
 	var r checker
 	js.Global().Set("regcred", map[string]any{

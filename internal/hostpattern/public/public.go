@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package public rejects host patterns that match third-party hosts under a public
-// suffix such as co.uk or github.io, where anyone can register a name. It is separate
-// from package hostpattern because the suffix list imports net/http, which would make
-// plugins without network access half as large again.
+// Package public rejects host patterns that match third-party hosts under a public suffix such
+// as co.uk or github.io, where anyone can register a name. It is separate from package
+// hostpattern because the list of suffixes imports net/http. Plugins without network access
+// would become about 50 % larger.
 package public
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/regcred/regcred/internal/hostpattern"
 )
 
-// Validate calls [hostpattern.Validate] and rejects a * directly below a public suffix.
+// Validate calls [hostpattern.Validate]. It also rejects a * directly below a public suffix.
 func Validate(pattern string) error {
 	if err := hostpattern.Validate(pattern); err != nil {
 		return err
@@ -29,9 +29,8 @@ func Validate(pattern string) error {
 	return nil
 }
 
-// publicSuffixOf returns the public suffix that follows a pattern's last * or contains
-// the *. It returns "" if there is none. The suffix of an unlisted domain is its last
-// label.
+// publicSuffixOf returns the public suffix that follows the last * of a pattern or contains it.
+// It returns "" if there is none. The public suffix of an unlisted domain is its last label.
 func publicSuffixOf(name string) string {
 	at := strings.LastIndexByte(name, '*')
 	if at < 0 {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package metrics shows counts of package tally to Prometheus: in a file that
-// node_exporter's textfile collector reads, and to who scrapes a pod. Names carry
-// their units.
+// Package metrics exports the counts of package tally to Prometheus: in a file for
+// node_exporter's textfile collector, or with a [Collector]. The names of the
+// metrics contain their units.
 //
 //	err := metrics.Write(os.Stdout, counts)
 //	registry.MustRegister(metrics.Collector{Counts: func() *tally.Counts { return counts }})
 //
-// It stands apart from tally since the dispatcher, which counts, is not to be built
-// from a client of Prometheus.
+// It is separate from package tally, so that the dispatcher does not link a
+// Prometheus client.
 package metrics
 
 import (
@@ -92,8 +92,8 @@ func (s metricSender) sendSummary(name, help string, n uint64, sum float64, labe
 	s.newSend(desc)(prometheus.NewConstSummary(desc, n, sum, nil, values...))
 }
 
-// newSend sends a metric, or an invalid metric if it cannot be created, for example
-// because a label is not valid UTF-8.
+// newSend returns a function that sends a metric. If the metric cannot be created, for
+// example because a label is not valid UTF-8, the function sends an invalid metric.
 func (s metricSender) newSend(desc *prometheus.Desc) func(prometheus.Metric, error) {
 	return func(m prometheus.Metric, err error) {
 		if err != nil {

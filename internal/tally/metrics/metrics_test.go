@@ -81,7 +81,7 @@ func TestWriteBeforeFirstRun(t *testing.T) {
 	}
 }
 
-// TestWriteBroken verifies that a name that is not UTF-8 is an error, and does not damage the other lines.
+// TestWriteBroken verifies that a provider name that is not UTF-8 causes an error.
 func TestWriteBroken(t *testing.T) {
 	c := &tally.Counts{Since: noon, Providers: map[string]*tally.Provider{"a\xff": {Results: map[string]uint64{tally.ResultFound: 1}}}}
 	var b strings.Builder

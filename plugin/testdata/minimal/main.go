@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command minimal is a whole plugin. A test measures its size, a benchmark
-// its start.
+// Command minimal is a complete plugin. A test measures its size, and a benchmark measures its
+// start time.
 package main
 
 import (

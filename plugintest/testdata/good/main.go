@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command good is a plugin without fault.
+// Command good is a plugin that passes all checks.
 package main
 
 import (

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command vmhwm runs a program with its own standard input and environment and prints the
-// program's peak resident memory in KiB: VmHWM in /proc/PID/status.
+// Command vmhwm runs a program with its own standard input and environment. It prints the program's
+// peak resident memory in KiB, which is VmHWM in /proc/PID/status.
 //
-// The file disappears when the process exits. The command therefore traces all threads
-// and reads it when the process is about to exit (ptrace(2), PTRACE_O_TRACEEXIT). The
-// maximum from wait4 is not usable: it includes the memory of the process that started
-// the program, and is rounded.
+// The file disappears when the process exits. The command therefore traces all threads and reads
+// the file when the process is about to exit (ptrace(2), PTRACE_O_TRACEEXIT). The maximum from
+// wait4 is not usable: it is rounded, and includes the memory of the process that started the
+// program.
 package main
 
 import (
@@ -68,7 +68,7 @@ func run(args []string) error {
 
 // signalToDeliver returns the signal to deliver to a stopped thread, or 0.
 func signalToDeliver(status syscall.WaitStatus) int {
-	// A new thread starts with SIGSTOP; SIGTRAP reports trace events.
+	// A new thread starts with SIGSTOP. SIGTRAP reports trace events.
 	if s := status.StopSignal(); status.Stopped() && s != syscall.SIGSTOP && s != syscall.SIGTRAP {
 		return int(s)
 	}

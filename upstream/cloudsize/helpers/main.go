@@ -22,7 +22,7 @@ func main() {
 	keychain := authn.NewMultiKeychain(google.Keychain,
 		authn.NewKeychainFromHelper(ecr.NewECRHelper(ecr.WithLogger(io.Discard))),
 		authn.NewKeychainFromHelper(credhelper.NewACRCredentialsHelper()))
-	if len(os.Args) > 1 { // linked but never run
+	if len(os.Args) > 1 { // linked into the program but never run
 		if tag, err := name.NewTag(os.Args[1]); err == nil {
 			keychain.Resolve(tag)
 		}

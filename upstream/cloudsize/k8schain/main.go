@@ -17,7 +17,7 @@ import (
 
 func main() {
 	if len(os.Args) < 2 {
-		return // the rest is linked but never run
+		return // the rest is linked into the program but never run
 	}
 	keychain, err := k8schain.NewInCluster(context.Background(), k8schain.Options{})
 	if err != nil {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Command manypods looks up an image for each of many pods, like a process that serves all
-// pulls of a node, and prints its memory usage. It runs as a separate process so that only
-// the lookups are measured.
+// Command manypods looks up an image for each of many pods, like a process that serves all pulls of
+// a node, and prints its memory usage. It runs as a separate process so that only the lookups are
+// measured.
 //
 //	manypods KUBECONFIG CONFIG IMAGE <pods.json
 //
-// Standard input is a list of regcred.Pod. The provider in CONFIG runs in this process;
+// Standard input is a list of regcred.Pod. The provider in CONFIG runs in this process, because
 // plugin processes would use additional memory.
 package main
 

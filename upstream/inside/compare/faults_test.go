@@ -203,7 +203,7 @@ func TestFailing(t *testing.T) {
 		shared = "shared.example"
 	)
 	type result struct {
-		execs, lookups map[string]int // by host
+		execs, lookups map[string]int // counts by host
 		pulls          int
 	}
 	const fails = "sleep 0.3; echo '429 Too Many Requests' >&2; exit 2"

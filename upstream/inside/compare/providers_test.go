@@ -15,7 +15,7 @@ func TestProviders(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	type result struct {
 		execs int
-		took  time.Duration // from the first plugin's start to the first pull with a credential
+		took  time.Duration // time from the first plugin's start to the first pull with a credential
 	}
 	var providers []provider
 	for _, name := range []string{"first", "second", "third"} {

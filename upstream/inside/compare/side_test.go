@@ -72,7 +72,7 @@ const user = "ci"
 type scene struct {
 	side
 	control  *node.ControlPlane
-	registry map[string]*node.Registry // by host
+	registry map[string]*node.Registry // registries by host
 	kubelet  *node.Kubelet
 	dir      string // directory with the plugins, their responses and the times of their runs
 }

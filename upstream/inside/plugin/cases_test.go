@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/upstream/inside/plugin"
 )
 
-// testsElsewhere maps tests of the kubelet to the tests of this package that cover them, except the
-// tests in the two tables.
+// testsElsewhere maps tests of the kubelet to the tests of this package that cover them. It omits
+// the tests that the two tables cover.
 var testsElsewhere = map[string]string{
 	"TestSingleflightProvide":                                      "TestConcurrentLookups",
 	"Test_ProvideParallel/provide for registry 1":                  "TestConcurrentLookups",

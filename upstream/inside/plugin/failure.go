@@ -38,7 +38,7 @@ func WithLookupErr(pull, lookup error) error {
 	return fmt.Errorf("%w; %w", pull, lookup)
 }
 
-// lookupFailure is a one-line error for a pod's events and status.
+// lookupFailure is an error that fits in one line of a pod's events and status.
 type lookupFailure string
 
 func (e lookupFailure) Error() string { return string(e) }

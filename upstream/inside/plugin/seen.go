@@ -15,7 +15,7 @@ import (
 type fileState struct {
 	device, inode     uint64
 	size              int64
-	modified, changed time.Time // the user cannot set changed
+	modified, changed time.Time // changed is the ctime, which users cannot set
 }
 
 // configState is the state of the configuration files just before they were read. The zero value

@@ -74,8 +74,8 @@ const answer = `cat <<'END'
 END
 `
 
-// registry starts a registry with one user and its plugin, adds it to the configuration,
-// and pushes an image.
+// registry starts a registry with one user, adds a plugin for it to the configuration, and pushes
+// an image.
 func (s *scene) registry(t *testing.T, host, script string) (image string) {
 	name, _, _ := strings.Cut(host, ".")
 	r := node.StartRegistry(t, s.net, host, testregistry.Options{Auth: testregistry.AuthBasic, Rules: []testregistry.Rule{{User: "robot", Pull: true}}})
