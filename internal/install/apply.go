@@ -6,7 +6,9 @@ package install
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"path"
 
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/service"
@@ -161,7 +163,7 @@ func (c *generationChange) cleanUp(ctx context.Context) error {
 	if err := c.dropOldRecords(ctx); err != nil {
 		c.progressf("old records of loaded kubelet entries remain: %v", err)
 	}
-	if err := c.removeStrayLinks(ctx, c.to.Layout.BinDir, c.to); err != nil {
+	if err := errors.Join(c.removeStrayLinks(ctx, c.to.Layout.BinDir, c.to), c.removeFormerBinDir(ctx)); err != nil {
 		c.progressf("a stale link remains: %v", err)
 	}
 	remove := c.Store.RemoveLeftovers
@@ -172,6 +174,18 @@ func (c *generationChange) cleanUp(ctx context.Context) error {
 		c.progressf("old generations remain: %v", err)
 	}
 	return c.removeJournal()
+}
+
+// removeFormerBinDir removes the old generation's links if the kubelet has moved to another bin
+// dir.
+func (c *generationChange) removeFormerBinDir(ctx context.Context) error {
+	if c.from == nil || c.from.Layout.BinDir == c.to.Layout.BinDir {
+		return nil
+	}
+	if k := c.Setup.Running; k != nil && (k.Flags == nil || path.Clean(k.Flags.BinDir) == path.Clean(c.from.Layout.BinDir)) {
+		return nil // the running kubelet may still use them
+	}
+	return c.removeStage(ctx, generation.BeforeActivation)
 }
 
 // probePull runs the test pull, if one is configured.

@@ -82,17 +82,47 @@ func (in *Installer) isDispatcher(executable string) bool {
 	return err == nil && executable == real
 }
 
-// checkNextStart returns an error if a change would keep the kubelet from starting, or from
-// running a provider that it runs without regcred. It returns nil if the node already has
-// that problem.
-func (c *generationChange) checkNextStart(ctx context.Context) error {
-	before, err := c.nextStart(ctx)
-	if err != nil {
-		return err
+// checkPlan checks what the kubelet would do after an install. It returns an error if the
+// kubelet would not start, not use regcred, or not run the node's other providers. If nothing
+// would be restarted, regcred not being used is only a warning.
+func (in *Installer) checkPlan(ctx context.Context, p *Plan) error {
+	c := in.plannedChange(p)
+	after, err := in.nextStart(ctx)
+	if !p.UpToDate {
+		after, err = c.nextStartAfter(ctx)
 	}
+	if err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	switch why := in.flagsProblem(after, p.To.Layout); {
+	case why == "":
+	case p.From == nil || len(p.Restart) > 0:
+		return withHint("fix the cause, or run regcred uninstall --restart and then regcred install", "nothing was changed: after a restart, the kubelet would not use regcred: %s", why)
+	default:
+		p.Warnings = append(p.Warnings, flagsNotUsedWarning+why)
+	}
+	if p.UpToDate {
+		return nil
+	}
+	return c.compareWithNow(ctx, after)
+}
+
+// checkNextStart checks what the kubelet would do after a rollback or an uninstall.
+func (c *generationChange) checkNextStart(ctx context.Context) error {
 	after, err := c.nextStartAfter(ctx)
 	if err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	return c.compareWithNow(ctx, after)
+}
+
+// compareWithNow returns an error if the kubelet would start now, but not after the change, or
+// if it would run a provider now that it would run after an uninstall too, but not after the
+// change.
+func (c *generationChange) compareWithNow(ctx context.Context, after *node.NextStart) error {
+	before, err := c.nextStart(ctx)
+	if err != nil {
+		return err
 	}
 	if after.Failure != "" && before.Failure == "" {
 		return &NextStartError{Failure: after.Failure, Uninstall: c.to == nil}
@@ -162,6 +192,9 @@ func (in *Installer) compareNextStart(ctx context.Context, s *Status) error {
 	next, err := in.nextStart(ctx)
 	if err != nil {
 		return err
+	}
+	if why := in.flagsProblem(next, s.Current.Layout); why != "" {
+		s.addProblem("%s", flagsNotUsedWarning+why)
 	}
 	if next.Failure != "" {
 		s.addProblem("the kubelet would not start: %s", next.Failure)

@@ -73,10 +73,7 @@ func (in *Installer) Plan(ctx context.Context, d Desired) (*Plan, error) {
 	if err := in.checkWritable(p); err != nil {
 		return p, err
 	}
-	if p.UpToDate {
-		return p, nil
-	}
-	return p, in.plannedChange(p).checkNextStart(ctx)
+	return p, in.checkPlan(ctx, p)
 }
 
 // currentForPlan returns the current generation, or nil if there are no generations. If
@@ -223,10 +220,8 @@ func (in *Installer) setHostFiles(ctx context.Context, p *Plan) (err error) {
 }
 
 func (in *Installer) planRestart(ctx context.Context, p *Plan) (err error) {
-	if p.Restart, err = in.restartReasons(ctx, p.To.Layout, p.want); err != nil {
-		return err
-	}
-	return in.checkFlags(p)
+	p.Restart, err = in.restartReasons(ctx, p.To.Layout, p.want)
+	return err
 }
 
 func (in *Installer) planDiffs(ctx context.Context, p *Plan) (err error) {
@@ -241,9 +236,6 @@ func (in *Installer) planDiffs(ctx context.Context, p *Plan) (err error) {
 // content exists. It changes the plan accordingly.
 func (in *Installer) planReuse(ctx context.Context, p *Plan) error {
 	if p.UpToDate = in.isUpToDate(ctx, p); p.UpToDate {
-		if why := in.flagsProblem(p.To.Layout); why != "" && in.dropInProblem(p.To.Layout) == "" {
-			p.Warnings = append(p.Warnings, flagsNotUsedWarning+why)
-		}
 		return nil
 	}
 	m, restart, err := in.findReusable(ctx, p)
@@ -414,6 +406,9 @@ func (in *Installer) checkWritable(p *Plan) error {
 	state := in.existingAncestor(in.Store.Dir)
 	if in.fs().IsNoExec(state) {
 		return withHint("--state-dir selects another directory", "nothing was changed: %s is mounted noexec, so plugins cannot run from there", in.fs().HostPath(state))
+	}
+	if why := in.Setup.Unit.NoExecReason(in.Store.Dir); why != "" {
+		return withHint("--state-dir selects another directory", "nothing was changed: the kubelet could not run plugins in %s: %s", in.fs().HostPath(in.Store.Dir), why)
 	}
 	needed := uint64(4 << 20) // space for manifests, the journal and the kubelet's directories
 	for _, f := range p.files {
