@@ -74,10 +74,20 @@ func (c *generationChange) removeAll(ctx context.Context) error {
 	)
 }
 
+// stageOf returns the stage of a change in which a generation's host file is written or removed.
+// A link to the node's own configuration file is part of the kubelet's configuration. Manifests
+// do not state a stage for links.
+func stageOf(m *generation.Manifest, h generation.HostFile) generation.InstallStage {
+	if h.Kind == generation.HostKindLink && path.Dir(h.Path) != path.Clean(m.Layout.BinDir) {
+		return generation.AfterActivation
+	}
+	return h.Stage
+}
+
 // putStage writes the host files of c.to that belong to the given stage.
 func (c *generationChange) putStage(ctx context.Context, stage generation.InstallStage) error {
 	for _, h := range c.to.Host {
-		if h.Stage != stage {
+		if stageOf(c.to, h) != stage {
 			continue
 		}
 		changed, err := c.putHostFile(ctx, c.to, h)
@@ -99,7 +109,7 @@ func (c *generationChange) removeStage(ctx context.Context, stage generation.Ins
 	}
 	for i := len(c.from.Host) - 1; i >= 0; i-- {
 		h := c.from.Host[i]
-		if h.Stage != stage || hasHostFile(c.to, h) {
+		if stageOf(c.from, h) != stage || hasHostFile(c.to, h) {
 			continue
 		}
 		changed, err := c.removeHostFile(ctx, h)

@@ -125,7 +125,7 @@ func (c *generationChange) compareWithNow(ctx context.Context, after *node.NextS
 		return err
 	}
 	if after.Failure != "" && before.Failure == "" {
-		return &NextStartError{Failure: after.Failure, Uninstall: c.to == nil}
+		return &NextStartError{"would not start: " + after.Failure, c.to == nil}
 	}
 	if c.to == nil || after.Failure != "" {
 		return nil
@@ -136,7 +136,7 @@ func (c *generationChange) compareWithNow(ctx context.Context, after *node.NextS
 	}
 	stillRuns := func(p node.NextProvider) bool { return runsProvider(before, p) }
 	if i := slices.IndexFunc(lost, stillRuns); i >= 0 {
-		return fmt.Errorf("nothing was changed: after its next start, the kubelet would no longer run provider %q of %s:%d", lost[i].Name, lost[i].File, lost[i].Line)
+		return &NextStartError{fmt.Sprintf("would no longer run provider %q of %s:%d", lost[i].Name, lost[i].File, lost[i].Line), false}
 	}
 	return nil
 }
@@ -168,22 +168,22 @@ func runsProvider(start *node.NextStart, p node.NextProvider) bool {
 	})
 }
 
-// NextStartError is returned if the kubelet would not start after a change.
+// NextStartError is returned if a change would break the kubelet's next start.
 type NextStartError struct {
-	Failure   string // why the kubelet would exit
+	Effect    string // "would not start: …", or "would no longer run provider …"
 	Uninstall bool   // the change is an uninstall
 }
 
 func (e *NextStartError) Error() string {
-	return "nothing was changed: after this change, the kubelet would not start: " + e.Failure
+	return "nothing was changed: after this change, the kubelet " + e.Effect
 }
 
 // Hint returns how to continue.
 func (e *NextStartError) Hint() string {
 	if e.Uninstall {
-		return "add a provider there or remove both kubelet flags, or uninstall anyway with --force"
+		return "fix that file or remove both kubelet flags, and try again; --force uninstalls anyway"
 	}
-	return "fix this file, and run the command again"
+	return "fix the cause, or run regcred install, which adapts regcred to the node's current flags and files"
 }
 
 // compareNextStart reports what keeps the kubelet from starting, and third-party providers

@@ -175,13 +175,13 @@ func (in *Installer) planHost(ctx context.Context, p *Plan) (err error) {
 	return in.setHostFiles(ctx, p)
 }
 
-// keepLayout keeps the current layout. It returns false if the kubelet would then not start,
-// or not run all providers of the node, and another layout is possible: the node's flags,
-// files or kubelet version have changed since the layout was chosen.
+// keepLayout keeps the current layout. It returns false if that layout no longer works and
+// another one is possible, because the node's flags, files or kubelet version have changed
+// since the layout was chosen.
 func (in *Installer) keepLayout(ctx context.Context, p *Plan) (done bool, err error) {
 	p.To.Layout = p.From.Layout
 	err = in.setHostFiles(ctx, p)
-	if err == nil && in.includesAllProviders(ctx, p) {
+	if err == nil && in.layoutWorks(ctx, p) {
 		return true, nil
 	}
 	fresh, layoutErr := in.decideLayout()
@@ -189,12 +189,12 @@ func (in *Installer) keepLayout(ctx context.Context, p *Plan) (done bool, err er
 	return layoutErr != nil || reflect.DeepEqual(fresh, p.From.Layout), err
 }
 
-// includesAllProviders reports whether the kubelet would start with the planned files, and run
-// every provider that it runs without regcred.
-func (in *Installer) includesAllProviders(ctx context.Context, p *Plan) bool {
+// layoutWorks reports whether the kubelet would start with the planned files, use regcred, and
+// run every provider that it runs without regcred.
+func (in *Installer) layoutWorks(ctx context.Context, p *Plan) bool {
 	c := in.plannedChange(p)
 	after, err := c.nextStartAfter(ctx)
-	if err != nil || after.Failure != "" {
+	if err != nil || after.Failure != "" || in.flagsProblem(after, p.To.Layout) != "" {
 		return false
 	}
 	lost, err := c.lostProviders(ctx, after)
