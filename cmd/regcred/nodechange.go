@@ -208,6 +208,9 @@ func withChangeHint(err error) error {
 	if e, ok := errors.AsType[*install.OwnerError](err); ok {
 		return withHint(err, e.Hint())
 	}
+	if e, ok := errors.AsType[*install.NextStartError](err); ok {
+		return withHint(err, e.Hint())
+	}
 	if e, ok := errors.AsType[*service.Error](err); ok {
 		return withHint(err, e.Hint)
 	}

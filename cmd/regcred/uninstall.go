@@ -24,7 +24,10 @@ only regcred's part is removed and the file is listed. Directories
 that "regcred install" created are removed.
 
 A kubelet that has loaded regcred's entries must be restarted; otherwise, it
-would run a plugin that no longer exists. This requires --restart.`,
+would run a plugin that no longer exists. This requires --restart.
+
+If the kubelet could not start without regcred, for example because no provider
+would be left in its configuration, nothing is changed unless you use --force.`,
 		Example: `  sudo regcred uninstall --restart
   sudo regcred uninstall --root /mnt/image`,
 		Args: optionalArgs(),
@@ -32,12 +35,14 @@ would run a plugin that no longer exists. This requires --restart.`,
 	c := addChangeFlags(cmd, "text", "json")
 	addRestartFlags(cmd, c, false)
 	var owner string
+	var force bool
+	cmd.Flags().BoolVar(&force, "force", false, "uninstall even if the kubelet would not start afterwards")
 	cmd.Flags().StringVar(&owner, "owner", "", "uninstall only what the Helm release `NAMESPACE/RELEASE` owns (default: everything)")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.uninstall(cmd.Context(), c, owner) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.uninstall(cmd.Context(), c, owner, force) }
 	return cmd
 }
 
-func (a *app) uninstall(ctx context.Context, c *nodeChangeFlags, owner string) error {
+func (a *app) uninstall(ctx context.Context, c *nodeChangeFlags, owner string, force bool) error {
 	if err := checkOwner(owner); err != nil {
 		return err
 	}
@@ -49,7 +54,7 @@ func (a *app) uninstall(ctx context.Context, c *nodeChangeFlags, owner string) e
 	if !in.HasState() {
 		r.Outcome, text = report.ChangeUnchanged, "regcred is not installed on this node"
 	}
-	if err := in.Uninstall(ctx, install.Options{Restart: c.restart, Owner: owner}); err != nil {
+	if err := in.Uninstall(ctx, install.Options{Restart: c.restart, Force: force, Owner: owner}); err != nil {
 		a.printKubeletLog(err)
 		if c.output.value == "json" {
 			markFailed(r, err)

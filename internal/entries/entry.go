@@ -80,6 +80,9 @@ func isSameSet(a, b []string) bool {
 	return slices.Equal(slices.Compact(slices.Sorted(slices.Values(a))), slices.Compact(slices.Sorted(slices.Values(b))))
 }
 
+// IsOwnName reports whether a provider's name is a name that regcred gives its entries.
+func IsOwnName(name string) bool { return entryNumber(name) > 0 }
+
 // entryNumber returns the number in an entry's name: 1 for the first entry, 0 for other
 // names.
 func entryNumber(name string) int {

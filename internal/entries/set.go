@@ -61,6 +61,16 @@ func HasEntries(name string, data []byte, ours []Entry, previous []string) (bool
 	return sameProviders(have, toProviders(ours)), nil
 }
 
+// Remove returns a file without regcred's entries. Unlike [Set], it never returns nil: it keeps
+// a file in which no provider is left.
+func Remove(name string, data []byte, previous []string) ([]byte, error) {
+	f, err := readFile(name, data, previous)
+	if err == nil {
+		f, err = f.removeOwn()
+	}
+	return f.data, err
+}
+
 // newFile returns a file with only regcred's entries, or nil if there are none.
 func newFile(name string, ours []Entry) ([]byte, error) {
 	if len(ours) == 0 {

@@ -91,6 +91,9 @@ const selinuxXattr = "security.selinux"
 
 // SELinuxLabel returns the SELinux label of a file, or "" if it has none.
 func (f FS) SELinuxLabel(name string) string {
+	if f.Overlay != nil {
+		f, name = f.onDisk(), f.existingOnDisk(name)
+	}
 	label, _ := get(f.withHostPath, name, func(at string) (string, error) {
 		buf := make([]byte, 256)
 		n, err := unix.Lgetxattr(at, selinuxXattr, buf)
@@ -113,6 +116,9 @@ func setSELinuxLabel(file *os.File, label string) error {
 // system is read-only, the file is immutable, or the file is a mount point. It does not check
 // permissions. It returns [fs.ErrNotExist] if the file does not exist.
 func (f FS) WritableError(dir string) error {
+	if f.Overlay != nil {
+		f, dir = f.onDisk(), f.existingOnDisk(dir)
+	}
 	return f.withHostPathFollowing(dir, func(at string) error {
 		stat, err := statfs(at)
 		if err != nil {
@@ -143,12 +149,18 @@ func (f FS) checkImmutable(at string) error {
 
 // IsNoExec reports whether a directory is on a file system that is mounted noexec.
 func (f FS) IsNoExec(dir string) bool {
+	if f.Overlay != nil {
+		f, dir = f.onDisk(), f.existingOnDisk(dir)
+	}
 	stat, err := get(f.withHostPathFollowing, dir, statfs)
 	return err == nil && stat.Flags&unix.ST_NOEXEC != 0
 }
 
 // FreeBytes returns the number of bytes available in a directory's file system.
 func (f FS) FreeBytes(dir string) (bytes uint64, err error) {
+	if f.Overlay != nil {
+		f, dir = f.onDisk(), f.existingOnDisk(dir)
+	}
 	stat, err := get(f.withHostPathFollowing, dir, statfs)
 	return stat.Bavail * uint64(stat.Bsize), err
 }

@@ -64,6 +64,9 @@ func (f FS) do(step, name string, change func() error) error {
 // WriteFile atomically writes or replaces a file. It replaces a symlink with that name instead
 // of following it. The directory must exist.
 func (f FS) WriteFile(name string, content io.Reader, attr FileAttr) error {
+	if f.Overlay != nil {
+		return f.overlayWriteFile(name, content, attr, true)
+	}
 	return f.replaceFile(name, func(temp string) error {
 		err := f.writeNewFile(name, temp, content, attr)
 		if failed, ok := errors.AsType[*fs.PathError](err); ok && failed.Op == "open" {
@@ -76,6 +79,9 @@ func (f FS) WriteFile(name string, content io.Reader, attr FileAttr) error {
 // CreateFile writes a new file. It returns [fs.ErrExist] if name exists. Readers may see
 // partial content. If CreateFile fails, it removes the file.
 func (f FS) CreateFile(name string, content io.Reader, attr FileAttr) error {
+	if f.Overlay != nil {
+		return f.overlayWriteFile(name, content, attr, false)
+	}
 	return f.withHostPath(name, func(at string) error {
 		err := f.writeNewFile(name, at, content, attr)
 		if err == nil {
@@ -157,6 +163,9 @@ func (f FS) renameAndSync(name, from, to string) error {
 
 // Symlink creates a symlink. It replaces an existing file or symlink with that name.
 func (f FS) Symlink(target, name string) error {
+	if f.Overlay != nil {
+		return f.overlaySymlink(target, name)
+	}
 	return f.replaceFile(name, func(temp string) error {
 		return f.do("link", name, func() error { return os.Symlink(target, temp) })
 	})
@@ -165,6 +174,9 @@ func (f FS) Symlink(target, name string) error {
 // HardLink creates a hard link to a file. It replaces an existing file or symlink with that
 // name.
 func (f FS) HardLink(name, as string) error {
+	if f.Overlay != nil {
+		return f.overlayHardLink(name, as)
+	}
 	return f.withHostPath(name, func(from string) error {
 		return f.replaceFile(as, func(temp string) error {
 			return f.do("link", as, func() error { return os.Link(from, temp) })
@@ -174,6 +186,9 @@ func (f FS) HardLink(name, as string) error {
 
 // Rename renames a file or directory.
 func (f FS) Rename(from, to string) error {
+	if f.Overlay != nil {
+		return f.overlayRename(from, to)
+	}
 	return f.withHostPath(from, func(from string) error {
 		return f.withHostPath(to, func(at string) error { return f.renameAndSync(to, from, at) })
 	})
@@ -182,6 +197,9 @@ func (f FS) Rename(from, to string) error {
 // Mkdir creates a directory with exactly the given mode, whatever the umask is. The parent
 // directory must exist.
 func (f FS) Mkdir(name string, mode fs.FileMode) error {
+	if f.Overlay != nil {
+		return f.overlayMkdir(name, mode)
+	}
 	return f.withHostPath(name, func(at string) error {
 		if err := f.do("mkdir", name, func() error { return os.Mkdir(at, mode) }); err != nil {
 			return err
@@ -194,20 +212,24 @@ func (f FS) Mkdir(name string, mode fs.FileMode) error {
 
 // Remove removes a file, a symlink or an empty directory. It returns nil if name does not
 // exist.
-func (f FS) Remove(name string) error { return f.removeAndSync(name, os.Remove) }
+func (f FS) Remove(name string) error { return f.removeAndSync(name, os.Remove, false) }
 
 // RemoveAll removes a directory and everything in it. It does not follow symlinks. It returns
 // nil if name does not exist.
-func (f FS) RemoveAll(name string) error { return f.removeAndSync(name, os.RemoveAll) }
+func (f FS) RemoveAll(name string) error { return f.removeAndSync(name, os.RemoveAll, true) }
 
-func (f FS) removeAndSync(name string, remove func(string) error) error {
-	err := f.withHostPath(name, func(at string) error {
-		return f.do("remove", name, func() error {
-			err := remove(at)
-			syncDir(filepath.Dir(at))
-			return err
+func (f FS) removeAndSync(name string, remove func(string) error, all bool) (err error) {
+	if f.Overlay != nil {
+		err = f.overlayRemove(name, all)
+	} else {
+		err = f.withHostPath(name, func(at string) error {
+			return f.do("remove", name, func() error {
+				err := remove(at)
+				syncDir(filepath.Dir(at))
+				return err
+			})
 		})
-	})
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -31,6 +31,9 @@ type FS struct {
 	// BeforeStep is called before each step of a change. If it returns an error, the step and
 	// the change fail. BeforeStep may be nil.
 	BeforeStep func(step, name string) error
+
+	// Overlay, if not nil, records changes instead of making them.
+	Overlay *Overlay
 }
 
 const maxFileSize = 16 << 20
@@ -52,34 +55,59 @@ func get[T any](via func(string, func(string) error) error, name string, read fu
 
 // ReadFile reads a regular file. The file may have at most 16 MiB. ReadFile follows symlinks.
 func (f FS) ReadFile(ctx context.Context, name string) ([]byte, error) {
+	if f.Overlay != nil {
+		return f.overlayReadFile(name, func(disk FS, at string) ([]byte, error) { return disk.ReadFile(ctx, at) })
+	}
 	return get(f.withHostPathFollowing, name, func(at string) ([]byte, error) { return regularfile.Read(ctx, at, maxFileSize) })
 }
 
 // Stat is like [os.Stat].
 func (f FS) Stat(name string) (fs.FileInfo, error) {
+	if f.Overlay != nil {
+		return f.overlayStat(name, true)
+	}
 	return get(f.withHostPathFollowing, name, os.Stat)
 }
 
 // Lstat is like [os.Lstat]. It does not follow a symlink in the last element of name.
-func (f FS) Lstat(name string) (fs.FileInfo, error) { return get(f.withHostPath, name, os.Lstat) }
+func (f FS) Lstat(name string) (fs.FileInfo, error) {
+	if f.Overlay != nil {
+		return f.overlayStat(name, false)
+	}
+	return get(f.withHostPath, name, os.Lstat)
+}
 
 // Readlink is like [os.Readlink].
-func (f FS) Readlink(name string) (string, error) { return get(f.withHostPath, name, os.Readlink) }
+func (f FS) Readlink(name string) (string, error) {
+	if f.Overlay != nil {
+		return f.overlayReadlink(name)
+	}
+	return get(f.withHostPath, name, os.Readlink)
+}
 
 // ReadDir is like [os.ReadDir].
 func (f FS) ReadDir(name string) ([]fs.DirEntry, error) {
+	if f.Overlay != nil {
+		return f.overlayReadDir(name)
+	}
 	return get(f.withHostPathFollowing, name, os.ReadDir)
 }
 
 // Open opens a file or directory for reading. It does not block on a named pipe without a
 // writer.
 func (f FS) Open(name string) (*os.File, error) {
+	if f.Overlay != nil {
+		return f.overlayOpen(name)
+	}
 	return get(f.withHostPathFollowing, name, func(at string) (*os.File, error) { return os.OpenFile(at, os.O_RDONLY|openNonblock, 0) })
 }
 
 // EvalSymlinks returns the path of a file on the node after all symlinks are resolved. The
 // error wraps [fs.ErrNotExist] if the file does not exist.
 func (f FS) EvalSymlinks(name string) (string, error) {
+	if f.Overlay != nil {
+		return f.overlayEvalSymlinks(name)
+	}
 	return get(f.withHostPathFollowing, name, f.nodeName)
 }
 

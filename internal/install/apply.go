@@ -6,7 +6,9 @@ package install
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"path"
 
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/service"
@@ -72,10 +74,20 @@ func (c *generationChange) removeAll(ctx context.Context) error {
 	)
 }
 
+// stageOf returns the stage of a change in which a generation's host file is written or removed.
+// A link to the node's own configuration file is part of the kubelet's configuration. Manifests
+// do not state a stage for links.
+func stageOf(m *generation.Manifest, h generation.HostFile) generation.InstallStage {
+	if h.Kind == generation.HostKindLink && path.Dir(h.Path) != path.Clean(m.Layout.BinDir) {
+		return generation.AfterActivation
+	}
+	return h.Stage
+}
+
 // putStage writes the host files of c.to that belong to the given stage.
 func (c *generationChange) putStage(ctx context.Context, stage generation.InstallStage) error {
 	for _, h := range c.to.Host {
-		if h.Stage != stage {
+		if stageOf(c.to, h) != stage {
 			continue
 		}
 		changed, err := c.putHostFile(ctx, c.to, h)
@@ -97,7 +109,7 @@ func (c *generationChange) removeStage(ctx context.Context, stage generation.Ins
 	}
 	for i := len(c.from.Host) - 1; i >= 0; i-- {
 		h := c.from.Host[i]
-		if h.Stage != stage || hasHostFile(c.to, h) {
+		if stageOf(c.from, h) != stage || hasHostFile(c.to, h) {
 			continue
 		}
 		changed, err := c.removeHostFile(ctx, h)
@@ -161,7 +173,7 @@ func (c *generationChange) cleanUp(ctx context.Context) error {
 	if err := c.dropOldRecords(ctx); err != nil {
 		c.progressf("old records of loaded kubelet entries remain: %v", err)
 	}
-	if err := c.removeStrayLinks(ctx, c.to.Layout.BinDir, c.to); err != nil {
+	if err := errors.Join(c.removeStrayLinks(ctx, c.to.Layout.BinDir, c.to), c.removeFormerBinDir(ctx)); err != nil {
 		c.progressf("a stale link remains: %v", err)
 	}
 	remove := c.Store.RemoveLeftovers
@@ -172,6 +184,18 @@ func (c *generationChange) cleanUp(ctx context.Context) error {
 		c.progressf("old generations remain: %v", err)
 	}
 	return c.removeJournal()
+}
+
+// removeFormerBinDir removes the old generation's links if the kubelet has moved to another bin
+// dir.
+func (c *generationChange) removeFormerBinDir(ctx context.Context) error {
+	if c.from == nil || c.from.Layout.BinDir == c.to.Layout.BinDir {
+		return nil
+	}
+	if k := c.Setup.Running; k != nil && (k.Flags == nil || path.Clean(k.Flags.BinDir) == path.Clean(c.from.Layout.BinDir)) {
+		return nil // the running kubelet may still use them
+	}
+	return c.removeStage(ctx, generation.BeforeActivation)
 }
 
 // probePull runs the test pull, if one is configured.

@@ -17,6 +17,7 @@ import (
 // Options specifies what a change may do.
 type Options struct {
 	Restart bool // allows restarting the kubelet
+	Force   bool // allows Uninstall even if the kubelet would not start afterwards
 
 	// Owner is the Helm release NAMESPACE/RELEASE that runs Uninstall. Uninstall then fails if
 	// the installation belongs to another owner. If Owner is "", this is not checked.

@@ -21,6 +21,7 @@ import (
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/convert"
+	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/lint"
@@ -58,7 +59,10 @@ func (in *Installer) gatherFiles(ctx context.Context, d Desired, from *generatio
 		}
 		d.Config = in.hostPath(in.Store.GenerationPath(from.Number, generation.ConfigFilePath("")))
 	}
-	if cfg, err = config.Load(d.Config); err != nil {
+	if cfg, err = config.Load(d.Config); err == nil {
+		cfg, err = in.removeOwnEntries(ctx, cfg)
+	}
+	if err != nil {
 		return nil, nil, err
 	}
 	if err := validateFiles(cfg, in.Setup.Target()); err != nil && !(hasEntries(from) && isEmptyList(cfg, err)) {
@@ -85,7 +89,46 @@ func (in *Installer) gatherFiles(ctx context.Context, d Desired, from *generatio
 	if err := checkPlugins(cfg, d.Plugins); err != nil {
 		return nil, nil, err
 	}
-	return cfg, list, add(generation.DispatcherName, d.Dispatcher)
+	if err := add(generation.DispatcherName, d.Dispatcher); err != nil {
+		return nil, nil, err
+	}
+	return cfg, list, checkNotDispatcher(list)
+}
+
+// removeOwnEntries returns a configuration without regcred's entries. They are in the kubelet's
+// own file, which a user may install again.
+func (in *Installer) removeOwnEntries(ctx context.Context, cfg *config.Config) (*config.Config, error) {
+	own, err := in.ownEntryNames(ctx)
+	if err != nil || !slices.ContainsFunc(cfg.Providers, func(p config.Provider) bool { return slices.Contains(own, p.Name) }) {
+		return cfg, err
+	}
+	files := map[string][]byte{}
+	for _, f := range cfg.Files() {
+		left, err := entries.Set(f.Name, f.Data(), nil, own)
+		if err != nil {
+			return nil, err
+		}
+		if left != nil {
+			files[filepath.Base(f.Name)] = left
+		}
+	}
+	name, dir := cfg.Path()
+	if dir {
+		return config.ParseDir(name, files)
+	}
+	return config.Parse(name, files[filepath.Base(name)])
+}
+
+// checkNotDispatcher returns an error if a provider's executable is the dispatcher, which would
+// call itself.
+func checkNotDispatcher(list []generation.NewFile) error {
+	dispatcher := list[len(list)-1]
+	for _, f := range list[:len(list)-1] {
+		if f.SHA256 == dispatcher.SHA256 {
+			return fmt.Errorf("%s is regcred's dispatcher, which cannot be the executable of a provider", f.From)
+		}
+	}
+	return nil
 }
 
 // withKubeletVersion wraps an error of validateFiles. The new error states whether the

@@ -115,18 +115,27 @@ func (in *Installer) putEntries(ctx context.Context, h generation.HostFile, list
 // be removed. If list is nil and only regcred has changed the file, it returns the original
 // content.
 func (in *Installer) nextEntries(ctx context.Context, name string, now []byte, list []entries.Entry) ([]byte, error) {
+	original, known := originalFile{}, false
 	if list == nil {
 		originals, err := in.readOriginals(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if data, ok := originals[name].originalContent(now); ok {
+		original, known = originals[name]
+		if data, ok := original.originalContent(now); ok {
 			return data, nil
 		}
 	}
 	// Do not move regcred's entries if another program has added entries after them.
 	if same, err := in.hasEntries(ctx, name, now, list); err != nil || same {
 		return now, err
+	}
+	if known && !original.Absent && now != nil { // the file existed before regcred's first install
+		former, err := in.ownEntryNames(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return entries.Remove(in.fs().HostPath(name), now, former)
 	}
 	return in.setEntries(ctx, name, now, list)
 }

@@ -38,10 +38,11 @@ func (in *Installer) Install(ctx context.Context, d Desired, o Options) (*Plan, 
 	if err := in.fs().Mkdir(in.Store.Dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return p, err
 	}
-	c := &generationChange{Installer: in, action: actionInstall, from: p.From, to: p.To, files: p.files, restart: len(p.Restart) > 0}
-	if p.Reactivate {
-		c.action = actionRollback
-	} else if p.To.Number, err = in.Store.NextNumber(p.To.Previous); err != nil {
+	c := in.plannedChange(p)
+	if !p.Reactivate {
+		p.To.Number, err = in.Store.NextNumber(p.To.Previous)
+	}
+	if err != nil {
 		return p, err
 	}
 	return p, c.run(ctx)

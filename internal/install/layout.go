@@ -144,14 +144,26 @@ func (in *Installer) linkFiles(_ context.Context, m *generation.Manifest) (list 
 	if m.Layout.LinksOf == "" {
 		return list, nil
 	}
-	others, err := in.fs().ReadDir(m.Layout.LinksOf)
+	others, err := in.executablesToLink(m.Layout)
+	for _, name := range others {
+		link(name, path.Join(m.Layout.LinksOf, name))
+	}
+	return list, err
+}
+
+// executablesToLink lists the third-party executables for which regcred's own bin dir has
+// links. Names of regcred's entries are left out, because their links lead to the dispatcher.
+func (in *Installer) executablesToLink(l generation.KubeletLayout) (names []string, err error) {
+	list, err := in.fs().ReadDir(l.LinksOf)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	for _, e := range others {
-		link(e.Name(), path.Join(m.Layout.LinksOf, e.Name()))
+	for _, e := range list {
+		if !entries.IsOwnName(e.Name()) {
+			names = append(names, e.Name())
+		}
 	}
-	return list, nil
+	return names, nil
 }
 
 // configFiles returns the configuration files that contain regcred's entries.
@@ -246,7 +258,12 @@ func (in *Installer) removeNodeadmFlags(ctx context.Context, l generation.Kubele
 	if err != nil {
 		return err
 	}
-	next := bytes.Replace(now, []byte(" "+strings.Join(kubeletFlags(l), " ")), nil, 1)
+	keep := 0
+	if path.Dir(l.BinDir) != in.Store.Path(kubeletDirName) { // nodeadm itself sets the same bin dir
+		keep = 1
+	}
+	flags := kubeletFlags(l)
+	next := removeWord(removeWord(now, flags[0], 0), flags[1], keep)
 	if bytes.Equal(next, now) {
 		return nil
 	}
@@ -255,4 +272,31 @@ func (in *Installer) removeNodeadmFlags(ctx context.Context, l generation.Kubele
 		return err
 	}
 	return in.fs().WriteFile(nodeadmEnvFile, bytes.NewReader(next), inroot.FileAttr{Mode: info.Mode(), OwnerFrom: info, Label: in.fs().SELinuxLabel(nodeadmEnvFile)})
+}
+
+// removeWord removes all occurrences of a word from the lines of an environment file, except
+// the first ones, as many as keep. A word ends at a blank, a quote, a line end or the end.
+func removeWord(text []byte, word string, keep int) []byte {
+	const ends = " \t\r\n\"'"
+	for at := 0; ; {
+		i := bytes.Index(text[at:], []byte(word))
+		if i < 0 {
+			return text
+		}
+		from, to := at+i, at+i+len(word)
+		at = to
+		if to < len(text) && !strings.ContainsRune(ends, rune(text[to])) || from > 0 && !strings.ContainsRune(ends+"=", rune(text[from-1])) {
+			continue
+		}
+		if keep--; keep >= 0 {
+			continue
+		}
+		switch {
+		case from > 0 && text[from-1] == ' ':
+			from--
+		case to < len(text) && text[to] == ' ':
+			to++
+		}
+		text, at = append(slices.Clone(text[:from]), text[to:]...), from
+	}
 }

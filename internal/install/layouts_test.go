@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/txtar"
+
 	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/node"
 )
@@ -21,6 +23,7 @@ type layout struct {
 	version string            // kubelet version
 	files   map[string]string // contents by path
 	spoil   func(*node.Setup) // changes to the Setup that files cannot cause, such as read-only mounts
+	tree    *txtar.Archive    // node tree with the files, instead of files
 }
 
 const (

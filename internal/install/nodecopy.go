@@ -6,6 +6,7 @@ package install
 import (
 	"bytes"
 	"context"
+	"reflect"
 	"slices"
 
 	"github.com/regcred/regcred/internal/generation"
@@ -28,7 +29,7 @@ func (in *Installer) copiesNodeFile(l generation.KubeletLayout, h generation.Hos
 // node's files from generation from. The copies in to are older, and the kubelet might not
 // start with them.
 func (in *Installer) withCurrentCopies(ctx context.Context, from, to *generation.Manifest) (*generation.Manifest, error) {
-	if from == nil {
+	if from == nil || !hasSameLayout(from, to) {
 		return to, nil
 	}
 	back := *to
@@ -47,6 +48,14 @@ func (in *Installer) withCurrentCopies(ctx context.Context, from, to *generation
 		back.Host = append(back.Host, h)
 	}
 	return &back, nil
+}
+
+// hasSameLayout reports whether two generations use the same paths. Copies of the node's files
+// contain these paths.
+func hasSameLayout(a, b *generation.Manifest) bool {
+	x, y := a.Layout, b.Layout
+	x.Dirs, y.Dirs = nil, nil
+	return reflect.DeepEqual(x, y)
 }
 
 // hasContentOf reports whether now is generation m's content of the host file h. In a copy of

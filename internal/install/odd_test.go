@@ -175,26 +175,39 @@ func TestReleaseReservedPatterns(t *testing.T) {
 	}
 }
 
-// TestFlagsOverriddenByOthers verifies that regcred reports a drop-in or flag that overrides
-// its flags. It must not restart the kubelet, because the kubelet would not use regcred.
-func TestFlagsOverriddenByOthers(t *testing.T) {
-	for _, tt := range []struct{ layout, file, text, want string }{
-		{"kubeadm", "etc/systemd/system/kubelet.service.d/99-foo.conf", "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --foo\n", "99-foo.conf:3"},
-		{"yaml", kubeadmEnv, "KUBELET_KUBEADM_ARGS=\"" + flagsFor("/etc/elsewhere.yaml") + "\"\n", "/etc/elsewhere.yaml"},
-	} {
-		o := newOdd(t, tt.layout)
-		o.do("install a")
-		o.write(tt.file, tt.text)
-		if s := o.status(); !strings.Contains(strings.Join(s.Problems, "\n"), tt.want) {
-			t.Errorf("%s: status: %q", tt.layout, s.Problems)
-		}
-		p, err := o.in(stateDir).Install(t.Context(), wish(o.wishes, "c"), install.Options{})
-		if err != nil || !strings.Contains(strings.Join(p.Warnings, "\n"), tt.want) {
-			t.Errorf("%s: install: %v, %+v", tt.layout, err, p)
-		}
-		if err := o.run(o.wishes, "install b"); err == nil || !strings.Contains(err.Error(), "nothing was changed") {
-			t.Errorf("%s: install with a restart: %v", tt.layout, err)
-		}
+// TestFlagsOverriddenByDropIn verifies that regcred reports a drop-in that overrides its flags.
+// It must not restart the kubelet, because the kubelet would not use regcred.
+func TestFlagsOverriddenByDropIn(t *testing.T) {
+	o := newOdd(t, "kubeadm")
+	o.do("install a")
+	o.write("etc/systemd/system/kubelet.service.d/99-foo.conf", "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --foo\n")
+	const want = "99-foo.conf:3"
+	if s := o.status(); !strings.Contains(strings.Join(s.Problems, "\n"), want) {
+		t.Errorf("status: %q", s.Problems)
+	}
+	p, err := o.in(stateDir).Install(t.Context(), wish(o.wishes, "c"), install.Options{})
+	if err != nil || !strings.Contains(strings.Join(p.Warnings, "\n"), want) {
+		t.Errorf("install: %v, %+v", err, p)
+	}
+	if err := o.run(o.wishes, "install b"); err == nil || !strings.Contains(err.Error(), "nothing was changed") {
+		t.Errorf("install with a restart: %v", err)
+	}
+}
+
+// TestFlagsMoved verifies that install follows the kubelet's flags to a new configuration file.
+func TestFlagsMoved(t *testing.T) {
+	o := newOdd(t, "yaml")
+	o.do("install a")
+	o.write(kubeadmEnv, "KUBELET_KUBEADM_ARGS=\""+flagsFor("/etc/elsewhere.yaml")+"\"\n")
+	if s := o.status(); !strings.Contains(strings.Join(s.Problems, "\n"), "/etc/elsewhere.yaml") {
+		t.Errorf("status: %q", s.Problems)
+	}
+	if _, err := o.in(stateDir).Install(t.Context(), wish(o.wishes, "c"), install.Options{}); err == nil || !strings.Contains(err.Error(), wantsRestart) {
+		t.Errorf("install without a restart: %v", err)
+	}
+	o.do("install b")
+	if s := o.status(); len(s.Problems)+len(s.Restart) > 0 || !strings.Contains(o.read("etc/elsewhere.yaml"), "regcred-credential-provider") {
+		t.Errorf("status after an install: %q, %q", s.Problems, s.Restart)
 	}
 }
 

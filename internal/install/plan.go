@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"reflect"
 	"slices"
 	"time"
 
@@ -96,7 +97,10 @@ func (in *Installer) Plan(ctx context.Context, d Desired) (*Plan, error) {
 	if unlinked != nil && !p.Reactivate {
 		return nil, unlinked
 	}
-	return p, in.checkWritable(p)
+	if err := in.checkWritable(p); err != nil {
+		return p, err
+	}
+	return p, in.checkPlan(ctx, p)
 }
 
 // currentForPlan returns the current generation, or nil if there are no generations. If
@@ -185,14 +189,57 @@ func (in *Installer) wantedEntries(ctx context.Context, p *Plan, cfg *config.Con
 func (in *Installer) planHost(ctx context.Context, p *Plan) (err error) {
 	p.To.Entries = p.want
 	// The kubelet would not start without an entry.
-	if p.hasSamePatterns() && len(entries.FindGaps(p.From.Entries, p.want)) == 0 || len(p.want) == 0 {
+	if p.hasSamePatterns() && len(entries.FindGaps(p.From.Entries, p.want)) == 0 {
 		p.To.Entries = p.From.Entries
 	}
 	if p.From != nil {
-		p.To.Layout = p.From.Layout
-	} else if p.To.Layout, err = in.decideLayout(); err != nil {
+		if done, err := in.keepLayout(ctx, p); done || err != nil {
+			return err
+		}
+	}
+	if p.To.Layout, err = in.decideLayout(); err != nil {
 		return err
 	}
+	return in.setHostFiles(ctx, p)
+}
+
+// keepLayout keeps the current layout. It returns false if that layout no longer works and
+// another one is possible, because the node's flags, files or kubelet version have changed
+// since the layout was chosen.
+func (in *Installer) keepLayout(ctx context.Context, p *Plan) (done bool, err error) {
+	p.To.Layout = p.From.Layout
+	err = in.setHostFiles(ctx, p)
+	if err == nil && in.layoutWorks(ctx, p) {
+		return true, nil
+	}
+	fresh, layoutErr := in.decideLayout()
+	fresh.Dirs = p.From.Layout.Dirs
+	return layoutErr != nil || reflect.DeepEqual(fresh, p.From.Layout), err
+}
+
+// layoutWorks reports whether the kubelet would start with the planned files, use regcred, and
+// run every provider that it runs without regcred.
+func (in *Installer) layoutWorks(ctx context.Context, p *Plan) bool {
+	c := in.plannedChange(p)
+	after, err := c.nextStartAfter(ctx)
+	if err != nil || after.Failure != "" || in.flagsProblem(after, p.To.Layout) != "" {
+		return false
+	}
+	lost, err := c.lostProviders(ctx, after)
+	return err == nil && len(lost) == 0
+}
+
+// plannedChange returns the change that a plan makes.
+func (in *Installer) plannedChange(p *Plan) *generationChange {
+	c := &generationChange{Installer: in, action: actionInstall, from: p.From, to: p.To, files: p.files, restart: len(p.Restart) > 0}
+	if p.Reactivate {
+		c.action = actionRollback
+	}
+	return c
+}
+
+// setHostFiles sets the files of the planned layout.
+func (in *Installer) setHostFiles(ctx context.Context, p *Plan) (err error) {
 	if p.To.Layout.Dirs, err = in.layoutDirs(p.To.Layout); err != nil {
 		return err
 	}
@@ -201,10 +248,8 @@ func (in *Installer) planHost(ctx context.Context, p *Plan) (err error) {
 }
 
 func (in *Installer) planRestart(ctx context.Context, p *Plan) (err error) {
-	if p.Restart, err = in.restartReasons(ctx, p.To.Layout, p.want); err != nil {
-		return err
-	}
-	return in.checkFlags(p)
+	p.Restart, err = in.restartReasons(ctx, p.To.Layout, p.want)
+	return err
 }
 
 func (in *Installer) planDiffs(ctx context.Context, p *Plan) (err error) {
@@ -219,9 +264,6 @@ func (in *Installer) planDiffs(ctx context.Context, p *Plan) (err error) {
 // content exists. It changes the plan accordingly.
 func (in *Installer) planReuse(ctx context.Context, p *Plan) error {
 	if p.UpToDate = in.isUpToDate(ctx, p); p.UpToDate {
-		if why := in.flagsProblem(p.To.Layout); why != "" && in.dropInProblem(p.To.Layout) == "" {
-			p.Warnings = append(p.Warnings, flagsNotUsedWarning+why)
-		}
 		return nil
 	}
 	m, restart, err := in.findReusable(ctx, p)
@@ -392,6 +434,9 @@ func (in *Installer) checkWritable(p *Plan) error {
 	state := in.existingAncestor(in.Store.Dir)
 	if in.fs().IsNoExec(state) {
 		return withHint("--state-dir selects another directory", "nothing was changed: %s is mounted noexec, so plugins cannot run from there", in.fs().HostPath(state))
+	}
+	if why := in.Setup.Unit.NoExecReason(in.Store.Dir); why != "" {
+		return withHint("--state-dir selects another directory", "nothing was changed: the kubelet could not run plugins in %s: %s", in.fs().HostPath(in.Store.Dir), why)
 	}
 	needed := uint64(4 << 20) // space for manifests, the journal and the kubelet's directories
 	for _, f := range p.files {

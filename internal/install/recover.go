@@ -67,7 +67,13 @@ func (in *Installer) recoverInterrupted(ctx context.Context) error {
 		}
 	}
 	if c.from != nil || c.to != nil {
-		if err := c.apply(ctx); err != nil {
+		err := error(nil)
+		if c.to != nil {
+			err = c.checkNextStart(ctx)
+		}
+		if refused, ok := errors.AsType[*NextStartError](err); ok {
+			in.progressf("%s was interrupted and is not finished, because the kubelet then %s", j, refused.Effect)
+		} else if err = c.apply(ctx); err != nil {
 			return fmt.Errorf("%s was interrupted and cannot be finished: %w", j, err)
 		}
 	}

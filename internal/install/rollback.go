@@ -44,6 +44,9 @@ func (in *Installer) Rollback(ctx context.Context, number int, o Options) (to *g
 		return nil, err
 	}
 	c := &generationChange{Installer: in, action: actionRollback, from: from, to: to, restart: len(why) > 0}
+	if err := c.checkNextStart(ctx); err != nil {
+		return nil, err
+	}
 	return to, c.run(ctx)
 }
 
@@ -135,6 +138,11 @@ func (in *Installer) Uninstall(ctx context.Context, o Options) error {
 		return err
 	}
 	c := &generationChange{Installer: in, action: actionUninstall, from: m, restart: len(why) > 0}
+	if !o.Force {
+		if err := c.checkNextStart(ctx); err != nil {
+			return err
+		}
+	}
 	return c.run(ctx)
 }
 

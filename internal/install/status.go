@@ -101,8 +101,8 @@ func (in *Installer) compareNode(ctx context.Context, s *Status) (err error) {
 		s.addProblem("%s contains an outdated copy of the ExecStart= command from %s: run regcred install to update it", in.fs().HostPath(m.Layout.DropIn), in.fs().HostPath(u.Exec.File))
 	}
 	in.compareCopies(ctx, s)
-	if why := in.flagsProblem(m.Layout); why != "" {
-		s.addProblem("%s", flagsNotUsedWarning+why)
+	if err := in.compareNextStart(ctx, s); err != nil {
+		return err
 	}
 	memory, err := in.kubeletMemory(ctx)
 	if err != nil {
@@ -184,10 +184,10 @@ func (in *Installer) compareCopies(ctx context.Context, s *Status) {
 	if l.LinksOf == "" {
 		return
 	}
-	list, _ := in.fs().ReadDir(l.LinksOf)
-	for _, e := range list {
-		if !in.fs().Exists(path.Join(l.BinDir, e.Name())) {
-			s.addProblem("%s was added after %s was created: run regcred install to create the missing link", in.fs().HostPath(path.Join(l.LinksOf, e.Name())), in.fs().HostPath(l.BinDir))
+	names, _ := in.executablesToLink(l)
+	for _, name := range names {
+		if !in.fs().Exists(path.Join(l.BinDir, name)) {
+			s.addProblem("%s was added after %s was created: run regcred install to create the missing link", in.fs().HostPath(path.Join(l.LinksOf, name)), in.fs().HostPath(l.BinDir))
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path"
 	"slices"
 	"strings"
 )
@@ -65,8 +64,8 @@ func (r *fileReader) locationFromFlags(s kubeletService) (*configLocation, error
 	loc := &configLocation{
 		name:   "the kubelet flags in " + strings.Join(r.flagFiles(), " and "),
 		via:    r.usedFiles(),
-		config: r.HostPath(path.Join("/", config)),
-		binDir: r.HostPath(path.Join("/", binDir)),
+		config: r.HostPath(r.absolute(config)),
+		binDir: r.HostPath(r.absolute(binDir)),
 	}
 	for _, known := range wellKnownLocations() {
 		if known.config != DefaultConfig && loc.config == r.HostPath(known.config) && loc.binDir == r.HostPath(known.binDir) {

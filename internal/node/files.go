@@ -38,6 +38,7 @@ type fileReader struct {
 	*fileCache
 	ctx             context.Context
 	used            map[string]bool // files that were read successfully
+	service         *kubeletService // the service that starts the kubelet, once it is known
 	unreadablePaths []string        // paths on this machine that this user has no permission to read
 }
 

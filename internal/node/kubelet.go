@@ -126,7 +126,7 @@ func (r *Reader) nextKubelet(ctx context.Context, none error) (*kubelet, error) 
 		return nil, none
 	}
 	// The default PATH is documented in systemd.exec(5).
-	k := &kubelet{unit: s.name, root: cmp.Or(r.Root, "/"), flags: rd.serviceFlags(s), dir: "/", environ: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}}
+	k := &kubelet{unit: s.name, root: cmp.Or(r.Root, "/"), flags: rd.serviceFlags(s), dir: rd.absolute("."), environ: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}}
 	if len(rd.unreadablePaths) > 0 {
 		return nil, withHint(fmt.Errorf("--as-kubelet: no kubelet is running, and this user cannot read %s, which %s uses", strings.Join(rd.unreadablePaths, ", "), s.name), "run it as root (sudo)")
 	}

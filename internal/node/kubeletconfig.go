@@ -127,13 +127,13 @@ func (r *fileReader) kubeletConfig(files []configFile) (c kubeletConfig) {
 func (r *fileReader) configFiles(args []string, dirs ...string) (files []configFile) {
 	flags := effectiveFlags(args, "config", "config-dir")
 	if file := flags["config"]; file != "" {
-		files = append(files, configFile{path: path.Join("/", file)})
+		files = append(files, configFile{path: r.absolute(file)})
 	}
 	if dir := flags["config-dir"]; dir != "" {
 		dirs = []string{dir}
 	}
 	for _, dir := range dirs {
-		name := path.Join("/", dir)
+		name := r.absolute(dir)
 		if real, err := r.fs().EvalSymlinks(name); err == nil && strings.HasSuffix(dir, "/") {
 			name = real
 		}

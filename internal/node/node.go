@@ -37,6 +37,10 @@ type Node struct {
 	// ConfigBy and BinDirBy name the settings for the configuration and the plugin directory in
 	// errors and hints. The defaults are --config and --bin-dir.
 	ConfigBy, BinDirBy string
+
+	// Overlay, if not nil, holds planned changes to the node's files. The node is then read
+	// as it would be after these changes.
+	Overlay *inroot.Overlay
 }
 
 // settingNames returns the names of the settings for the configuration and the plugin
@@ -52,7 +56,7 @@ func (n Node) HostPath(p string) string { return filepath.Join(cmp.Or(n.Root, "/
 // queried.
 func (n Node) IsHost() bool { return filepath.Clean(n.HostPath("/")) == "/" }
 
-func (n Node) fs() inroot.FS { return inroot.FS{Root: n.Root} }
+func (n Node) fs() inroot.FS { return inroot.FS{Root: n.Root, Overlay: n.Overlay} }
 
 // hasAbsolutePaths reports whether the well-known paths are absolute on this machine. On
 // Windows, they are relative to the current drive, where any user can create them.

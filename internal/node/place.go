@@ -13,13 +13,12 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// describePlace describes a path on the node. It resolves a relative path against "/", the
-// default working directory of services.
+// describePlace describes a path on the node.
 func (r *fileReader) describePlace(p string) Place {
 	if p == "" {
 		return Place{}
 	}
-	p = path.Join("/", p)
+	p = r.absolute(p)
 	return Place{Path: p, Type: r.placeType(p), Fixed: r.notWritableReason(r.existing(p))}
 }
 
@@ -58,6 +57,17 @@ func (r *fileReader) notWritableReason(existing string) string {
 	return fmt.Sprintf("%s: %s", existing, regularfile.BareError(err))
 }
 
+// absolute returns a path in a kubelet flag, resolved against the service's working directory.
+func (r *fileReader) absolute(p string) string {
+	switch {
+	case path.IsAbs(p):
+		return path.Clean(p)
+	case r.service != nil && r.service.unit != nil:
+		return path.Join(r.service.unit.workDir(), p)
+	}
+	return path.Join("/", p)
+}
+
 // describeBinDir describes a plugin directory. It also checks whether the file system is
 // mounted noexec.
 func (r *fileReader) describeBinDir(p string) Place {
@@ -65,6 +75,8 @@ func (r *fileReader) describeBinDir(p string) Place {
 	if out.Fixed == "" && p != "" {
 		if existing := r.existing(out.Path); r.fs().IsNoExec(existing) {
 			out.Fixed = existing + " is mounted noexec"
+		} else if r.service != nil && r.service.unit != nil {
+			out.Fixed = r.service.unit.noExecReason(out.Path)
 		}
 	}
 	return out

@@ -26,6 +26,7 @@ func (r *Reader) kubeletService(rd *fileReader) kubeletService {
 		}
 	}
 	rd.mergeDependencies(found.foundBy)
+	rd.service = found
 	return *found
 }
 

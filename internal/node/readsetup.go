@@ -103,7 +103,7 @@ func (r *fileReader) describeUnit(s kubeletService) *Unit {
 		Name: s.unit.name, Files: s.unit.files,
 		Exec:  Command{exec.value, exec.file, exec.line},
 		Words: wordTexts(s.args), Missing: s.missing,
-		DropIn: dropInPath(s.unit.name),
+		DropIn: dropInPath(s.unit.name), settings: s.unit,
 	}
 	if e := s.dropInCommand(); e != (unitSetting{}) {
 		u.Ours = &InstalledDropIn{Stale: !strings.HasPrefix(e.value, u.Exec.Text+" ")}

@@ -145,6 +145,17 @@ type Unit struct {
 	// Problem explains why a drop-in cannot set the kubelet's flags, for example "it starts the
 	// kubelet through a shell". It is "" if a drop-in can set them.
 	Problem string `json:",omitempty"`
+
+	settings *systemdUnit
+}
+
+// NoExecReason returns the unit's setting that keeps the kubelet from executing files in a
+// directory, with file and line. It returns "" if there is none.
+func (u *Unit) NoExecReason(dir string) string {
+	if u == nil || u.settings == nil {
+		return ""
+	}
+	return u.settings.noExecReason(dir)
 }
 
 // InstalledDropIn describes regcred's drop-in on a node.

@@ -31,6 +31,11 @@ type systemdUnit struct {
 	execs       []unitSetting // ExecStart
 	environment []unitSetting // Environment
 	envFiles    []unitSetting // EnvironmentFile
+	unsetVars   []unitSetting // UnsetEnvironment
+	workDirs    []unitSetting // WorkingDirectory; the last one takes effect
+	rootDirs    []unitSetting // RootDirectory and RootImage
+	noExec      []unitSetting // NoExecPaths and InaccessiblePaths
+	exec        []unitSetting // ExecPaths
 }
 
 // startCommand returns the last ExecStart command.
@@ -87,7 +92,7 @@ func (r *fileReader) unitDropIns(names []string, except string) (files []string)
 	found := map[string]string{}
 	add := func(dir string) {
 		for _, e := range r.readDirNames(dir) {
-			if file := path.Join(dir, e); strings.HasSuffix(e, ".conf") && file != except && found[e] == "" {
+			if file := path.Join(dir, e); strings.HasSuffix(e, ".conf") && found[e] == "" && !r.isSameFile(file, except) {
 				found[e] = file
 			}
 		}
@@ -108,6 +113,16 @@ func (r *fileReader) unitDropIns(names []string, except string) (files []string)
 		}
 	}
 	return files
+}
+
+// isSameFile reports whether two paths lead to the same file, possibly through symlinks.
+func (r *fileReader) isSameFile(a, b string) bool {
+	if a == b || path.Base(a) != path.Base(b) {
+		return a == b
+	}
+	realA, errA := r.fs().EvalSymlinks(a)
+	realB, errB := r.fs().EvalSymlinks(b)
+	return errA == nil && errB == nil && realA == realB
 }
 
 // nameAndPrefixes returns a unit's name and its prefixes, longest first. For "a-b.service", it
@@ -136,7 +151,11 @@ func (s *systemdUnit) addFile(r *fileReader, file string) {
 }
 
 func (s *systemdUnit) parseText(text, file string) {
-	lists := map[string]*[]unitSetting{"ExecStart": &s.execs, "Environment": &s.environment, "EnvironmentFile": &s.envFiles}
+	lists := map[string]*[]unitSetting{
+		"ExecStart": &s.execs, "Environment": &s.environment, "EnvironmentFile": &s.envFiles, "UnsetEnvironment": &s.unsetVars,
+		"WorkingDirectory": &s.workDirs, "RootDirectory": &s.rootDirs, "RootImage": &s.rootDirs,
+		"NoExecPaths": &s.noExec, "InaccessiblePaths": &s.noExec, "ExecPaths": &s.exec,
+	}
 	section := ""
 	for _, line := range logicalLines(text) {
 		if strings.HasPrefix(line.value, "[") {
@@ -177,7 +196,48 @@ func (r *fileReader) unitVariables(s *systemdUnit) (vars map[string]envVariable,
 			maps.Copy(vars, parseEnvironmentFile(text, file))
 		}
 	}
+	for _, e := range s.unsetVars {
+		for _, word := range splitWords(e.value) {
+			name, value, hasValue := strings.Cut(expandSpecifiers(word, s.name), "=")
+			if !hasValue || vars[name].value == value {
+				delete(vars, name)
+			}
+		}
+	}
 	return vars, missing
+}
+
+// workDir returns the working directory of the unit's processes.
+func (s *systemdUnit) workDir() string {
+	if len(s.workDirs) == 0 {
+		return "/"
+	}
+	dir := expandSpecifiers(strings.TrimPrefix(s.workDirs[len(s.workDirs)-1].value, "-"), s.name)
+	if dir == "~" {
+		return "/root" // the kubelet runs as root
+	}
+	return path.Join("/", dir)
+}
+
+// noExecReason returns the setting that keeps the unit's processes from executing files in a
+// directory, or "" if there is none. The setting with the longest path applies (systemd.exec(5)).
+func (s *systemdUnit) noExecReason(dir string) string {
+	longest := func(settings []unitSetting) (length int, at filePosition, text string) {
+		for _, e := range settings {
+			for _, word := range splitWords(e.value) {
+				p := path.Join("/", expandSpecifiers(strings.TrimLeft(word, "-+"), s.name))
+				if (p == "/" || dir == p || strings.HasPrefix(dir, p+"/")) && len(p) > length {
+					length, at, text = len(p), e.filePosition, p
+				}
+			}
+		}
+		return length, at, text
+	}
+	no, at, text := longest(s.noExec)
+	if yes, _, _ := longest(s.exec); no <= yes {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d does not allow %s to execute files below %s", at.file, at.line, s.name, text)
 }
 
 // commandWords returns the words of a unit's start command with variables expanded. The first
@@ -221,6 +281,8 @@ func commandProblem(s *systemdUnit, args []commandWord, program string) string {
 		return s.fragment + " is masked"
 	case len(s.execs) == 0:
 		return s.name + " has no ExecStart"
+	case len(s.rootDirs) > 0:
+		return fmt.Sprintf("%s:%d gives the kubelet another root directory, where paths differ from the node's", s.rootDirs[0].file, s.rootDirs[0].line)
 	case len(s.execs) > 1:
 		return fmt.Sprintf("%s: %d ExecStart commands", at, len(s.execs))
 	case !hasBalancedQuotes(command):

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build linux
+
+package install_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/regcred/regcred/internal/install"
+	"github.com/regcred/regcred/internal/must"
+	"github.com/regcred/regcred/internal/node"
+)
+
+// vendorFlags is an environment file with the flags of a node's vendor.
+const vendorFlags = "KUBELET_KUBEADM_ARGS=\"--image-credential-provider-config=/etc/vendor/config.yaml --image-credential-provider-bin-dir=/opt/vendor\"\n"
+
+// TestVendorChangesAfterInstall verifies that status reports providers that the node's vendor adds or moves after an
+// install, and that the next install includes them.
+func TestVendorChangesAfterInstall(t *testing.T) {
+	vendor := func(o *layoutNode) {
+		o.write("etc/vendor/config.yaml", foreignYAML)
+		o.write("opt/vendor/foreign", "#!/bin/sh\n")
+		must.Do(t, os.Chmod(filepath.Join(o.root(), "opt/vendor/foreign"), 0o755))
+		o.write(kubeadmEnv, vendorFlags)
+	}
+	fixedConfig := func(s *node.Setup) {
+		if s.Vendor.Config.Path == "/etc/kubernetes/cred.yaml" {
+			s.Vendor.Config.Fixed, s.Way = "/etc/kubernetes is mounted read-only", node.MethodDropIn
+		}
+	}
+	for name, tt := range map[string]struct {
+		layout string
+		spoil  func(*node.Setup)
+		change func(o *layoutNode)
+		want   string // in a problem that status reports
+	}{
+		"flags appear":                   {"kubeadm", nil, vendor, "regcred's drop-in overrides --image-credential-provider-config=/etc/vendor/config.yaml of "},
+		"linked configuration moves":     {"yaml", fixedConfig, vendor, "regcred's drop-in overrides --image-credential-provider-config=/etc/vendor/config.yaml of "},
+		"linked plugins move":            {"read-only bin dir", nil, vendor, "regcred's drop-in overrides --image-credential-provider-config=/etc/vendor/config.yaml of "},
+		"configuration and plugins move": {"yaml", nil, vendor, "sets --image-credential-provider-config=/etc/vendor/config.yaml instead of /etc/kubernetes/cred.yaml"},
+		"provider without a link": {"read-only bin dir", nil, func(o *layoutNode) {
+			o.write("etc/kubernetes/cred.json", strings.ReplaceAll(o.read("etc/kubernetes/cred.json"), `"foreign"`, `"added"`))
+			o.write("opt/plugins/added", "#!/bin/sh\n")
+			must.Do(t, os.Chmod(filepath.Join(o.root(), "opt/plugins/added"), 0o755))
+		}, "the kubelet would not start: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := layoutNamed(t, tt.layout)
+			if tt.spoil != nil {
+				l.spoil = tt.spoil
+			}
+			o := &layoutNode{newFakeNode(t, l), t, writeConfigs(t)}
+			o.do("install a")
+			tt.change(o)
+			if s := o.status(); !strings.Contains(strings.Join(s.Problems, "\n"), tt.want) {
+				t.Errorf("status: %q, want %q", s.Problems, tt.want)
+			}
+			o.do("install a")
+			names := must.Get(o.check())(t)
+			if s := o.status(); len(s.Problems) > 0 || len(names) != 2 || !slices.Contains(names, "regcred-credential-provider") {
+				t.Errorf("after an install, the kubelet has the providers %v; status: %q", names, s.Problems)
+			}
+			o.do("uninstall")
+			if names := must.Get(o.check())(t); len(names) != 1 || strings.Contains(names[0], "regcred") {
+				t.Errorf("after an uninstall, the kubelet has the providers %v", names)
+			}
+		})
+	}
+}
+
+// TestUninstallThatBreaksKubelet verifies that an uninstall is refused if the kubelet would not start afterwards, and
+// that Force overrides this.
+func TestUninstallThatBreaksKubelet(t *testing.T) {
+	vendorLine := `    {"name": "foreign", "matchImages": ["foreign.example"], "defaultCacheDuration": "1m", "apiVersion": "credentialprovider.kubelet.k8s.io/v1"}`
+	for name, tt := range map[string]struct {
+		layout, want string
+		change       func(o *layoutNode)
+		left         string // file that an uninstall with Force keeps
+	}{
+		"no other provider": {"yaml", "cred.yaml: providers: ", func(o *layoutNode) {
+			text := o.read("etc/kubernetes/cred.yaml")
+			o.write("etc/kubernetes/cred.yaml", strings.Replace(text, text[strings.Index(text, "- name: foreign"):strings.Index(text, "- name: regcred")], "", 1))
+		}, "etc/kubernetes/cred.yaml"},
+		"no other provider in JSON": {"json", "cred.json: providers: ", func(o *layoutNode) {
+			o.write("etc/kubernetes/cred.json", strings.Replace(o.read("etc/kubernetes/cred.json"), vendorLine+",\n", "", 1))
+		}, "etc/kubernetes/cred.json"},
+		"flags name regcred's files": {"kubeadm", "kubeadm-flags.env:1", func(o *layoutNode) {
+			o.write(kubeadmEnv, "KUBELET_KUBEADM_ARGS=\"--image-credential-provider-config=/var/lib/regcred/kubelet/config/90-regcred.json --image-credential-provider-bin-dir=/var/lib/regcred/kubelet/bin\"\n")
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOdd(t, tt.layout)
+			o.do("install a")
+			tt.change(o)
+			before := snapshot(t, o.root())
+			err := o.run(o.wishes, "uninstall")
+			refused, ok := errors.AsType[*install.NextStartError](err)
+			if !ok || !refused.Uninstall || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("uninstall: %v, want an error with %q", err, tt.want)
+			}
+			if diff := before.differs(snapshot(t, o.root())); diff != "" {
+				t.Errorf("the refused uninstall changed files:\n%s", diff)
+			}
+			in := o.in(stateDir)
+			in.Service.Manager = nil
+			in.Setup.Running, in.ReadSetup = nil, nil
+			must.Do(t, in.Uninstall(t.Context(), install.Options{Force: true}))
+			if tt.left != "" && strings.Contains(o.read(tt.left), "regcred") {
+				t.Errorf("%s still has regcred's entry", tt.left)
+			}
+		})
+	}
+}
+
+// TestInstallOwnConfigTwice verifies that a repeated install of the kubelet's own file does not make the dispatcher a
+// provider of itself.
+func TestInstallOwnConfigTwice(t *testing.T) {
+	o := newOdd(t, "yaml")
+	w := wish(o.wishes, "a")
+	w.Config, w.BinDir = filepath.Join(o.root(), "etc/kubernetes/cred.yaml"), filepath.Join(o.root(), "opt/plugins")
+	for i := range 2 {
+		p := must.Get(o.in(stateDir).Install(t.Context(), w, options()))(t)
+		if got := o.status().Current.Executables(); p.UpToDate != (i == 1) || !slices.Equal(got, []string{"foreign"}) {
+			t.Errorf("install %d: up to date %t, plugins %v", i, p.UpToDate, got)
+		}
+	}
+	w.Plugins = []string{filepath.Join(o.wishes, "alpha")}
+	must.Do(t, os.WriteFile(w.Plugins[0], must.Get(os.ReadFile(w.Dispatcher))(t), 0o755))
+	w.Config = filepath.Join(o.wishes, "a.yaml")
+	if _, err := o.in(stateDir).Install(t.Context(), w, options()); err == nil || !strings.Contains(err.Error(), "is regcred's dispatcher") {
+		t.Errorf("a copy of the dispatcher as a plugin: %v", err)
+	}
+}
+
+// TestVendorHasDispatcher verifies that a file with the dispatcher's name in the vendor's bin dir does not replace
+// regcred's link.
+func TestVendorHasDispatcher(t *testing.T) {
+	o := newOdd(t, "read-only bin dir")
+	for _, name := range []string{"regcred-credential-provider", "regcred-credential-provider-2"} {
+		o.write("opt/plugins/"+name, "#!/bin/sh\n")
+	}
+	for range 2 {
+		o.do("install b")
+		if s := o.status(); len(s.Problems) > 0 {
+			t.Errorf("status: %q", s.Problems)
+		}
+	}
+}
