@@ -189,7 +189,7 @@ func (in *Installer) wantedEntries(ctx context.Context, p *Plan, cfg *config.Con
 func (in *Installer) planHost(ctx context.Context, p *Plan) (err error) {
 	p.To.Entries = p.want
 	// The kubelet would not start without an entry.
-	if p.hasSamePatterns() && len(entries.FindGaps(p.From.Entries, p.want)) == 0 {
+	if p.hasSamePatterns() && len(entries.FindGaps(p.From.Entries, p.want)) == 0 || len(p.want) == 0 {
 		p.To.Entries = p.From.Entries
 	}
 	if p.From != nil {
