@@ -169,7 +169,7 @@ func (t *Transport) lookUp(ctx context.Context) (*credentialSet, error) {
 }
 
 func (t *Transport) newCredentialSet(res *regcred.Result, before *credentialSet) *credentialSet {
-	registry := &login.Registry{Target: t.target, Secrets: &login.Secrets{}, Transport: t.opts.Transport}
+	registry := &login.Registry{Target: t.target, Runtime: login.GoContainerregistry, Secrets: &login.Secrets{}, Transport: t.opts.Transport}
 	return newCredentialSet(t.keyring, registry, res.Credentials, before)
 }
 

@@ -4,20 +4,15 @@
 package login
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
-	"sync/atomic"
 	"time"
 )
 
-// Size limits for responses that are not content, in bytes.
-const (
-	maxLoginBodySize = 1 << 20  // pings and tokens
-	maxErrorBodySize = 32 << 10 // any response with an error status
-)
+// maxErrorBodySize limits the body of a response with an error status, in bytes.
+const maxErrorBodySize = 32 << 10
 
 // The minimum rate of a response. It is canceled if fewer than minRateBytes arrive while the reader
 // waits for minRatePeriod. This is about 500 bytes per second, a quarter of the rate of the slowest
@@ -28,21 +23,20 @@ const (
 )
 
 // wireTransport is the innermost transport. All requests pass through it, including
-// go-containerregistry's logins, redirects and retries. It rejects hosts and schemes
-// that are not allowed, cancels stalled and slow responses, limits their size, and
+// token requests, redirects and retries. It rejects hosts and schemes that are not
+// allowed, cancels stalled and slow responses, limits the size of error responses, and
 // collects secrets.
 type wireTransport struct {
-	inner   http.RoundTripper
-	target  Target
-	idle    time.Duration
-	secrets *Secrets
+	inner    http.RoundTripper
+	target   Target
+	idle     time.Duration
+	secrets  *Secrets
+	forToken bool // the requests go to token servers
 }
 
 func (w *wireTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	req, content := unmarkContentRequest(req)
-	w.secrets.addFromRequest(req, content)
-	body, err := w.checkRequest(req)
-	if err != nil {
+	w.secrets.addFromRequest(req, w.forToken)
+	if err := w.target.checkURL(req.URL); err != nil {
 		if req.Body != nil {
 			req.Body.Close()
 		}
@@ -52,7 +46,6 @@ func (w *wireTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	timeout := fmt.Errorf("received no data from %q for %s: %w", req.URL.Host, w.idle, errIdleTimeout)
 	timer := time.AfterFunc(w.idle, func() { cancel(timeout) })
 	req = req.WithContext(ctx)
-	req.Body = body
 	resp, err := w.inner.RoundTrip(req)
 	timer.Stop()
 	if err != nil {
@@ -62,28 +55,10 @@ func (w *wireTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	b := &responseBody{ReadCloser: resp.Body, ctx: ctx, cancel: cancel, timer: timer, idle: w.idle, timeout: timeout, left: -1, host: req.URL.Host}
 	resp.Body = b
-	if !content {
-		b.left = maxLoginBodySize
-		resp.Body, resp.ContentLength = &filteredBody{ReadCloser: b, filter: w.secrets.filterTokenResponse}, -1
-	}
 	if resp.StatusCode >= http.StatusBadRequest {
 		b.left = maxErrorBodySize
 	}
 	return resp, nil
-}
-
-// checkRequest rejects a request that must not be sent. It returns the body to send.
-func (w *wireTransport) checkRequest(req *http.Request) (io.ReadCloser, error) {
-	if err := w.target.checkURL(req.URL); err != nil {
-		return nil, err
-	}
-	if u, ok := req.Body.(*uploadBody); ok && u.started.Swap(true) {
-		if req.GetBody == nil {
-			return nil, errBodyNotReplayable
-		}
-		return req.GetBody()
-	}
-	return req.Body, nil
 }
 
 // timeoutOr returns timeout if the timeout caused err, and err otherwise.
@@ -155,81 +130,3 @@ func (b *responseBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// filteredBody is the body of a login response. It is read completely and then filtered.
-type filteredBody struct {
-	io.ReadCloser
-	filter func([]byte) []byte
-	rest   io.Reader // nil until the body was filtered
-	err    error     // error with which the body ended
-}
-
-func (a *filteredBody) Read(p []byte) (int, error) {
-	if a.rest == nil {
-		var raw []byte
-		raw, a.err = io.ReadAll(a.ReadCloser)
-		a.rest = bytes.NewReader(a.filter(raw))
-	}
-	n, err := a.rest.Read(p)
-	if err == io.EOF && a.err != nil {
-		err = a.err
-	}
-	return n, err
-}
-
-// contentHeader marks requests for content between [Session] and wireTransport. Requests of
-// go-containerregistry's login do not have this header. Its value is the request's User-Agent. It
-// is never sent to a server.
-const contentHeader = "Regcred-Content"
-
-func markContentRequest(req *http.Request) *http.Request {
-	req = req.Clone(req.Context()) // round trippers may only change a copy
-	if req.Header == nil {
-		req.Header = http.Header{}
-	}
-	req.Header.Set(contentHeader, req.UserAgent())
-	if req.Body != nil && req.Body != http.NoBody {
-		req.Body = &uploadBody{ReadCloser: req.Body}
-	}
-	return req
-}
-
-// unmarkContentRequest returns a copy of a request without the mark. The mark is kept
-// on req, because req may be sent again.
-func unmarkContentRequest(req *http.Request) (unmarked *http.Request, content bool) {
-	signed, content := req.Header[contentHeader]
-	if !content {
-		return req, false
-	}
-	unmarked = req.WithContext(req.Context()) // a shallow copy
-	unmarked.Header = req.Header.Clone()
-	delete(unmarked.Header, contentHeader)
-	if signed[0] != "" {
-		unmarked.Header.Set("User-Agent", signed[0])
-	}
-	return unmarked, true
-}
-
-// uploadBody is the body of a request that go-containerregistry may send again with
-// a new token, after the body was read.
-type uploadBody struct {
-	io.ReadCloser
-	started atomic.Bool
-}
-
-// cloneForResend returns a copy of a request for sending it again, or nil if its body
-// cannot be read again.
-func cloneForResend(req *http.Request) *http.Request {
-	if req.Body == nil || req.Body == http.NoBody {
-		return req
-	}
-	if req.GetBody == nil {
-		return nil
-	}
-	body, err := req.GetBody()
-	if err != nil {
-		return nil
-	}
-	req = req.Clone(req.Context())
-	req.Body = body
-	return req
-}
