@@ -278,11 +278,11 @@ func (s *Session) authorizeAgain(ctx context.Context, resp *http.Response, auth 
 	rt := s.registry.Runtime
 	c := rt.challenge(resp.Header)
 	switch {
+	case c != nil && c.Scheme == SchemeBasic && s.cred != nil && !rt.sendsBasic(s.cred):
+		return nil, fmt.Errorf("login: %w", ErrIncompleteCredential)
 	case c == nil, rt == ContainersImage && c.Parameters["error"] != "insufficient_scope":
 		return nil, nil
-	case c.Scheme == SchemeBasic && s.cred != nil && !rt.sendsBasic(s.cred):
-		return nil, fmt.Errorf("login: %w", ErrIncompleteCredential)
-	case c.Scheme == SchemeBasic && auth != nil && auth.scopes == nil:
+	case auth != nil && auth.scopes == nil && (c.Scheme == SchemeBasic || rt == Containerd):
 		return nil, nil // the registry rejected the password
 	case c.Scheme == SchemeBearer && auth != nil && !auth.accepted.Load() && auth.covers(rt.tokenScopes(s.registry.Target.Scope, c)):
 		return nil, nil // the registry rejected a new token
