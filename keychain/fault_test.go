@@ -194,7 +194,7 @@ func TestCredentialWithoutUser(t *testing.T) {
 	}
 	u.set(pair{key: f.host(), password: canary.PasswordSecret})
 	err := pull(t.Context(), ref, mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context()).Wrapper())
-	if err == nil || !strings.Contains(err.Error(), "lacks one of them") {
+	if err == nil || !strings.Contains(err.Error(), "no user name") {
 		t.Errorf("alone: got %v", err)
 	}
 	for _, r := range f.requests("") {

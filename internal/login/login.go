@@ -413,9 +413,9 @@ func cloneForResend(req *http.Request) *http.Request {
 // insecure [Target].
 var ErrPlainHTTPNotAllowed = errors.New("plain HTTP is allowed only for loopback registries unless explicitly requested")
 
-// ErrIncompleteCredential is returned if the registry requires Basic authentication, and the credential
-// has no user name or no password. The runtime sends such a credential to no server.
-var ErrIncompleteCredential = errors.New("the registry requires a user name and a password (Basic authentication), and the credential lacks one of them: container runtimes do not send it")
+// ErrIncompleteCredential is returned if the registry requires Basic authentication, but the runtime does not
+// send the credential, because it has no user name or no password.
+var ErrIncompleteCredential = errors.New("the registry requires Basic authentication, but the credential has no user name or no password, so container runtimes do not send it")
 
 var (
 	errBodyNotReplayable = errors.New("the credential expired while the request body was being sent, and the body cannot be resent: restart the upload")

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/name"
+
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/must"
@@ -237,6 +239,42 @@ func TestRefusedOnce(t *testing.T) {
 			if n > 2 || strings.HasPrefix(what, "Basic") && n > 1 {
 				t.Errorf("%q: %s was sent %d times", lines, what, n)
 			}
+		}
+	}
+}
+
+// TestPrivateRealm verifies that a token server at a private address gets the password. For registries on loopback, this
+// includes loopback addresses. Metadata servers get no request.
+func TestPrivateRealm(t *testing.T) {
+	for _, tt := range []struct {
+		registry, realm string
+		refused         bool
+	}{
+		{"10.0.0.5:5050", "https://10.0.0.5/jwt/auth", false},
+		{"10.0.0.5:443", "https://10.0.0.5/service/token", false},
+		{"registry.example", "https://192.168.1.5:8443/token", false},
+		{"registry.example", "https://[fd00::1]:5001/token", false},
+		{"[fd00::1]:5000", "https://[fd00::1]/token", false},
+		{"127.0.0.1:5000", "http://127.0.0.1:5001/token", false},
+		{"localhost:5000", "http://[::1]:5001/token", false},
+		{"registry.example", "https://127.0.0.1/token", true},
+		{"registry.example", "https://169.254.169.254/token", true},
+		{"10.0.0.5:5050", "https://169.254.169.254/token", true},
+		{"registry.example", "https://[fd00:ec2::254]/token", true},
+	} {
+		registry := must.Get(name.NewRegistry(tt.registry))(t)
+		tokens := 0
+		r := &Registry{Target: must.Get(NewTarget(registry, "s", false))(t), Secrets: &Secrets{}, Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+			resp := &http.Response{StatusCode: 401, Header: http.Header{"Www-Authenticate": {fmt.Sprintf("Bearer realm=%q", tt.realm)}}, Body: http.NoBody, Request: req}
+			if req.URL.Path != "/v2/" {
+				tokens++
+				resp.StatusCode, resp.Body = 200, io.NopCloser(strings.NewReader(`{"access_token":"t"}`))
+			}
+			return resp, nil
+		})}
+		_, err := r.Login(t.Context(), credential("u", "p"))
+		if (err != nil) != tt.refused || tokens > 0 == tt.refused {
+			t.Errorf("%s, realm %s: %d requests, %v", tt.registry, tt.realm, tokens, err)
 		}
 	}
 }

@@ -165,7 +165,7 @@ type issuedAt struct{ time.Time }
 
 func (t *issuedAt) UnmarshalJSON(value []byte) error {
 	if err := t.Time.UnmarshalJSON(value); err != nil {
-		return fmt.Errorf("issued_at is not a time in the format of RFC 3339 (2006-01-02T15:04:05Z): %w", err)
+		return errors.New("issued_at is not a time in RFC 3339 format, such as 2006-01-02T15:04:05Z")
 	}
 	return nil
 }

@@ -129,4 +129,3 @@ func (b *responseBody) Close() error {
 	defer b.cancel(nil)
 	return b.ReadCloser.Close()
 }
-
