@@ -137,8 +137,7 @@ func escapeForQuotes(s string) string {
 	return q[1 : len(q)-1]
 }
 
-// firstLine removes the token server's response, which go-containerregistry appends to
-// some messages.
+// firstLine removes further lines, in which some programs repeat a server's response.
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(s, "\n")
 	return s

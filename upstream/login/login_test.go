@@ -30,7 +30,7 @@ import (
 )
 
 // exchanges is how many generated registries are compared.
-const exchanges = 4000
+const exchanges = 3000
 
 const manifest = `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json"}`
 
@@ -62,12 +62,15 @@ func pick[T any](r *rand.Rand, choices ...T) T {
 }
 
 func newChallenge(r *rand.Rand) string {
-	scheme := pick(r, "Bearer", "Basic", "bearer", "BASIC", "Digest", "Negotiate", "bEARER", "", "Bearer,", " Bearer", "Béarer")
+	scheme := pick(r, "Bearer", "Bearer", "Basic", "bearer", "BASIC", "Digest", "Negotiate", "bEARER", "", "Bearer,", " Bearer", "Béarer")
 	var params []string
 	add := func(likely float64, key string, values ...string) {
 		if r.Float64() < likely {
-			key = pick(r, key, key, strings.ToUpper(key), key+" ", " "+key)
-			params = append(params, key+pick(r, "=", "=", "=", " = ", "")+pick(r, values...))
+			equals := "="
+			if r.IntN(10) == 0 {
+				key, equals = pick(r, strings.ToUpper(key), key+" ", " "+key), pick(r, "=", " = ", "")
+			}
+			params = append(params, key+equals+pick(r, values...))
 		}
 	}
 	add(0.95, "realm", `"REALM"`, `"REALM"`, `"REALM"`, `"REALM?account=x&scope=y"`, `"REALM"x`, `REALM`, `x`, `""`, `"/token"`, `"ftp://127.0.0.1/x"`, `"http://[::1"`, `"REALM`, `"http://user:pw@HOST/token/ID"`, `"http:\/\/HOST/token/ID"`, `"REALM?%zz=1"`, `"REALM#x"`)
@@ -77,7 +80,7 @@ func newChallenge(r *rand.Rand) string {
 	if r.IntN(4) == 0 {
 		r.Shuffle(len(params), func(i, j int) { params[i], params[j] = params[j], params[i] })
 	}
-	return scheme + pick(r, " ", " ", " ", "\t", "  ", "") + strings.Join(params, pick(r, ",", ", ", " , ", ",,", " "))
+	return scheme + pick(r, " ", " ", " ", " ", "\t", "  ", "") + strings.Join(params, pick(r, ",", ",", ",", ", ", " , ", ",,", " "))
 }
 
 func newChallenges(r *rand.Rand) (lines []string) {
@@ -299,22 +302,26 @@ func TestLogin(t *testing.T) {
 
 	theirs := runContainerd(t, g)
 	outcomes := map[string]int{}
-	requests, disagreements := 0, 0
+	requests, disagreements, documented := 0, 0, 0
 	for id, s := range g.scripts {
 		want, got := class(theirs[id]), g.ours(t, s)
 		sent, wantSent := g.seen[fmt.Sprint("r", id)], g.seen[fmt.Sprint("c", id)]
 		requests += len(sent)
 		outcomes[want]++
-		if got == want && slices.Equal(sent, wantSent) {
+		switch {
+		case got == want && slices.Equal(sent, wantSent):
+			continue
+		case want == "status 401" && s.Again != nil && len(sent) > len(wantSent) && slices.Equal(sent[:len(wantSent)], wantSent):
+			documented++ // regcred gets a token for the scope of the second challenge
 			continue
 		}
 		if disagreements++; disagreements <= 5 {
 			t.Errorf("%+v\ncontainerd: %s: %s\n\t%s\nregcred: %s\n\t%s", *s, want, theirs[id], strings.Join(wantSent, "\n\t"), got, strings.Join(sent, "\n\t"))
 		}
 	}
-	t.Logf("%d exchanges with %d requests, %d disagreements; outcomes: %v", exchanges, requests, disagreements, outcomes)
-	if disagreements > 5 {
-		t.Errorf("%d disagreements", disagreements)
+	t.Logf("%d exchanges with %d requests, %d disagreements, %d documented differences; outcomes: %v", exchanges, requests, disagreements, documented, outcomes)
+	if disagreements > 5 || documented > exchanges/100 {
+		t.Errorf("%d disagreements, %d documented differences", disagreements, documented)
 	}
 	for _, outcome := range []string{"success", "incomplete credential", "no realm", "bad token", "status 401", "status 403", "status 404", "transport"} {
 		if outcomes[outcome] < 20 {
