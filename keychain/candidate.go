@@ -115,7 +115,7 @@ func (c *candidate) asRefusedError(err error, header http.Header, registry *logi
 			values[i] = registry.Secrets.Redact(v)
 		}
 	}
-	if r.Status == 0 && !errors.Is(err, login.ErrNoUsername) {
+	if r.Status == 0 && !errors.Is(err, login.ErrIncompleteCredential) {
 		return r.Err
 	}
 	return &refusedError{refusal: r}

@@ -113,7 +113,7 @@ func TestOpenPing(t *testing.T) {
 				}
 			})
 			tr := s.transport(t, tt.users)
-			want := []string{"GET /v2/ nobody", "GET " + manifest + " " + tt.by, "GET /token " + tt.by, "GET " + manifest + " token"}
+			want := []string{"GET /v2/ nobody", "GET " + manifest + " nobody", "GET /token " + tt.by, "GET " + manifest + " token"}
 			for range 2 {
 				if status := s.get(t, tr); status != http.StatusOK {
 					t.Errorf("status %d", status)
@@ -161,14 +161,14 @@ func TestOutOfOrderPing(t *testing.T) {
 	}
 }
 
-// TestTwoChallenges verifies that passwords are sent to a registry that offers Basic before Bearer.
-// A rejected password is sent only once.
+// TestTwoChallenges verifies that a token is requested although Basic comes first, and that a wrong password is sent
+// only once.
 func TestTwoChallenges(t *testing.T) {
 	s := script(t, func(s *scripted, w http.ResponseWriter, _ *http.Request) {
 		refuse(w, `Basic realm="x"`, s.bearer())
 	})
 	tr := s.transport(t, 2)
-	want := []string{"GET /v2/ nobody", "GET " + manifest + " u0", "GET " + manifest + " u1"}
+	want := []string{"GET /v2/ nobody", "GET /token u0", "GET /token u1"}
 	for range 3 {
 		if status := s.get(t, tr); status != http.StatusUnauthorized {
 			t.Errorf("status %d", status)

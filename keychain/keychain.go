@@ -17,7 +17,8 @@
 // A [Transport] tries every credential in the kubelet's order, reports rejected
 // credentials to the Keyring, and looks up new ones if they expire during a long
 // copy. A [Keychain] is for programs that accept only an [authn.Keychain]: it
-// returns only the first credential, because the interface allows no more.
+// returns only the first credential, because the interface allows no more, and
+// go-containerregistry logs in with its own rules.
 //
 // Neither treats a failure as "no credentials needed". If a provider fails and
 // there is no other credential, the error is a [*regcred.LookupError], and no
@@ -194,9 +195,9 @@ func (a *authenticator) AuthorizationContext(ctx context.Context) (*authn.AuthCo
 }
 
 // newAuthConfig converts a credential for go-containerregistry. It also sets Auth, because
-// go-containerregistry sends no Authorization header if Username or Password is empty.
+// if Password is empty. Like container runtimes, it ignores a credential without a user name.
 func newAuthConfig(cred *regcred.Credential) *authn.AuthConfig {
-	if cred == nil {
+	if cred == nil || cred.Username == "" {
 		return &authn.AuthConfig{}
 	}
 	password := cred.Password.Reveal()

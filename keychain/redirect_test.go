@@ -141,14 +141,16 @@ func TestTLSRedirects(t *testing.T) {
 func TestRealms(t *testing.T) {
 	for _, tt := range []struct{ realm, want string }{
 		{"https://auth.example.com/token", ""},
-		{"http://auth.example.com/token", "not allowed"},
+		{"http://auth.example.com/token", "plain HTTP"},
 		{"https://169.254.169.254/token", "link-local"},
-		{"https://[fd00:ec2::254]/token", "private"},
+		{"https://[fd00:ec2::254]/token", "link-local"},
 		{"https://2852039166/token", "link-local"},
 		{"https://[::ffff:169.254.169.254]/token", "link-local"},
-		{"https://127.0.0.1/token", "private"},
-		{"file:///etc/passwd", "not allowed"},
-		{"/token", "not allowed"},
+		{"https://127.0.0.1/token", "a loopback or link-local address"},
+		{"https://[::1]/token", "a loopback or link-local address"},
+		{"https://localhost/token", "a loopback or link-local address"},
+		{"file:///etc/passwd", "unsupported scheme"},
+		{"/token", "unsupported scheme"},
 	} {
 		t.Run(tt.realm, func(t *testing.T) {
 			f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.AuthBearer, TokenServerURL: "https://unused.example.com"}, 1, func(w http.ResponseWriter, r *http.Request) bool {

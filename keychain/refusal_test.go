@@ -126,7 +126,7 @@ func TestNotInvalidated(t *testing.T) {
 				if auth == testregistry.AuthBasic {
 					return hide(w, r)
 				}
-				return strings.HasSuffix(r.URL.Path, "/missing") && unauthorized(w, fmt.Sprintf(`Bearer realm="http://%s/token",service="x",scope="repository:team/app:pull"`, r.Host))
+				return strings.HasSuffix(r.URL.Path, "/missing") && unauthorized(w, fmt.Sprintf(`Bearer realm="http://%s/token",service="testregistry",scope="repository:team/app:pull"`, r.Host))
 			})
 			u := &users{only: 1}
 			u.set(pair{key: f.host(), user: "good", password: canary.PasswordSecret})
@@ -261,7 +261,7 @@ func TestTokenForMore(t *testing.T) {
 		if r.URL.Path == "/token" {
 			return strings.Contains(fmt.Sprint(r.URL.Query()["scope"]), "secret") && unauthorized(w, `Basic realm="x"`)
 		}
-		return strings.HasSuffix(r.URL.Path, "/missing") && unauthorized(w, fmt.Sprintf(`Bearer realm="http://%s/token",service="x",scope="repository:secret:pull"`, r.Host))
+		return strings.HasSuffix(r.URL.Path, "/missing") && unauthorized(w, fmt.Sprintf(`Bearer realm="http://%s/token",service="testregistry",scope="repository:secret:pull"`, r.Host))
 	})
 	tr := mustTransport(t, New(newGoodKeyrings(t, f.host()), Options{}), ref.Context())
 	for _, r := range []struct {

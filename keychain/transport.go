@@ -26,8 +26,12 @@ const minRenewInterval = time.Minute
 // Transport is an [http.RoundTripper] for one repository or for a registry. The first
 // request looks up the credentials and tries them in the kubelet's order until the
 // registry accepts one. Later requests use the accepted credential. Reads and writes
-// may use different credentials. The Transport sends anonymous requests only if the
-// lookup returned no credential.
+// may use different credentials. If the lookup returned no credential, or one without a
+// user name, requests are anonymous.
+//
+// Login: unlike go-containerregistry, the Transport prefers Bearer to Basic, uses token
+// servers at private addresses, and logs in although /v2/ does not respond with 200 or
+// 401. It then sends the first request without a credential to get the challenge.
 //
 // Next credential: the Transport tries the next credential after 401, 403, 429 and 5xx.
 // It also does so after 404 if the current credential was not accepted before, because
@@ -173,7 +177,7 @@ func (t *Transport) lookUp(ctx context.Context) (*credentialSet, error) {
 
 func (t *Transport) newCredentialSet(res *regcred.Result, before *credentialSet) *credentialSet {
 	registry := &login.Registry{
-		Target: t.target, Secrets: &login.Secrets{}, Transport: t.opts.Transport,
+		Target: t.target, Runtime: login.GoContainerregistry, Secrets: &login.Secrets{}, Transport: t.opts.Transport,
 		ResponseTimeout: t.opts.ResponseTimeout, IdleTimeout: t.opts.IdleTimeout,
 	}
 	return newCredentialSet(t.keyring, registry, res.Credentials, before)

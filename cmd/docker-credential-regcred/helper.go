@@ -64,7 +64,7 @@ func (h helper) Get(server string) (username, secret string, err error) {
 }
 
 // firstCredential returns the first credential with a user name. Clients ignore a credential
-// without a user name and pull anonymously. Container runtimes reject it.
+// without a user name and pull anonymously, as container runtimes do.
 func firstCredential(creds []regcred.Credential) (username, secret string, err error) {
 	i := slices.IndexFunc(creds, func(c regcred.Credential) bool { return c.Username != "" })
 	if i < 0 {

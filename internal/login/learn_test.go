@@ -15,15 +15,21 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// TestLearnFromResponse verifies that StorePing learns the authentication method from a response,
-// so that no request for /v2/ is sent.
+// TestLearnFromResponse verifies that Learn stores the challenge of a response, so that Login
+// requests a token.
 func TestLearnFromResponse(t *testing.T) {
 	for auth, scheme := range map[testregistry.Auth]string{testregistry.AuthNone: "", testregistry.AuthBasic: "basic", testregistry.AuthBearer: "bearer"} {
 		t.Run(fmt.Sprintf("auth %q", scheme), func(t *testing.T) {
 			f, r := startRegistry(t, auth, false, nil)
 			manifest := f.URL + "/v2/team/app/manifests/v1"
-			said := must.Get(r.StorePing(t.Context(), get(t, r, manifest)))(t)
-			if !strings.EqualFold(said.Scheme, scheme) {
+			said := r.Learn(get(t, r, manifest))
+			if (said == nil) != (scheme == "") {
+				t.Fatalf("learned %v, want the scheme %q", said, scheme)
+			}
+			if said == nil {
+				said = &Challenge{}
+			}
+			if said.Scheme != scheme {
 				t.Errorf("scheme %q, want %q", said.Scheme, scheme)
 			}
 			if want := auth == testregistry.AuthBearer; (said.Parameters["scope"] == "repository:team/app:pull") != want || r.UsesTokens() != want {
@@ -49,15 +55,12 @@ func TestLearnFromResponse(t *testing.T) {
 
 // TestLearnOtherScheme verifies that a response over plain HTTP is not used for a login over TLS.
 func TestLearnOtherScheme(t *testing.T) {
-	f, r := startRegistry(t, testregistry.AuthBasic, true, nil)
+	_, r := startRegistry(t, testregistry.AuthBasic, true, nil)
 	resp := get(t, r, "https://registry.example.com/v2/team/app/manifests/v1")
 	resp.Request.URL.Scheme = "http"
-	if said, err := r.StorePing(t.Context(), resp); err == nil {
-		t.Errorf("learned %v", said)
-	}
-	for _, line := range f.requests() {
-		if strings.Contains(line, "/v2/ ") {
-			t.Errorf("it is asked: %s", line)
-		}
+	r.Learn(resp)
+	s := must.Get(r.Login(t.Context(), credential("good", canary.PasswordSecret)))(t)
+	if resp := get(t, s, "https://registry.example.com/v2/team/app/manifests/v1"); resp.StatusCode != http.StatusOK {
+		t.Errorf("status %d", resp.StatusCode)
 	}
 }

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package login authenticates to a registry with one credential. It finds out
-// which authentication the registry requires, gets a token if necessary,
-// retries requests, and redacts secrets in errors. The caller decides which
-// credential to try next.
+// Package login authenticates to a registry with one credential, as a container runtime
+// does. It chooses one of the registry's challenges, gets a token if necessary, and sends
+// requests again after a 401. It also retries requests and redacts secrets in errors. The
+// caller decides which credential to try next.
 //
 //	r := &login.Registry{Target: target, Secrets: &login.Secrets{}}
 //	session, err := r.Login(ctx, &credential)
 //	client := &http.Client{Transport: session}
 //
-// A credential is sent to the registry and to the token server that the
-// registry names, over TLS unless the target allows plain HTTP. It is never
-// sent along with a redirect.
+// The rules of the runtimes are listed at [Runtime]. regcred's own rules are stricter. A
+// credential is sent to the registry and to the token server that the registry names,
+// over TLS unless the target allows plain HTTP. It is never sent along with a redirect to
+// another host, and never to a metadata server. A credential that the registry rejected is
+// not sent again for the same request.
 package login
 
 import (
@@ -20,13 +22,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/regcred/regcred"
@@ -36,6 +40,7 @@ import (
 // first use. It is then safe for concurrent use.
 type Registry struct {
 	Target      Target
+	Runtime     Runtime           // whose rules to follow
 	Secrets     *Secrets          // collects what must be redacted
 	Transport   http.RoundTripper // sends the requests; nil means [http.DefaultTransport]
 	IdleTimeout time.Duration     // timeout for a response, ping or token request on which no byte arrives; 0 means 30 seconds
@@ -47,145 +52,383 @@ type Registry struct {
 	// image_pull_progress_timeout.
 	ResponseTimeout time.Duration
 
-	pings pingCache
+	mu        sync.Mutex
+	scheme    string     // URL scheme that the registry supports; "" before the first response
+	challenge *Challenge // the last challenge; nil if there was none
 }
 
-// Session is a round tripper that is logged in to a registry. It also sends requests to
-// hosts to which the registry redirects. It is safe for concurrent use.
+// Session is a round tripper for requests to a registry and to the hosts to which the
+// registry redirects. It is safe for concurrent use.
 type Session struct {
-	registry  *Registry
-	cred      *regcred.Credential
-	inner     http.RoundTripper // adds the credential
-	usesToken bool              // adds a token
-
-	loginLock chan struct{}           // held while logging in again
-	next      atomic.Pointer[Session] // session that replaces this one if the registry later requires a token
+	registry *Registry
+	cred     *regcred.Credential
+	lock     chan struct{} // held while authorizing
+	current  atomic.Pointer[authorization]
 }
 
-// Login determines which authentication the registry requires, and gets a token if necessary. The
-// result of the first call is also used for later credentials. Login does not test passwords for
-// Basic authentication. Without a credential, the login is anonymous.
-func (r *Registry) Login(ctx context.Context, cred *regcred.Credential) (*Session, error) {
-	auth, err := authenticator(cred)
-	if err != nil {
-		return nil, fmt.Errorf("login: %w", err)
-	}
-	r.Secrets.AddCredential(cred)
-	p := &pinger{inner: r.baseTransport(), pings: &r.pings}
-	rt, err := transport.NewWithContext(ctx, r.Target.Registry, auth, transport.NewUserAgent(p, userAgent), []string{r.Target.Scope})
-	if err != nil {
-		return nil, fmt.Errorf("login: %w", err)
-	}
-	return &Session{registry: r, cred: cred, inner: rt, usesToken: p.tokens.Load(), loginLock: make(chan struct{}, 1)}, nil
+// authorization is the value of an Authorization header.
+type authorization struct {
+	header  string
+	scopes  []string  // of a token; nil for Basic
+	expires time.Time // zero if it does not expire
+
+	accepted atomic.Bool // by the registry
 }
 
-// baseTransport returns the transport that sends all requests.
-func (r *Registry) baseTransport() http.RoundTripper {
-	return &retrier{budget: r.Budget, retry: r.Retry, inner: &wireTransport{
-		inner: cmp.Or(r.Transport, http.DefaultTransport), target: r.Target,
-		idle: cmp.Or(r.IdleTimeout, 30*time.Second), response: cmp.Or(r.ResponseTimeout, 5*time.Minute), secrets: r.Secrets,
-	}}
-}
-
-// RoundTrip implements [http.RoundTripper]. It authenticates requests to the registry
-// ([Target.IsToRegistry]). To other hosts it sends no credential, only an anonymous token if
-// they require one.
+// Login returns a session for a credential, or for anonymous requests. It requests a token if the
+// registry requires one, but does not test passwords for Basic authentication.
 //
-// If the registry requires a token that it did not require at first, the session logs
-// in again and uses the token from then on, as container runtimes do.
-func (s *Session) RoundTrip(req *http.Request) (*http.Response, error) {
-	if next := s.next.Load(); next != nil {
-		return next.roundTrip(req)
+// The first call requests /v2/ for the registry's challenge, unless [Registry.Learn] was called
+// before. Except for containers/image, its status does not matter (but for 429), because some
+// registries serve only some repositories. The session then learns the challenge from the first 401.
+func (r *Registry) Login(ctx context.Context, cred *regcred.Credential) (*Session, error) {
+	r.Secrets.AddCredential(cred)
+	s := &Session{registry: r, cred: cred, lock: make(chan struct{}, 1)}
+	if r.knownScheme() == "" {
+		if err := r.ping(ctx); err != nil {
+			return nil, fmt.Errorf("login: %w", err)
+		}
 	}
-	resp, err := s.roundTrip(req)
-	if err != nil || s.usesToken || resp.StatusCode != http.StatusUnauthorized || !wantsToken(resp.Header) || !s.registry.Target.IsToRegistry(req) {
-		return resp, err
-	}
-	again := cloneForResend(req)
-	if again == nil {
-		return resp, nil
-	}
-	resp.Body.Close()
-	next, err := s.renewToken(req.Context(), resp)
-	if err != nil {
+	if _, err := s.authorizationFor(ctx); err != nil {
 		return nil, err
 	}
-	return next.roundTrip(again)
+	return s, nil
 }
 
-// renewToken logs in again to get a token. All requests share this login.
-func (s *Session) renewToken(ctx context.Context, resp *http.Response) (*Session, error) {
-	select {
-	case s.loginLock <- struct{}{}:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-	defer func() { <-s.loginLock }()
-	if next := s.next.Load(); next != nil {
-		return next, nil
-	}
-	s.registry.pings.learnAnonymous(resp)
-	next, err := s.registry.Login(ctx, s.cred)
+func (r *Registry) ping(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+r.Target.Host()+"/v2/", nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s.next.Store(next)
-	return next, nil
+	resp, err := r.sendToRegistry(req, "")
+	if err != nil {
+		return err
+	}
+	defer drain(resp)
+	if r.Runtime == ContainersImage || resp.StatusCode == http.StatusTooManyRequests {
+		return transport.CheckError(resp, http.StatusOK, http.StatusUnauthorized)
+	}
+	return nil
 }
 
-func (s *Session) roundTrip(req *http.Request) (*http.Response, error) {
-	target := s.registry.Target
-	marked := markContentRequest(req)
-	switch {
-	case target.IsToRegistry(req):
-		marked.URL.Host = target.Host() // go-containerregistry only recognizes this spelling
-	case target.matchesHost(req.URL.Scheme, req.URL.Host):
-		return s.registry.RoundTrip(req)
+// Learn stores the URL scheme and the challenge in a response of the registry to a request
+// without a credential. It returns the challenge that the runtime chooses, or nil.
+func (r *Registry) Learn(resp *http.Response) *Challenge {
+	return r.learn(resp.Request.URL.Scheme, resp)
+}
+
+func (r *Registry) learn(scheme string, resp *http.Response) *Challenge {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if scheme == "https" || r.Target.plain {
+		r.scheme = scheme
 	}
-	// If Host contained the registry's name, go-containerregistry would treat any
-	// request as a request to the registry.
-	marked.Host = ""
-	return s.inner.RoundTrip(marked)
+	if resp.StatusCode != http.StatusUnauthorized {
+		return nil
+	}
+	c := r.Runtime.challenge(resp.Header)
+	if c != nil {
+		stored := *c
+		if r.Target.Scope != "" { // the challenge may have been for another repository
+			stored.Parameters = maps.Clone(c.Parameters)
+			delete(stored.Parameters, "scope")
+		}
+		r.challenge = &stored
+	}
+	return c
+}
+
+func (r *Registry) lastChallenge() *Challenge {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.challenge
+}
+
+func (r *Registry) knownScheme() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.scheme
+}
+
+// UsesTokens reports whether the registry's last challenge required a token. If so, a 401 from the
+// registry does not mean that the password is wrong, because the token server would
+// reject a wrong password.
+func (r *Registry) UsesTokens() bool {
+	c := r.lastChallenge()
+	return c != nil && c.Scheme == SchemeBearer
+}
+
+// transport returns the transport that sends all requests. forToken is true for requests to token
+// servers.
+func (r *Registry) transport(forToken bool) http.RoundTripper {
+	return &retrier{budget: r.Budget, retry: r.Retry, forToken: forToken, inner: &wireTransport{
+		inner: cmp.Or(r.Transport, http.DefaultTransport), target: r.Target,
+		idle: cmp.Or(r.IdleTimeout, 30*time.Second), response: cmp.Or(r.ResponseTimeout, 5*time.Minute), secrets: r.Secrets, forToken: forToken,
+	}}
 }
 
 // RoundTrip sends a request without credentials, for example to a redirect target.
 func (r *Registry) RoundTrip(req *http.Request) (*http.Response, error) {
-	return transport.NewUserAgent(r.baseTransport(), userAgent).RoundTrip(markContentRequest(req))
-}
-
-// UsesTokens reports whether the registry uses tokens. If it does, a 401 from the
-// registry does not mean that the password is wrong, because the token server would
-// reject a wrong password.
-func (r *Registry) UsesTokens() bool {
-	r.pings.mu.Lock()
-	defer r.pings.mu.Unlock()
-	return wantsToken(r.pings.header)
-}
-
-// authenticator returns the authenticator for a credential. A credential never results in an
-// anonymous login.
-func authenticator(cred *regcred.Credential) (authn.Authenticator, error) {
-	if cred == nil {
-		return authn.Anonymous, nil
-	}
-	if cred.Username == "" {
-		return nil, ErrNoUsername
-	}
-	// go-containerregistry sends nothing if the user name or password is empty, so pass
-	// the encoded form.
-	return authn.FromConfig(authn.AuthConfig{Auth: basicAuth(cred)}), nil
+	return r.send(req, "")
 }
 
 // userAgent is the User-Agent of requests without one.
 const userAgent = "regcred"
 
+// send sends a copy of a request.
+func (r *Registry) send(req *http.Request, authorization string) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	if req.Header == nil {
+		req.Header = http.Header{}
+	}
+	if req.UserAgent() == "" {
+		req.Header.Set("User-Agent", userAgent)
+	}
+	if authorization != "" {
+		req.Header.Set("Authorization", authorization)
+	}
+	return r.transport(false).RoundTrip(req)
+}
+
+// sendToRegistry sends a request over TLS. If the target allows plain HTTP, it tries both until the
+// registry responds.
+func (r *Registry) sendToRegistry(req *http.Request, authorization string) (*http.Response, error) {
+	schemes := []string{"https"}
+	if r.Target.Registry.Scheme() == "http" { // also for private addresses, where checkURL rejects it
+		schemes = []string{"https", "http"}
+	}
+	if s := r.knownScheme(); s != "" {
+		schemes = []string{s}
+	}
+	var failed []error
+	for i, scheme := range schemes {
+		again := req
+		if i > 0 {
+			if again = cloneForResend(req); again == nil {
+				break
+			}
+		}
+		again = again.Clone(req.Context())
+		again.URL.Scheme = scheme
+		resp, err := r.send(again, authorization)
+		if err == nil {
+			r.learn(scheme, resp)
+			return resp, nil
+		}
+		if failed = append(failed, err); req.Context().Err() != nil {
+			break
+		}
+	}
+	if len(failed) == 2 {
+		return nil, fmt.Errorf("%w; over plain HTTP: %w", failed[0], failed[1])
+	}
+	return nil, failed[0]
+}
+
+// maxLogins limits how often a request is sent again after a 401.
+const maxLogins = 2
+
+// RoundTrip implements [http.RoundTripper]. It authenticates requests to the registry
+// ([Target.IsToRegistry]). To other hosts it sends no credential, only an anonymous token if
+// they require one.
+func (s *Session) RoundTrip(req *http.Request) (*http.Response, error) {
+	target := s.registry.Target
+	switch {
+	case target.IsToRegistry(req):
+		return s.sendToRegistry(req)
+	case target.matchesHost(req.URL.Scheme, req.URL.Host):
+		return s.registry.RoundTrip(req) // the Host header has another name
+	}
+	return s.sendToOther(req)
+}
+
+func (s *Session) sendToRegistry(req *http.Request) (*http.Response, error) {
+	auth, err := s.authorizationFor(req.Context())
+	if err != nil {
+		closeBody(req)
+		return nil, err
+	}
+	for n := 0; ; n++ {
+		resp, err := s.registry.sendToRegistry(req, auth.value())
+		if err != nil || resp.StatusCode != http.StatusUnauthorized || n == maxLogins {
+			if auth != nil && err == nil {
+				auth.accepted.Store(resp.StatusCode != http.StatusUnauthorized)
+			}
+			return resp, err
+		}
+		next, err := s.authorizeAgain(req.Context(), resp, auth)
+		if err != nil {
+			resp.Body.Close()
+			return nil, err
+		}
+		if next == nil {
+			return resp, nil
+		}
+		again := cloneForResend(req)
+		switch {
+		case again == nil && auth.value() == "":
+			return resp, nil
+		case again == nil:
+			resp.Body.Close()
+			return nil, errBodyNotReplayable
+		}
+		drain(resp)
+		auth, req = next, again
+	}
+}
+
+// authorizationFor returns the authorization for a new request, or nil if there is none yet.
+func (s *Session) authorizationFor(ctx context.Context) (*authorization, error) {
+	auth, c := s.current.Load(), s.registry.lastChallenge()
+	if c == nil || auth != nil && (auth.expires.IsZero() || time.Now().Before(auth.expires)) {
+		return auth, nil
+	}
+	return s.authorize(ctx, c, auth)
+}
+
+// authorizeAgain returns another authorization after a 401, or nil if there is none.
+func (s *Session) authorizeAgain(ctx context.Context, resp *http.Response, auth *authorization) (*authorization, error) {
+	rt := s.registry.Runtime
+	c := rt.challenge(resp.Header)
+	switch {
+	case c != nil && c.Scheme == SchemeBasic && s.cred != nil && !rt.sendsBasic(s.cred):
+		return nil, fmt.Errorf("login: %w", ErrIncompleteCredential)
+	case c == nil, rt == ContainersImage && c.Parameters["error"] != "insufficient_scope":
+		return nil, nil
+	case auth != nil && auth.scopes == nil && (c.Scheme == SchemeBasic || rt == Containerd):
+		return nil, nil // the registry rejected the password
+	case c.Scheme == SchemeBearer && auth != nil && !auth.accepted.Load() && auth.covers(rt.tokenScopes(s.registry.Target.Scope, c)):
+		return nil, nil // the registry rejected a new token
+	}
+	return s.authorize(ctx, c, auth)
+}
+
+// covers reports whether an authorization is a token for all the scopes.
+func (a *authorization) covers(scopes []string) bool {
+	for _, scope := range scopes {
+		if !slices.Contains(a.scopes, scope) {
+			return false
+		}
+	}
+	return true
+}
+
+// authorize replaces the authorization after, unless a concurrent request has replaced it. It returns nil
+// if there is no usable credential for Basic authentication.
+func (s *Session) authorize(ctx context.Context, c *Challenge, after *authorization) (*authorization, error) {
+	select {
+	case s.lock <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-s.lock }()
+	if now := s.current.Load(); now != after {
+		return now, nil
+	}
+	next, err := s.newAuthorization(ctx, c, after)
+	if err != nil {
+		return nil, fmt.Errorf("login: %w", err)
+	}
+	s.current.Store(next)
+	return next, nil
+}
+
+// maxScopes limits the scopes that a token collects. A registry may request more with each 401.
+const maxScopes = 20
+
+func (s *Session) newAuthorization(ctx context.Context, c *Challenge, after *authorization) (*authorization, error) {
+	r := s.registry
+	if c.Scheme == SchemeBasic {
+		if !r.Runtime.sendsBasic(s.cred) {
+			return nil, nil
+		}
+		return &authorization{header: "Basic " + basicAuth(s.cred)}, nil
+	}
+	scopes := r.Runtime.tokenScopes(r.Target.Scope, c)
+	if after != nil { // put the new scopes first, because some servers read only one
+		for _, scope := range after.scopes[:min(len(after.scopes), max(0, maxScopes-len(scopes)))] {
+			if !slices.Contains(scopes, scope) {
+				scopes = append(scopes, scope)
+			}
+		}
+	}
+	username, password := usernamePassword(s.cred)
+	got, err := r.fetchToken(ctx, c, scopes, username, password)
+	if err != nil {
+		return nil, err
+	}
+	return &authorization{header: "Bearer " + got.value, scopes: scopes, expires: got.expires}, nil
+}
+
+// value returns the header's value. a may be nil.
+func (a *authorization) value() string {
+	if a == nil {
+		return ""
+	}
+	return a.header
+}
+
+// sendToOther sends a request to a host to which the registry redirects.
+func (s *Session) sendToOther(req *http.Request) (*http.Response, error) {
+	r := s.registry
+	resp, err := r.RoundTrip(req)
+	if err != nil || resp.StatusCode != http.StatusUnauthorized {
+		return resp, err
+	}
+	c := r.Runtime.challenge(resp.Header)
+	again := cloneForResend(req)
+	if c == nil || c.Scheme != SchemeBearer || again == nil {
+		return resp, nil
+	}
+	got, err := r.fetchToken(req.Context(), c, strings.Fields(c.Parameters["scope"]), "", "")
+	if err != nil {
+		return resp, nil
+	}
+	drain(resp)
+	return r.send(again, "Bearer "+got.value)
+}
+
+// drain reads the rest of an error response, so that its connection can be reused.
+func drain(resp *http.Response) {
+	_, _ = io.CopyN(io.Discard, resp.Body, maxErrorBodySize)
+	resp.Body.Close()
+}
+
+func closeBody(req *http.Request) {
+	if req.Body != nil {
+		req.Body.Close()
+	}
+}
+
+func canResend(req *http.Request) bool {
+	return req.Body == nil || req.Body == http.NoBody || req.GetBody != nil
+}
+
+// cloneForResend returns a copy of a request for sending it again, or nil if its body
+// cannot be read again.
+func cloneForResend(req *http.Request) *http.Request {
+	if req.Body == nil || req.Body == http.NoBody {
+		return req
+	}
+	if req.GetBody == nil {
+		return nil
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return nil
+	}
+	req = req.Clone(req.Context())
+	req.Body = body
+	return req
+}
+
 // ErrPlainHTTPNotAllowed is wrapped by errors that would not have occurred with an
 // insecure [Target].
 var ErrPlainHTTPNotAllowed = errors.New("plain HTTP is allowed only for loopback registries unless explicitly requested")
 
-// ErrNoUsername is returned for a credential without a user name. It is not sent, because
-// containerd rejects such credentials too.
-var ErrNoUsername = errors.New("the credential was not sent because it has no user name; container runtimes also reject credentials without a user name")
+// ErrIncompleteCredential is returned if the registry requires Basic authentication, but the runtime does not
+// send the credential, because it has no user name or no password.
+var ErrIncompleteCredential = errors.New("the registry requires Basic authentication, but the credential has no user name or no password, so container runtimes do not send it")
 
 var (
 	errBodyNotReplayable = errors.New("the credential expired while the request body was being sent, and the body cannot be resent: restart the upload")
@@ -199,98 +442,4 @@ func StatusCode(err error) int {
 		return e.StatusCode
 	}
 	return 0
-}
-
-// errSchemeMismatch is returned for a ping with another URL scheme than the cached ping.
-var errSchemeMismatch = errors.New("an earlier request showed that the registry uses the other URL scheme (http or https)")
-
-// pingCache stores the response to the first request for /v2/ for later logins. The
-// response contains the authentication that the registry requires.
-type pingCache struct {
-	mu     sync.Mutex
-	scheme string
-	status int
-	header http.Header
-}
-
-func (p *pingCache) store(req *http.Request, resp *http.Response) {
-	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusUnauthorized {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.scheme, p.status, p.header = req.URL.Scheme, resp.StatusCode, resp.Header.Clone()
-}
-
-// wantsToken reports whether go-containerregistry will request a token. go-containerregistry reads
-// one challenge from each header line, and uses the first that it supports.
-func wantsToken(h http.Header) bool {
-	for _, challenge := range h.Values("WWW-Authenticate") {
-		switch scheme, _, _ := strings.Cut(challenge, " "); strings.ToLower(scheme) {
-		case "bearer":
-			return true
-		case "basic":
-			return false
-		}
-	}
-	return false
-}
-
-// learnAnonymous stores resp in place of the cached response to a ping, unless that response
-// requires a token. Some registries do not protect /v2/, and some may have been unavailable during
-// the ping.
-func (p *pingCache) learnAnonymous(resp *http.Response) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.scheme != "" && !wantsToken(p.header) {
-		p.status, p.header = http.StatusUnauthorized, resp.Header.Clone()
-	}
-}
-
-// StorePing caches resp as the response to a ping. resp must be a 200 or 401 response to a request
-// without credentials. StorePing returns the required authentication. After it, [Registry.Login]
-// sends no request for /v2/. Container runtimes that request the image immediately send none
-// either.
-func (r *Registry) StorePing(ctx context.Context, resp *http.Response) (*transport.Challenge, error) {
-	r.pings.store(resp.Request, resp)
-	return transport.Ping(ctx, r.Target.Registry, &pinger{inner: r.baseTransport(), pings: &r.pings})
-}
-
-// cachedResponse returns the cached response, or nil if there is none.
-func (p *pingCache) cachedResponse(req *http.Request) (*http.Response, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch p.scheme {
-	case "":
-		return nil, nil
-	case req.URL.Scheme:
-		return &http.Response{
-			Status: http.StatusText(p.status), StatusCode: p.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-			Header: p.header.Clone(), Body: http.NoBody, Request: req,
-		}, nil
-	}
-	return nil, errSchemeMismatch
-}
-
-// pinger sends the first ping, and returns the cached response for later pings.
-type pinger struct {
-	inner  http.RoundTripper
-	pings  *pingCache
-	tokens atomic.Bool // the response requires tokens
-}
-
-func (p *pinger) RoundTrip(req *http.Request) (*http.Response, error) {
-	if _, content := req.Header[contentHeader]; content || req.URL.Path != "/v2/" || req.Response != nil {
-		return p.inner.RoundTrip(req)
-	}
-	resp, err := p.pings.cachedResponse(req)
-	if resp == nil && err == nil {
-		if resp, err = p.inner.RoundTrip(req); err == nil {
-			p.pings.store(req, resp)
-		}
-	}
-	if err == nil {
-		p.tokens.Store(wantsToken(resp.Header))
-	}
-	return resp, err
 }

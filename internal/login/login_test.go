@@ -40,11 +40,6 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	agent, _, _ := strings.Cut(r.UserAgent(), " ")
 	f.seen = append(f.seen, r.Method+" "+r.URL.Path+" "+agent)
-	for h := range r.Header {
-		if strings.HasPrefix(h, "Regcred") {
-			f.seen = append(f.seen, "a mark: "+h)
-		}
-	}
 	f.mu.Unlock()
 	if f.on == nil || !f.on(w, r) {
 		f.inner.ServeHTTP(w, r)
@@ -102,8 +97,7 @@ func get(t *testing.T, rt http.RoundTripper, url string) *http.Response {
 	return resp
 }
 
-// TestLogin verifies that one ping serves all credentials, that contentHeader is not sent, and that
-// the user agent is preserved.
+// TestLogin verifies that one ping serves all credentials, and that the user agent is preserved.
 func TestLogin(t *testing.T) {
 	for _, auth := range []testregistry.Auth{testregistry.AuthNone, testregistry.AuthBasic, testregistry.AuthBearer} {
 		for _, tls := range []bool{false, true} {
@@ -148,26 +142,6 @@ func TestLogin(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-// TestPingNotKept verifies that a response without an authentication method is not cached.
-func TestPingNotKept(t *testing.T) {
-	broken := true
-	f, r := startRegistry(t, testregistry.AuthBasic, false, func(w http.ResponseWriter, r *http.Request) bool {
-		if broken && r.URL.Path == "/v2/" {
-			w.WriteHeader(http.StatusBadGateway)
-			return true
-		}
-		return false
-	})
-	if _, err := r.Login(t.Context(), credential("good", canary.PasswordSecret)); StatusCode(err) != http.StatusBadGateway {
-		t.Errorf("got %v", err)
-	}
-	broken = false
-	s := must.Get(r.Login(t.Context(), credential("good", canary.PasswordSecret)))(t)
-	if resp := get(t, s, f.URL+"/v2/team/app/manifests/v1"); resp.StatusCode != http.StatusOK {
-		t.Errorf("status %d", resp.StatusCode)
 	}
 }
 
@@ -238,20 +212,6 @@ func TestIdleServer(t *testing.T) {
 	}
 }
 
-// TestNoUser verifies that a credential without a user name does not become an anonymous login.
-func TestNoUser(t *testing.T) {
-	f, r := startRegistry(t, testregistry.AuthNone, false, nil)
-	if _, err := r.Login(t.Context(), credential("", canary.PasswordSecret)); !errors.Is(err, ErrNoUsername) {
-		t.Errorf("got %v", err)
-	}
-	if n := len(f.requests()); n > 0 {
-		t.Errorf("%d requests", n)
-	}
-	if _, err := r.Login(t.Context(), credential("good", "")); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestCredentialStaysAtRegistry verifies that a credential is sent to the registry under every spelling of its host, and never with a
 // request that names another host.
 func TestCredentialStaysAtRegistry(t *testing.T) {
@@ -266,6 +226,7 @@ func TestCredentialStaysAtRegistry(t *testing.T) {
 			}
 			return &http.Response{StatusCode: 200, Body: http.NoBody, Header: http.Header{}}, nil
 		})
+		r.Learn(get(t, r, "https://registry.example.com/v2/"))
 		s := must.Get(r.Login(t.Context(), credential("good", canary.PasswordSecret)))(t)
 		for _, tt := range []struct {
 			url, host string
@@ -317,8 +278,8 @@ func TestIsRegistryURL(t *testing.T) {
 	}
 }
 
-// TestUploadOnce verifies that a request body is recreated when go-containerregistry sends the
-// request again with a new token. If the body cannot be recreated, the request must fail.
+// TestUploadOnce verifies that a request body is recreated when a request is sent again with a new
+// token. If the body cannot be recreated, the request must fail.
 func TestUploadOnce(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		tokens := 0
@@ -327,12 +288,12 @@ func TestUploadOnce(t *testing.T) {
 			switch {
 			case r.URL.Path == "/token":
 				tokens++
-				fmt.Fprintf(w, `{"token":"t%d","refresh_token":"no"}`, tokens)
+				fmt.Fprintf(w, `{"access_token":"t%d","refresh_token":"no"}`, tokens)
 			case r.Method == "PUT":
 				b, _ := io.ReadAll(r.Body)
 				bodies = append(bodies, string(b))
-				if r.Header.Get("Authorization") == "Bearer t1" {
-					w.Header().Set("WWW-Authenticate", `Bearer realm="x",scope="more"`)
+				if r.Header.Get("Authorization") != "Bearer t2" {
+					w.Header().Set("WWW-Authenticate", `Bearer realm="http://`+r.Host+`/token",scope="more"`)
 					w.WriteHeader(http.StatusUnauthorized)
 				}
 			default:

@@ -123,7 +123,7 @@ func TestUploadProgress(t *testing.T) {
 				}
 				req := must.Get(http.NewRequestWithContext(t.Context(), "PATCH", "https://example.com", body()))(t)
 				req.GetBody = func() (io.ReadCloser, error) { return body(), nil }
-				resp, err := w.RoundTrip(markContentRequest(req))
+				resp, err := w.RoundTrip(req)
 				if err == nil {
 					resp.Body.Close()
 				}
@@ -162,7 +162,7 @@ func TestEarlyResponse(t *testing.T) {
 			return &http.Response{StatusCode: 201, Body: response}, nil
 		})}
 		req := must.Get(http.NewRequestWithContext(t.Context(), "PATCH", "https://example.com", &dribble{45 << 10, 1 << 10, 59 * time.Second}))(t)
-		resp := must.Get(w.RoundTrip(markContentRequest(req)))(t)
+		resp := must.Get(w.RoundTrip(req))(t)
 		defer resp.Body.Close()
 		trace.ConnectStart("tcp", "192.0.2.1:443")
 		time.Sleep(time.Hour)
@@ -198,7 +198,7 @@ func TestUploadOverNetwork(t *testing.T) {
 				wg.Go(func() {
 					req, _ := http.NewRequestWithContext(t.Context(), "PATCH", srv.URL, &dribble{10 << 10, 1 << 10, limit / 5})
 					req.Header.Set("Expect", "100-continue")
-					resp, err := w.RoundTrip(markContentRequest(req))
+					resp, err := w.RoundTrip(req)
 					if err != nil {
 						t.Error(err)
 						return
@@ -222,7 +222,7 @@ func TestStalledUploadOverNetwork(t *testing.T) {
 	t.Cleanup(func() { close(done) })
 	w := &wireTransport{target: loopbackTarget(t, srv), idle: time.Minute, response: 100 * time.Millisecond, secrets: &Secrets{}, inner: &http.Transport{}}
 	req := must.Get(http.NewRequestWithContext(t.Context(), "PATCH", srv.URL, bytes.NewReader(make([]byte, 64<<20))))(t)
-	_, err := w.RoundTrip(markContentRequest(req))
+	_, err := w.RoundTrip(req)
 	if !errors.Is(err, errIdleTimeout) || !strings.Contains(err.Error(), "for 100ms") {
 		t.Errorf("got %v", err)
 	}

@@ -89,6 +89,8 @@ type retrier struct {
 	inner  http.RoundTripper
 	budget *RetryBudget // nil means one per request
 	retry  RetryOptions
+
+	forToken bool // requests to token servers may always be sent again
 }
 
 func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -96,16 +98,18 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	if budget == nil {
 		budget = NewRetryBudget(r.retry)
 	}
-	isRead := req.Method == http.MethodGet || req.Method == http.MethodHead // a request body cannot be sent twice
+	repeatable := canResend(req) && (r.forToken || req.Method == http.MethodGet || req.Method == http.MethodHead)
 	for n := 1; ; n++ {
 		resp, err := r.inner.RoundTrip(req)
 		again, asked := shouldRetry(resp, err)
-		if !again || !isRead || skipsRateLimitWait(req, resp) || !budget.Wait(req.Context(), n, asked) {
+		if !again || !repeatable || skipsRateLimitWait(req, resp) || !budget.Wait(req.Context(), n, asked) {
 			return resp, err
 		}
 		if resp != nil {
-			_, _ = io.Copy(io.Discard, resp.Body) // wireTransport limits the size; a connection can be reused only after the body is read
-			resp.Body.Close()
+			drain(resp)
+		}
+		if req = cloneForResend(req); req == nil {
+			return nil, errBodyNotReplayable
 		}
 	}
 }

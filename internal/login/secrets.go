@@ -4,6 +4,7 @@
 package login
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
@@ -77,13 +78,13 @@ func basicAuth(cred *regcred.Credential) string {
 	return base64.StdEncoding.EncodeToString([]byte(cred.Username + ":" + cred.Password.Reveal()))
 }
 
-// addFromRequest adds the secrets in a request. content is false for the requests of a login.
-func (s *Secrets) addFromRequest(req *http.Request, content bool) {
+// addFromRequest adds the secrets in a request. forToken is true for requests to token servers.
+func (s *Secrets) addFromRequest(req *http.Request, forToken bool) {
 	if _, value, ok := strings.Cut(req.Header.Get("Authorization"), " "); ok {
 		s.addFromServer(value)
 	}
-	if !content {
-		return // the query of a login contains only service and repository
+	if forToken {
+		return // the query contains only service and repository
 	}
 	for name, values := range req.URL.Query() {
 		if name == NamespaceParam {
@@ -97,33 +98,18 @@ func (s *Secrets) addFromRequest(req *http.Request, content bool) {
 	}
 }
 
-// filterTokenResponse adds all tokens in the response of a token server. It returns the response
-// without the refresh token, which container runtimes ignore. With the refresh token,
-// go-containerregistry would switch to a different login method between requests.
-func (s *Secrets) filterTokenResponse(answer []byte) []byte {
+// addTokens adds all tokens in the response of a token server.
+func (s *Secrets) addTokens(body []byte) {
 	var fields map[string]json.RawMessage
-	if json.Unmarshal(answer, &fields) != nil {
-		return answer
+	if json.NewDecoder(bytes.NewReader(body)).Decode(&fields) != nil {
+		return
 	}
-	refresh := false
 	for name, value := range fields {
 		var token string
 		if strings.Contains(strings.ToLower(name), "token") && json.Unmarshal(value, &token) == nil {
 			s.addFromServer(token)
 		}
-		if strings.EqualFold(name, "refresh_token") { // encoding/json ignores case
-			delete(fields, name)
-			refresh = true
-		}
 	}
-	if !refresh {
-		return answer
-	}
-	without, err := json.Marshal(fields)
-	if err != nil {
-		return nil
-	}
-	return without
 }
 
 // Redact redacts the collected secrets and text that looks like a secret. Container runtimes log in

@@ -34,7 +34,7 @@ func (t FailedAttempt) CredentialText() string {
 	case c.Provider != "":
 		from = fmt.Sprintf("provider %q", c.Provider)
 	case c.Origin.PullSecret != nil:
-		from = fmt.Sprintf("pull secret %q", c.Origin.PullSecret.Namespace+"/"+c.Origin.PullSecret.Name)
+		from = fmt.Sprintf("pull secret %q", strings.TrimPrefix(c.Origin.PullSecret.Namespace+"/"+c.Origin.PullSecret.Name, "/"))
 	case c.Origin.File != "":
 		from = fmt.Sprintf("file %q", c.Origin.File)
 	default:
@@ -115,6 +115,8 @@ func (t FailedAttempt) Hint() string {
 	switch {
 	case t.Status == http.StatusUnauthorized && t.Credential == nil:
 		return "no credentials were found, and anonymous pulls are not allowed"
+	case t.Status == http.StatusUnauthorized && t.Credential.Username == "":
+		return "the credential has no user name, so the pull is anonymous, and anonymous pulls are not allowed"
 	case t.Status == http.StatusUnauthorized:
 		return "the user name or password is wrong, has expired, or does not grant access to this repository"
 	case t.Status == http.StatusForbidden:
@@ -135,8 +137,7 @@ func escapeForQuotes(s string) string {
 	return q[1 : len(q)-1]
 }
 
-// firstLine removes the token server's response, which go-containerregistry appends to
-// some messages.
+// firstLine removes further lines, in which some programs repeat a server's response.
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(s, "\n")
 	return s

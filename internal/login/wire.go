@@ -4,19 +4,14 @@
 package login
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"net/http"
-	"sync/atomic"
 	"time"
 )
 
-// Size limits for responses that are not content, in bytes.
-const (
-	maxLoginBodySize = 1 << 20  // pings and tokens
-	maxErrorBodySize = 32 << 10 // any response with an error status
-)
+// maxErrorBodySize limits the body of a response with an error status, in bytes.
+const maxErrorBodySize = 32 << 10
 
 // The minimum rate of a response. A response is canceled if fewer than minRateBytes arrive while
 // the reader waits for minRatePeriod. This is about 500 bytes per second, a quarter of the rate of
@@ -27,8 +22,8 @@ const (
 )
 
 // wireTransport is the innermost transport. All requests pass through it, including
-// go-containerregistry's logins, redirects and retries. It rejects hosts and schemes
-// that are not allowed, cancels stalled and slow responses, limits their size, and
+// token requests, redirects and retries. It rejects hosts and schemes that are not
+// allowed, cancels stalled and slow responses, limits the size of error responses, and
 // collects secrets.
 type wireTransport struct {
 	inner    http.RoundTripper
@@ -36,25 +31,23 @@ type wireTransport struct {
 	idle     time.Duration
 	response time.Duration // replaces idle until a content request is responded to
 	secrets  *Secrets
+	forToken bool // the requests go to token servers
 }
 
 func (w *wireTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	req, content := unmarkContentRequest(req)
-	w.secrets.addFromRequest(req, content)
-	body, err := w.checkRequest(req)
-	if err != nil {
+	w.secrets.addFromRequest(req, w.forToken)
+	if err := w.target.checkURL(req.URL); err != nil {
 		if req.Body != nil {
 			req.Body.Close()
 		}
 		return nil, err
 	}
-	limit := w.idle
-	if content {
-		limit = w.response
+	limit := w.response
+	if w.forToken || req.URL.Path == "/v2/" {
+		limit = w.idle
 	}
 	ctx, progress := newProgressTimer(req.Context(), req.URL.Host, limit)
 	req = req.WithContext(ctx)
-	req.Body = body
 	progress.trackUpload(req)
 	resp, err := w.inner.RoundTrip(req)
 	if err != nil {
@@ -64,28 +57,10 @@ func (w *wireTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	progress.setLimit(0)
 	b := &responseBody{ReadCloser: resp.Body, progress: progress, idle: w.idle, left: -1, host: req.URL.Host}
 	resp.Body = b
-	if !content {
-		b.left = maxLoginBodySize
-		resp.Body, resp.ContentLength = &filteredBody{ReadCloser: b, filter: w.secrets.filterTokenResponse}, -1
-	}
 	if resp.StatusCode >= http.StatusBadRequest {
 		b.left = maxErrorBodySize
 	}
 	return resp, nil
-}
-
-// checkRequest rejects a request that must not be sent. It returns the body to send.
-func (w *wireTransport) checkRequest(req *http.Request) (io.ReadCloser, error) {
-	if err := w.target.checkURL(req.URL); err != nil {
-		return nil, err
-	}
-	if u, ok := req.Body.(*uploadBody); ok && u.started.Swap(true) {
-		if req.GetBody == nil {
-			return nil, errBodyNotReplayable
-		}
-		return req.GetBody()
-	}
-	return req.Body, nil
 }
 
 // responseBody is a response body with an idle timeout and a minimum rate. Time between reads is
@@ -143,83 +118,4 @@ func (b *responseBody) checkRate(n int, took time.Duration) error {
 func (b *responseBody) Close() error {
 	defer b.progress.end()
 	return b.ReadCloser.Close()
-}
-
-// filteredBody is the body of a login response. It is read completely and then filtered.
-type filteredBody struct {
-	io.ReadCloser
-	filter func([]byte) []byte
-	rest   io.Reader // nil until the body was filtered
-	err    error     // error with which the body ended
-}
-
-func (a *filteredBody) Read(p []byte) (int, error) {
-	if a.rest == nil {
-		var raw []byte
-		raw, a.err = io.ReadAll(a.ReadCloser)
-		a.rest = bytes.NewReader(a.filter(raw))
-	}
-	n, err := a.rest.Read(p)
-	if err == io.EOF && a.err != nil {
-		err = a.err
-	}
-	return n, err
-}
-
-// contentHeader marks requests for content between [Session] and wireTransport. Requests of
-// go-containerregistry's login do not have this header. Its value is the request's User-Agent. The
-// header is never sent to a server.
-const contentHeader = "Regcred-Content"
-
-func markContentRequest(req *http.Request) *http.Request {
-	req = req.Clone(req.Context()) // round trippers may only change a copy
-	if req.Header == nil {
-		req.Header = http.Header{}
-	}
-	req.Header.Set(contentHeader, req.UserAgent())
-	if req.Body != nil && req.Body != http.NoBody {
-		req.Body = &uploadBody{ReadCloser: req.Body}
-	}
-	return req
-}
-
-// unmarkContentRequest returns a copy of a request without the mark. The mark is kept
-// on req, because req may be sent again.
-func unmarkContentRequest(req *http.Request) (unmarked *http.Request, content bool) {
-	signed, content := req.Header[contentHeader]
-	if !content {
-		return req, false
-	}
-	unmarked = req.WithContext(req.Context()) // a shallow copy
-	unmarked.Header = req.Header.Clone()
-	delete(unmarked.Header, contentHeader)
-	if signed[0] != "" {
-		unmarked.Header.Set("User-Agent", signed[0])
-	}
-	return unmarked, true
-}
-
-// uploadBody is the body of a request that go-containerregistry may send again with
-// a new token, after the body was read.
-type uploadBody struct {
-	io.ReadCloser
-	started atomic.Bool
-}
-
-// cloneForResend returns a copy of a request for sending it again, or nil if its body
-// cannot be read again.
-func cloneForResend(req *http.Request) *http.Request {
-	if req.Body == nil || req.Body == http.NoBody {
-		return req
-	}
-	if req.GetBody == nil {
-		return nil
-	}
-	body, err := req.GetBody()
-	if err != nil {
-		return nil
-	}
-	req = req.Clone(req.Context())
-	req.Body = body
-	return req
 }

@@ -6,10 +6,8 @@ package login
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,31 +50,6 @@ func TestFailedRequestIsReleased(t *testing.T) {
 	}
 }
 
-// TestContentAgain verifies that the response to a repeated content request is neither truncated
-// nor parsed as a login response.
-func TestContentAgain(t *testing.T) {
-	var sent []http.Header
-	w := &wireTransport{idle: time.Minute, secrets: &Secrets{}, inner: roundTripper(func(req *http.Request) (*http.Response, error) {
-		sent = append(sent, req.Header)
-		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(strings.Repeat("x", maxLoginBodySize+1)))}, nil
-	})}
-	req := must.Get(http.NewRequestWithContext(t.Context(), "GET", "https://example.com", nil))(t)
-	req.Header.Set("User-Agent", "tool")
-	req = markContentRequest(req)
-	req.Header.Set("User-Agent", userAgent) // as go-containerregistry sets it
-	for range 2 {
-		resp := must.Get(w.RoundTrip(req))(t)
-		if got, err := io.ReadAll(resp.Body); err != nil || len(got) != maxLoginBodySize+1 {
-			t.Errorf("%d bytes, %v", len(got), err)
-		}
-	}
-	for _, h := range sent {
-		if len(h) != 1 || h.Get("User-Agent") != "tool" {
-			t.Errorf("sent %q", h)
-		}
-	}
-}
-
 // TestMinimumRate verifies that a response below the minimum rate is aborted, and that
 // a slow connection is not.
 func TestMinimumRate(t *testing.T) {
@@ -96,42 +69,28 @@ func TestMinimumRate(t *testing.T) {
 		{"small, and whole within a minute", dribble{50, 1, time.Second}, 0, nil, 50 * time.Second},
 		{"a reader that takes its time", dribble{1 << 10, 1, 10 * time.Millisecond}, time.Minute, nil, 1024*time.Minute + 1024*10*time.Millisecond},
 	} {
-		for _, content := range []bool{false, true} {
-			if !content && tt.body.chunk > 1 {
-				continue // login responses are read into buffers of another size
-			}
-			t.Run(fmt.Sprintf("%s, content %t", tt.name, content), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					source := tt.body
-					w := &wireTransport{idle: time.Minute, secrets: &Secrets{}, inner: roundTripper(func(*http.Request) (*http.Response, error) {
-						return &http.Response{StatusCode: 200, Body: &source}, nil
-					})}
-					req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://example.com", nil)
-					if content {
-						req = markContentRequest(req)
-					}
-					resp, err := w.RoundTrip(req)
-					if err != nil {
-						t.Fatal(err)
-					}
-					defer resp.Body.Close()
-					if !content {
-						resp.Body.(*filteredBody).ReadCloser.(*responseBody).left = -1 // remove the size limit of login responses
-					}
-					began := time.Now()
-					if !content && tt.read > 0 {
-						return // login responses are read completely at the first Read
-					}
-					for err = nil; err == nil; time.Sleep(tt.read) {
-						_, err = resp.Body.Read(make([]byte, 64<<10))
-					}
-					took := time.Since(began) - tt.read // without the delay after the last read
-					if tt.want == nil && err != io.EOF || !errors.Is(err, tt.want) && tt.want != nil || took != tt.took {
-						t.Errorf("got %v after %s, want %v after %s", err, took, tt.want, tt.took)
-					}
-				})
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := tt.body
+				w := &wireTransport{idle: time.Minute, secrets: &Secrets{}, inner: roundTripper(func(*http.Request) (*http.Response, error) {
+					return &http.Response{StatusCode: 200, Body: &source}, nil
+				})}
+				req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://example.com", nil)
+				resp, err := w.RoundTrip(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer resp.Body.Close()
+				began := time.Now()
+				for err = nil; err == nil; time.Sleep(tt.read) {
+					_, err = resp.Body.Read(make([]byte, 64<<10))
+				}
+				took := time.Since(began) - tt.read // without the delay after the last read
+				if tt.want == nil && err != io.EOF || !errors.Is(err, tt.want) && tt.want != nil || took != tt.took {
+					t.Errorf("got %v after %s, want %v after %s", err, took, tt.want, tt.took)
+				}
 			})
-		}
+		})
 	}
 }
 
@@ -148,7 +107,6 @@ func TestMinimumRateOfEachPeriod(t *testing.T) {
 			return &http.Response{StatusCode: 200, Body: source}, nil
 		})}
 		req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://example.com", nil)
-		req = markContentRequest(req)
 		resp, err := w.RoundTrip(req)
 		if err != nil {
 			t.Fatal(err)

@@ -16,9 +16,10 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// requestChallenge requests the manifest without a credential, as containerd does, and
-// then /v2/ if the response is unclear. It determines whether the host is a registry
-// and which authentication it requires.
+// requestChallenge requests the manifest without a credential, as containerd does. It then
+// requests /v2/ if the response is unclear, or if the runtime takes the challenge from there
+// (containers/image). It determines whether the host is a registry and which authentication
+// it requires.
 func (a *session) requestChallenge(ctx context.Context) bool {
 	if err := a.newHTTPClients(); err != nil {
 		return a.addFailedStep(StepChallenge, "", "%s: %v", a.base.Host, err)
@@ -34,8 +35,9 @@ func (a *session) requestChallenge(ctx context.Context) bool {
 	switch status := got.StatusCode; {
 	case status == http.StatusTooManyRequests || status >= 500:
 		return a.reportUnavailable(got)
+	case a.registry.Runtime == login.ContainersImage:
 	case status == http.StatusUnauthorized, status == http.StatusOK && !isWebPage(got):
-		return a.readChallenge(ctx, got)
+		return a.readChallenge(got)
 	}
 	return a.ping(ctx, got)
 }
@@ -76,25 +78,22 @@ func (a *session) reportUnavailable(got serverResponse) bool {
 }
 
 // readChallenge parses the authentication challenge in a response.
-func (a *session) readChallenge(ctx context.Context, got serverResponse) bool {
+func (a *session) readChallenge(got serverResponse) bool {
 	// The response may come from the target of a redirect, but further requests go to the
 	// registry.
 	resp := *got.Response
 	resp.Request = &http.Request{URL: &a.base}
-	said, err := a.registry.StorePing(ctx, &resp)
+	said := a.registry.Learn(&resp)
 	switch {
-	case err != nil:
-		return a.addFailedStep(StepChallenge, "", "%s: %s", a.base.Host, a.redactedText(ctx, err))
 	case got.StatusCode == http.StatusOK:
 		a.addStep(StepChallenge, finding.SeverityOK, "", "%s requires no credential", a.base.Host)
 		return true
-	}
-	switch strings.ToLower(said.Scheme) {
-	case "basic":
+	case said == nil:
+	case said.Scheme == login.SchemeBasic:
 		a.result.Challenge = &Challenge{Scheme: "Basic", Realm: singleLine(said.Parameters["realm"])}
 		a.addStep(StepChallenge, finding.SeverityOK, "", "%s requests Basic authentication", a.base.Host)
 		return true
-	case "bearer":
+	default:
 		return a.checkBearerRealm(said.Parameters["realm"], said.Parameters["service"], said.Parameters["scope"])
 	}
 	words := strings.Fields(got.Header.Get("WWW-Authenticate"))
@@ -129,9 +128,10 @@ func (a *session) checkBearerRealm(address, service, scope string) bool {
 	return true
 }
 
-// ping requests /v2/ to distinguish a registry that denies access to the manifest from a
-// server that is not a registry.
+// ping requests /v2/ to get the challenge for containers/image, and to distinguish a registry
+// that denies access to the manifest from a server that is not a registry.
 func (a *session) ping(ctx context.Context, first serverResponse) bool {
+	containersImage := a.registry.Runtime == login.ContainersImage
 	at := a.base
 	at.Path, at.RawPath, at.RawQuery = "/v2/", "", ""
 	got, err := a.sendRequest(ctx, a.registry, http.MethodGet, &at, maxOtherResponse)
@@ -145,8 +145,13 @@ func (a *session) ping(ctx context.Context, first serverResponse) bool {
 		return a.addFailedStep(StepTLS, "use https", "%s uses TLS, but the request uses plain HTTP", hostPort(&a.base))
 	case !isRegistryPing(got):
 		return a.reportNotRegistry(first, got)
-	case got.StatusCode == http.StatusUnauthorized && a.Runtime.Name != "containerd":
-		return a.readChallenge(ctx, got) // CRI-O and podman (containers/image) send their first request to /v2/
+	case got.StatusCode == http.StatusUnauthorized && (containersImage || a.Runtime.Name == ""):
+		return a.readChallenge(got)
+	case containersImage && got.StatusCode != http.StatusOK:
+		return a.addFailedStep(StepChallenge, "configure the registry to respond to /v2/ with 200 or 401", "%s responds with HTTP %d to /v2/, where %s sends its first request, so every pull fails", a.base.Host, got.StatusCode, a.runtimeName())
+	case containersImage && first.StatusCode == http.StatusUnauthorized:
+		a.addStep(StepChallenge, finding.SeverityWarning, "configure the registry to respond with 401 to anonymous requests for /v2/",
+			"%s requires authentication for the image but not at /v2/, so %s never authenticates", a.base.Host, a.runtimeName())
 	case got.StatusCode == http.StatusUnauthorized:
 		a.addStep(StepChallenge, finding.SeverityWarning, "configure the registry to respond with 401 to anonymous requests for an image",
 			"%s requires authentication at /v2/ but responds with HTTP %d for the image, so containerd never authenticates", a.base.Host, first.StatusCode)

@@ -41,12 +41,9 @@ func (a *session) newHTTPClients() error {
 	if err != nil {
 		return err
 	}
-	// containerd requests a token with POST first (core/remotes/docker/authorizer.go). An
-	// unknown runtime is treated as containerd.
-	postsFirst := a.Runtime.Name != "CRI-O" && a.Runtime.Name != "podman"
-	a.tokens = &tokenRecorder{inner: a.newTransport(), postsFirst: postsFirst}
+	a.tokens = &tokenRecorder{inner: a.newTransport()}
 	a.registry = &login.Registry{
-		Target: target, Secrets: &login.Secrets{}, Transport: a.tokens,
+		Target: target, Runtime: login.NewRuntime(a.Runtime.Name), Secrets: &login.Secrets{}, Transport: a.tokens,
 		IdleTimeout: 2 * a.stepTimeout(), ResponseTimeout: 2 * a.stepTimeout(), // longer than a step's timeout
 		Retry: login.RetryOptions{Attempts: 1},
 	}

@@ -11,16 +11,12 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"slices"
-	"strings"
 )
 
-// tokenRecorder is a transport that records the token server's response. If the runtime
-// requests tokens with POST first, tokenRecorder does so as well.
+// tokenRecorder is a transport that records the token server's response.
 type tokenRecorder struct {
-	inner      *http.Transport
-	realm      *url.URL // nil before the challenge is read
-	postsFirst bool     // the runtime sends POST with the password first and falls back to GET
+	inner *http.Transport
+	realm *url.URL // nil before the challenge is read
 
 	method    string // method of the last request with a response; "" if there was none
 	status    int    // status of that response
@@ -29,9 +25,6 @@ type tokenRecorder struct {
 	complete  bool // the response was read to the end
 }
 
-// postFallbackStatuses lists the statuses after which containerd falls back to GET.
-var postFallbackStatuses = []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound, http.StatusMethodNotAllowed}
-
 func (t *tokenRecorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	if t.realm == nil || req.URL.Host != t.realm.Host || req.URL.Path != t.realm.Path {
 		return t.inner.RoundTrip(req)
@@ -39,34 +32,8 @@ func (t *tokenRecorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	t.method, t.status, t.mediaType = "", 0, ""
 	t.response.Reset()
 	t.complete = false
-	if user, password, ok := req.BasicAuth(); ok && t.postsFirst && req.Method == http.MethodGet {
-		resp, err := t.sendAsPost(req, user, password)
-		// Do not follow a redirect, which would send the password to another address.
-		if err != nil || resp.StatusCode/100 != 3 && !slices.Contains(postFallbackStatuses, resp.StatusCode) {
-			return t.recordResponse(http.MethodPost, resp), err
-		}
-		resp.Body.Close()
-	}
 	resp, err := t.inner.RoundTrip(req)
 	return t.recordResponse(req.Method, resp), err
-}
-
-// sendAsPost sends a GET request for a token as a POST request.
-func (t *tokenRecorder) sendAsPost(get *http.Request, user, password string) (*http.Response, error) {
-	u := *get.URL
-	query := u.Query()
-	form := url.Values{
-		"grant_type": {"password"}, "client_id": {"containerd-client"}, "username": {user}, "password": {password},
-		"service": query["service"], "scope": {strings.Join(query["scope"], " ")},
-	}
-	u.RawQuery = t.realm.RawQuery
-	req, err := http.NewRequestWithContext(get.Context(), http.MethodPost, u.String(), strings.NewReader(form.Encode()))
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
-	req.Header.Set("User-Agent", get.UserAgent())
-	return t.inner.RoundTrip(req)
 }
 
 // recordResponse records a response, and its body as it is read.
@@ -108,7 +75,7 @@ func (t *tokenRecorder) tokenFields() (token, access string) {
 // missingTokenProblem describes a successful response that contains no token, and returns the
 // fix. It returns "" for both if there is no such problem.
 func (t *tokenRecorder) missingTokenProblem() (what, fix string) {
-	if t.status != http.StatusOK || !t.complete {
+	if t.status < 200 || t.status >= 400 || !t.complete {
 		return "", ""
 	}
 	at := (&url.URL{Scheme: t.realm.Scheme, Host: t.realm.Host, Path: t.realm.Path}).String()
@@ -132,5 +99,5 @@ func (t *tokenRecorder) missingTokenProblem() (what, fix string) {
 	case json.Valid(body):
 		what = "JSON without a token"
 	}
-	return fmt.Sprintf("the token server %s returns no token for %s: HTTP 200 with %s", at, t.method, what), fix
+	return fmt.Sprintf("the token server %s returns no token for %s: HTTP %d with %s", at, t.method, t.status, what), fix
 }

@@ -6,6 +6,8 @@ package probe
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"crypto/sha512"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -113,7 +115,7 @@ func (a *session) addTokenError(ctx context.Context, cred *regcred.Credential, e
 	try := login.NewFailedAttempt(cred, err, a.registry.Secrets)
 	realm := a.tokens.realm
 	ownRealm := realm != nil && hostPort(realm) == hostPort(&a.base)
-	if try.Status == 0 && realm != nil && a.tokens.status == 0 && !errors.Is(err, login.ErrNoUsername) && !ownRealm {
+	if try.Status == 0 && realm != nil && a.tokens.status == 0 && !errors.Is(err, login.ErrIncompleteCredential) && !ownRealm {
 		a.messagePrefix = "token server " + singleLine(realm.Host) + ": "
 		reached := a.openConnection(ctx, realm)
 		a.messagePrefix = ""
@@ -124,10 +126,12 @@ func (a *session) addTokenError(ctx context.Context, cred *regcred.Credential, e
 	fix := ""
 	what, look := a.tokens.missingTokenProblem()
 	switch {
-	case errors.Is(err, login.ErrNoUsername):
-		fix = "add a user name"
+	case errors.Is(err, login.ErrIncompleteCredential):
+		fix = "add the missing user name or password where the credential is stored (the pull secret or the provider's source)"
 	case try.Status == 0 && what != "":
 		return a.addFailedStep(StepToken, look, "%s: %s", try.CredentialText(), what)
+	case errors.Is(err, login.ErrBadToken):
+		fix = fmt.Sprintf("correct the token server's response: %s cannot decode it", a.runtimeName())
 	case try.Status != 0:
 		fix = a.statusFix(try.Status, cred)
 		if a.tokens.method == http.MethodPost && a.Runtime.Name == "containerd" {
@@ -182,7 +186,10 @@ func (a *session) requestManifest(ctx context.Context, cred *regcred.Credential)
 				"%s: HEAD returned HTTP %d, but GET returned 200", try.CredentialText(), head)
 		}
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, login.ErrIncompleteCredential):
+		return a.addTokenError(ctx, cred, errors.Unwrap(err))
+	case err != nil:
 		return a.addFailedStep(StepManifest, checkRegistryLogFix, "%s: %s", try.CredentialText(), a.redactedText(ctx, err))
 	}
 	a.result.Status = got.StatusCode
@@ -241,7 +248,7 @@ func (a *session) checkManifest(ctx context.Context, rt http.RoundTripper, who s
 		what += ", " + a.result.Digest
 	}
 	kind := types.MediaType(a.result.MediaType)
-	if kind.IsImage() && a.result.Digest != "" {
+	if kind.IsImage() && a.result.Digest != "" && a.Image.Digest == "" {
 		a.addStep(StepManifest, finding.SeverityOK, "", "%s: accepted; %s", who, what)
 		return true // some registries would count another GET as a pull
 	}
@@ -254,6 +261,11 @@ func (a *session) checkManifest(ctx context.Context, rt http.RoundTripper, who s
 	case isWebPage(body), !isManifest(body.body):
 		return a.addFailedStep(StepManifest, "check the host, port and path, and any proxy in front of the registry", "%s: the response is not a manifest", who)
 	}
+	if got := contentDigest(a.Image.Digest, body.body); got != a.Image.Digest {
+		a.result.Digest = got
+		return a.addFailedStep(StepManifest, "check why the host serves another image: a wrong mirror, or a proxy that changes manifests",
+			"%s: %s was requested, but the content that %s returned has the digest %s, so %s rejects it", who, a.Image.Digest, a.base.Host, got, a.runtimeName())
+	}
 	if kind.IsIndex() && a.Platform != "" {
 		if a.result.Platforms = indexPlatforms(body.body); len(a.result.Platforms) > 0 && !slices.Contains(a.result.Platforms, a.Platform) {
 			return a.addFailedStep(StepManifest, "build or mirror the image for "+a.Platform+" too", "%s: %s, but it has no image for %s, only for %s", who, what, a.Platform, strings.Join(firstFew(a.result.Platforms), ", "))
@@ -262,6 +274,20 @@ func (a *session) checkManifest(ctx context.Context, rt http.RoundTripper, who s
 	}
 	a.addStep(StepManifest, finding.SeverityOK, "", "%s: accepted; %s", who, what)
 	return true
+}
+
+// contentDigest returns the digest of a manifest, with the algorithm of want. It returns want if the
+// algorithm is unknown or want is empty.
+func contentDigest(want string, manifest []byte) string {
+	switch algorithm, _, _ := strings.Cut(want, ":"); algorithm {
+	case "sha256":
+		return fmt.Sprintf("sha256:%x", sha256.Sum256(manifest))
+	case "sha384":
+		return fmt.Sprintf("sha384:%x", sha512.Sum384(manifest))
+	case "sha512":
+		return fmt.Sprintf("sha512:%x", sha512.Sum512(manifest))
+	}
+	return want
 }
 
 // isManifest reports whether a body looks like a manifest: JSON with a schema version.

@@ -98,16 +98,16 @@ func TestHosts(t *testing.T) {
 		plain    bool     // the error is login.ErrPlainHTTPNotAllowed
 		logins   []string // hosts that may receive the credential
 	}{
-		{"realm without TLS", challenge("http://auth.example.com/token"), "example.com", false, `realm scheme "http" not allowed`, false, nil},
-		{"realm without TLS, insecure", challenge("http://auth.example.com/token"), "example.com", true, `realm scheme "http" not allowed`, false, nil},
+		{"realm without TLS", challenge("http://auth.example.com/token"), "example.com", false, `plain HTTP to "auth.example.com:80"`, true, nil},
+		{"realm without TLS, insecure", challenge("http://auth.example.com/token"), "example.com", true, `plain HTTP to "auth.example.com:80"`, true, nil},
 		{"realm at the metadata server", challenge("https://169.254.169.254/token"), "example.com", false, "link-local", false, nil},
-		{"realm on loopback", challenge("https://127.0.0.1/token"), "example.com", false, "private or link-local", false, nil},
+		{"realm on loopback", challenge("https://127.0.0.1/token"), "example.com", false, "a loopback or link-local address", false, nil},
 		{"realm at localhost", challenge("https://localhost/token"), "example.com", false, "a loopback or link-local address", false, nil},
-		{"realm in decimal", challenge("https://2130706433/token"), "example.com", false, "private or link-local", false, nil},
+		{"realm in decimal", challenge("https://2130706433/token"), "example.com", false, "a loopback or link-local address", false, nil},
 		{"ping redirected to plain HTTP", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://example.com/v2/", http.StatusFound)
-		}, "example.com", false, "plain HTTP", true, nil},
-		// go-containerregistry continues over TLS to the same host.
+		}, "example.com", false, "stopped after 10 redirects", false, nil},
+		// The session continues over TLS to the same host.
 		{"manifest redirected to plain HTTP", redirect("http://example.com/x?" + secretQuery), "example.com", false, "stopped after 10 redirects", false, []string{"example.com"}},
 		{"manifest redirected to plain HTTP elsewhere", redirect("http://cdn.example.com/x?" + secretQuery), "example.com", false, "plain HTTP", true, []string{"example.com"}},
 		{"manifest redirected to plain HTTP elsewhere, insecure", redirect("http://cdn.example.com/x"), "example.com", true, "plain HTTP", true, []string{"example.com"}},
@@ -116,8 +116,8 @@ func TestHosts(t *testing.T) {
 		{"manifest redirected to an odd address", redirect("https://0x7f.1/x"), "example.com", false, "a loopback or link-local address", false, []string{"example.com"}},
 		{"manifest redirected to a file", redirect("file:///etc/passwd"), "example.com", false, `scheme "file"`, false, []string{"example.com"}},
 		{"redirected in circles", redirect("/x"), "example.com", false, "stopped after 10 redirects", false, []string{"example.com"}},
-		{"private address", challenge("http://10.0.0.5:5000/token"), "10.0.0.5:5000", false, "realm scheme", false, nil},
-		{"local name", challenge("http://reg.localhost:5000/token"), "reg.localhost:5000", false, "realm scheme", false, nil},
+		{"private address", challenge("http://10.0.0.5:5000/token"), "10.0.0.5:5000", false, "plain HTTP", true, nil},
+		{"local name", challenge("http://reg.localhost:5000/token"), "reg.localhost:5000", false, "plain HTTP", true, nil},
 		{"port of another registry", redirect("https://example.com:8443/x"), "example.com", false, "stopped after 10", false, []string{"example.com"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestTokenServerElsewhere(t *testing.T) {
 	n := newNetwork(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Host == "auth.example.com":
-			fmt.Fprint(w, `{"token":"open-sesame"}`)
+			fmt.Fprint(w, `{"access_token":"open-sesame"}`)
 		case r.Header.Get("Authorization") != "Bearer open-sesame":
 			w.Header().Set("WWW-Authenticate", `Bearer realm="https://auth.example.com/token",service="s"`)
 			w.WriteHeader(401)
@@ -298,7 +298,7 @@ func TestEndlessAnswers(t *testing.T) {
 		want       int // Try.Status
 	}{
 		{"ping", "/v2/", 200, 404},
-		{"ping, refused", "/v2/", 403, 403},
+		{"ping, refused", "/v2/", 403, 404},
 		{"manifest, refused", "/v2/x/manifests/v1", 403, 403},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -3,7 +3,8 @@
 
 // Package pull pulls an image with a list of credentials, as the kubelet and its container
 // runtime do. If there are no credentials, it pulls anonymously. Otherwise it tries each
-// credential in order until one succeeds, and does not pull anonymously. A [Puller] pulls
+// credential in order until one succeeds. Only a credential without a user name results in an
+// anonymous pull, as in the runtimes (see [login.Runtime]). A [Puller] pulls
 // into an OCI image layout:
 //
 //	p := &pull.Puller{OnRejected: keyring.Invalidate}

@@ -25,12 +25,12 @@ func TestRefreshTokens(t *testing.T) {
 	var refused sync.Map // by path
 	srv = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/token" {
-			if _, _, basic := r.BasicAuth(); !basic {
+			if r.PostFormValue("grant_type") != "password" {
 				t.Errorf("a login by %s without the credential", r.Method)
 			}
 			n := issued.Add(1)
 			name := []string{"refresh_token", "Refresh_Token"}[n%2] // encoding/json accepts both
-			fmt.Fprintf(w, `{"token":"t%d",%q:"r"}`, n, name)
+			fmt.Fprintf(w, `{"access_token":"t%d",%q:"r"}`, n, name)
 			return
 		}
 		_, again := refused.LoadOrStore(r.URL.Path, true)

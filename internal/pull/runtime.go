@@ -183,9 +183,6 @@ func (p *runtimePull) tryAll(ctx context.Context, res *RuntimeResult, lookup fun
 func (p *runtimePull) try(ctx context.Context, cred *regcred.Credential, res *RuntimeResult) error {
 	req := &runtimeapi.PullImageRequest{Image: p.spec}
 	if cred != nil {
-		if cred.Username == "" {
-			return login.ErrNoUsername
-		}
 		// containerd and CRI-O support these fields, but not auth and tokens. containerd
 		// compares only the host in the address, so https is correct even for plain HTTP.
 		req.Auth = &runtimeapi.AuthConfig{Username: cred.Username, Password: cred.Password.Reveal(), ServerAddress: "https://" + p.host}

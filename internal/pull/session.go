@@ -70,7 +70,10 @@ func (s *session) get(ctx context.Context, kind, id string, header http.Header) 
 	}
 	req.Header = header
 	resp, err := s.client.Do(req)
-	if err != nil {
+	switch {
+	case errors.Is(err, login.ErrIncompleteCredential):
+		return nil, login.ErrIncompleteCredential
+	case err != nil:
 		return nil, s.redactURLPath(err)
 	}
 	if err := transport.CheckError(resp, http.StatusOK); err != nil {

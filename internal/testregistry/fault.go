@@ -67,7 +67,7 @@ func (f Fault) matches(r *http.Request) bool {
 	if f.Endpoint != EndpointAny && f.Endpoint != requestEndpoint(r) {
 		return false
 	}
-	if f.changesBody() && r.Method != http.MethodGet {
+	if f.changesBody() && r.Method != http.MethodGet && requestEndpoint(r) != EndpointToken {
 		return false
 	}
 	return strings.Contains(r.URL.Path, f.Path)

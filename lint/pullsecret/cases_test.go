@@ -45,7 +45,7 @@ var cases = []struct{ name, rule, text string }{
 	{"docker-duplicate", "docker-duplicate", " is repeated below, and the last value wins"},
 	{"docker-no-login", "docker-no-password", " has neither username nor password, and the kubelet ignores the field "},
 	{"docker-no-login", "docker-no-password", " has neither a user name nor a password: " + anonymousEffect},
-	{"docker-no-password", "docker-no-password", " has a user name but no password, so an empty password is sent"},
+	{"docker-no-password", "docker-no-password", " has a user name but no password: containerd does not send it, CRI-O sends an empty password"},
 	{"docker-token-alone", "docker-unusable-credential", ", which kubelets ignore, but no "},
 	{"docker-no-user", "docker-unusable-credential", " has a password without a user name: " + anonymousEffect},
 	{"docker-json-key", "docker-unusable-credential", " is a base64-encoded key, but the user name _json_key requires a plain key"},

@@ -68,7 +68,7 @@ func checkNoPassword(e *entry) []rules.Result {
 	if e.broken || e.user == "" || e.password != "" || e.hasToken() {
 		return nil
 	}
-	return e.fieldResult("username", "set the password", "%s has a user name but no password, so an empty password is sent", e.displayKey())
+	return e.fieldResult("username", "set the password", "%s has a user name but no password: containerd does not send it, CRI-O sends an empty password", e.displayKey())
 }
 
 // checkControlCharacter enforces RFC 7617, section 2: user names and passwords must not

@@ -19,7 +19,7 @@ func ExampleCheck() {
 	}
 	// Output:
 	// docker config.json: 1 credential
-	// warning config.json:1:42: auths["registry.example"].username: "registry.example" has a user name but no password, so an empty password is sent [docker-no-password]
+	// warning config.json:1:42: auths["registry.example"].username: "registry.example" has a user name but no password: containerd does not send it, CRI-O sends an empty password [docker-no-password]
 }
 
 func ExampleCheckSecret() {
