@@ -107,6 +107,42 @@ func TestDockerLogin(t *testing.T) {
 	}
 }
 
+// TestUserNames verifies that only unfilled placeholders are reported as such, for user names that
+// registries document.
+func TestUserNames(t *testing.T) {
+	jwt := token(testNow.Add(time.Hour))
+	const placeholder, ends = "docker-placeholder", "docker-password-ends"
+	for _, tt := range []struct{ host, user, password, want string }{
+		{"nvcr.io", "$oauthtoken", "x", ""},
+		{"quay.io", "$oauthtoken", "x", ""},
+		{"quay.io", "$app", "x", ""},
+		{"quay.io", "$token", "x", ""},
+		{"quay.io", "org+robot", "x", ""},
+		{"quay.corp.example", "$app", "x", ""},
+		{"172.30.0.1:5000", "<token>", jwt, ""},
+		{"172.30.0.1:5000", "<token>", token(testNow), "docker-password-ended"},
+		{"registry.gitlab.com", "gitlab-ci-token", "x", ends},
+		{"registry.gitlab.com", "gitlab+deploy-token-1", "x", ""},
+		{"r.example", "robot$name", "x", ""},
+		{"r.example", "_token", "x", ""},
+		{"r.azurecr.io", "00000000-0000-0000-0000-000000000000", jwt, ends},
+		{"r.example", "$CI_REGISTRY_USER", "x", placeholder},
+		{"registry.gitlab.com", "$oauthtoken", "x", placeholder},
+		{"quay.io", "${app}", "x", placeholder},
+		{"quay.io", "<robot>", "x", placeholder},
+		{"quay.io", "robot", "$token", placeholder},
+	} {
+		data := must.Get(json.Marshal(map[string]any{"auths": map[string]any{tt.host: map[string]string{"username": tt.user, "password": tt.password}}}))(t)
+		var got []string
+		for _, f := range CheckAs(DockerConfig, "f", data, testNow).Findings {
+			got = append(got, caseName(f))
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("user %q of %s: got %q, want %q", tt.user, tt.host, got, tt.want)
+		}
+	}
+}
+
 func TestDockerKeys(t *testing.T) {
 	const none, other = "docker-key-no-image", "docker-key-other-image"
 	for key, want := range map[string]string{
