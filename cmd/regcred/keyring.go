@@ -16,6 +16,7 @@ import (
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/lint"
 )
@@ -124,6 +125,12 @@ func failedAttempts(attempts []regcred.Attempt) []regcred.Attempt {
 
 func hasFailedPullSecret(attempts []regcred.Attempt) bool {
 	return slices.ContainsFunc(failedAttempts(attempts), func(at regcred.Attempt) bool { return at.Kind == regcred.FromPullSecret })
+}
+
+// isPullSecretInvalid reports whether the kubelet would not pull the image, because it cannot use a
+// pull secret. It has none of regcred's limits.
+func isPullSecretInvalid(attempts []regcred.Attempt) bool {
+	return hasFailedPullSecret(slices.DeleteFunc(slices.Clone(attempts), func(at regcred.Attempt) bool { return errors.Is(at.Err, regularfile.ErrLimit) }))
 }
 
 // warnFailedAttempts prints a warning for each failed attempt. For a plugin that returned no
