@@ -44,17 +44,17 @@ func New(opts Options) (*Provider, error) {
 	p := &Provider{opts: opts, cacheKeyType: plugin.CacheRegistry, client: remote.Client{UserAgent: "token-credential-provider"}}
 	switch d := opts.CacheDuration; {
 	case d != nil && *d < 0:
-		return nil, fmt.Errorf("cacheDuration %v: must not be negative", *d)
+		return nil, fmt.Errorf("%s %v: must not be negative", opts.fieldName("cacheDuration"), *d)
 	case opts.TokenFile != "" && !filepath.IsAbs(opts.TokenFile):
-		return nil, fmt.Errorf("tokenFile %q: must be an absolute path", opts.TokenFile)
+		return nil, fmt.Errorf("%s %q: must be an absolute path", opts.fieldName("tokenFile"), opts.TokenFile)
 	case opts.TokenFile != "" && opts.Optional:
-		return nil, errors.New("tokenFile and optional are mutually exclusive")
+		return nil, opts.nameFlags(errors.New("tokenFile and optional are mutually exclusive"))
 	case opts.Exchange == nil && opts.Audience == "":
 		return nil, errors.New("no audience: if the token is the password, set --audience to the value of serviceAccountTokenAudience")
 	}
 	for _, step := range []func() error{registry.OtherHosts(opts.OtherHosts).Validate, p.setRegistries, p.setExchange, p.setUsername} {
 		if err := step(); err != nil {
-			return nil, err
+			return nil, opts.nameFlags(err)
 		}
 	}
 	p.applyTemplates()
@@ -97,7 +97,7 @@ func (p *Provider) setUsername() (err error) {
 	}
 	text = cmp.Or(text, DefaultUsername)
 	if p.username, err = parseTemplate(text, visibleContext()); err != nil {
-		return fmt.Errorf("username %q: %w", text, err)
+		return fmt.Errorf("%s %q: %w", p.opts.fieldName("username"), text, err)
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	cred, err := p.credential(ctx, placeholderValues{req: req, registry: host, repository: repository})
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", host, err)
+		return nil, p.opts.nameFlags(fmt.Errorf("%s: %w", host, err))
 	case cred == nil:
 		p.opts.Logger.Info("no credentials: the request has no service-account token", "registry", host)
 		return emptyResponse(), nil
