@@ -168,6 +168,12 @@ func TestDockerKeys(t *testing.T) {
 		"r.example:x":                none + " ",
 		"u@r.example":                other + " r.example",
 		" r.example":                 none + " r.example",
+		"*.github.io":                other + " spell out the domain",
+		"r-*.GitHub.io":              other + " spell out the domain",
+		"https://*.co.uk/team":       other + " spell out the domain",
+		"*.compute.amazonaws.com:1":  other + " spell out the domain",
+		"*.com":                      other + " spell out the domain",
+		"*.r.github.io":              "", "*.azurecr.io": "", "*.internal": "", "*.dkr.ecr.*.amazonaws.com": "",
 	} {
 		data, err := json.Marshal(map[string]any{"auths": map[string]any{key: map[string]string{"username": "u", "password": canary.PasswordSecret}}})
 		if err != nil {

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/internal/hostpattern"
-	"github.com/regcred/regcred/internal/hostpattern/public"
 	"github.com/regcred/regcred/internal/registry"
 )
 
@@ -83,7 +82,7 @@ func parseAllowedHost(s string) (allowedHost, error) {
 	if hasRegion && !isRegion(region) {
 		return allowedHost{}, fmt.Errorf("%q is not a region name", region)
 	}
-	return allowedHost{pattern, region}, public.Validate(pattern)
+	return allowedHost{pattern, region}, hostpattern.Validate(pattern)
 }
 
 // findHost returns the registry for a host. ok is false if the host is not served.

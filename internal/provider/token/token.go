@@ -23,8 +23,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/internal/hostpattern"
-	"github.com/regcred/regcred/internal/hostpattern/public"
 	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/match"
@@ -67,15 +67,15 @@ func (p *Provider) setRegistries() error {
 	}
 	for _, s := range p.opts.Registries {
 		if s == "" || strings.Contains(s, "://") {
-			return fmt.Errorf("registry %q: must be host[:port] without a scheme, such as registry.example.com", s)
+			return fmt.Errorf("registry %q: must be host[:port] without a scheme, such as registry.example.com", excerpt.RedactAddress(s))
 		}
 		host, _, part := strings.Cut(s, "/")
 		pattern, err := match.Parse(s)
 		if err == nil {
-			err = public.Validate(host)
+			err = hostpattern.Validate(host)
 		}
 		if err != nil {
-			return fmt.Errorf("registry %q: %w", s, err)
+			return fmt.Errorf("registry %q: %w", excerpt.RedactAddress(s), err)
 		}
 		if part { // the credential is valid only for part of the registry
 			p.cacheKeyType = plugin.CacheImage
