@@ -51,7 +51,8 @@ func parseHost(name string) (h registryHost, ok bool) {
 	rest, h.fips = strings.CutPrefix(rest, "-fips")
 	rest, ok = strings.CutPrefix(rest, ".")
 	region, suffix, _ := strings.Cut(rest, ".")
-	if !ok || !isRegion(region) || !slices.Contains(strings.Fields(registry.AmazonDomains), suffix) {
+	isBucket := strings.HasPrefix(region, "s3") // 111122223333.dkr.ecr can be the name of a bucket
+	if !ok || isBucket || !isRegion(region) || !slices.Contains(strings.Fields(registry.AmazonDomains), suffix) {
 		return registryHost{}, false
 	}
 	h.account, h.region, h.dualStack = account, region, strings.HasPrefix(suffix, "on.")
