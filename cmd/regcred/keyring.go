@@ -154,11 +154,11 @@ func (l *lookupFlags) newRequest(ctx context.Context, s *kubeSubject) (req regcr
 		req.Pod, req.PullSecrets = &s.pod.Pod, slices.Clone(s.secrets)
 	}
 	for _, name := range l.pullSecrets {
-		secret, err := readPullSecret(ctx, name)
+		secrets, err := readPullSecrets(ctx, name)
 		if err != nil {
 			return req, fmt.Errorf("--pull-secret: %w", err)
 		}
-		req.PullSecrets = append(req.PullSecrets, *secret)
+		req.PullSecrets = append(req.PullSecrets, secrets...)
 	}
 	req.Token, req.Annotations, err = l.identityFlags.readIdentity(ctx)
 	return req, err

@@ -66,6 +66,7 @@ type Provider struct {
 // registryPattern is a pattern in Options.Registries.
 type registryPattern struct {
 	host    string // without the path
+	path    string // without the leading slash
 	pattern match.Pattern
 }
 

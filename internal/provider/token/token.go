@@ -69,7 +69,7 @@ func (p *Provider) setRegistries() error {
 		if s == "" || strings.Contains(s, "://") {
 			return fmt.Errorf("registry %q: must be host[:port] without a scheme, such as registry.example.com", excerpt.RedactAddress(s))
 		}
-		host, _, part := strings.Cut(s, "/")
+		host, path, part := strings.Cut(s, "/")
 		pattern, err := match.Parse(s)
 		if err == nil {
 			err = hostpattern.Validate(host)
@@ -80,7 +80,7 @@ func (p *Provider) setRegistries() error {
 		if part { // the credential is valid only for part of the registry
 			p.cacheKeyType = plugin.CacheImage
 		}
-		p.registries = append(p.registries, registryPattern{host, pattern})
+		p.registries = append(p.registries, registryPattern{host, path, pattern})
 	}
 	return nil
 }
@@ -188,10 +188,18 @@ func (p *Provider) tokenAsPassword(_ context.Context, v placeholderValues) (cred
 func (p *Provider) serves(host, image string) (known, part bool) {
 	for _, r := range p.registries {
 		if hostpattern.Match(r.host, host) {
-			known, part = true, part || r.pattern.Match(image)
+			known, part = true, part || r.pattern.Match(image) && r.endsAtSegment(image)
 		}
 	}
 	return known, part
+}
+
+// endsAtSegment reports whether the pattern's path, which is a prefix of the image's path, ends at
+// the end of a path segment. A path such as team- is allowed to end within a segment.
+func (r registryPattern) endsAtSegment(image string) bool {
+	_, path, _ := strings.Cut(image, "/")
+	rest := strings.TrimPrefix(path, r.path)
+	return rest == "" || rest[0] == '/' || strings.Trim(r.path[max(0, len(r.path)-1):], "/-_.") == ""
 }
 
 // emptyResponse returns a response without credentials. The response is not cached, because the
