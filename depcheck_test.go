@@ -35,14 +35,14 @@ var allowed = map[string][]string{
 
 	"./cmd/ecr-credential-provider": {
 		"sigs.k8s.io/json", "github.com/spf13/pflag",
-		"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go", "golang.org/x/net/publicsuffix",
+		"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go",
 	},
 	"./cmd/acr-credential-provider": {
 		"sigs.k8s.io/json", "github.com/spf13/pflag",
-		"sigs.k8s.io/yaml", "go.yaml.in/yaml/v2", "golang.org/x/net/publicsuffix",
+		"sigs.k8s.io/yaml", "go.yaml.in/yaml/v2",
 	},
-	"./cmd/token-credential-provider":        append([]string{"github.com/spf13/pflag", "golang.org/x/net/publicsuffix"}, root...),
-	"./cmd/auth-provider-gcp":                {"sigs.k8s.io/json", "github.com/spf13/pflag", "golang.org/x/net/publicsuffix"},
+	"./cmd/token-credential-provider":        append([]string{"github.com/spf13/pflag"}, root...),
+	"./cmd/auth-provider-gcp":                {"sigs.k8s.io/json", "github.com/spf13/pflag"},
 	"./cmd/docker-credential-regcred":        append([]string{"github.com/docker/docker-credential-helpers/credentials", "golang.org/x/sys/unix"}, root...),
 	"./cmd/dockerconfig-credential-provider": {"sigs.k8s.io/json", "github.com/spf13/pflag"},
 	"./cmd/regcred-credential-provider":      append([]string{"github.com/spf13/pflag", "golang.org/x/sys/unix"}, root...),

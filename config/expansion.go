@@ -9,6 +9,7 @@ import (
 
 	yaml2 "go.yaml.in/yaml/v2"
 
+	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/textedit"
 )
 
@@ -25,10 +26,10 @@ func (s *sourceFile) checkExpansion() error {
 	}
 	switch n := s.root(); {
 	case n != nil && textedit.ExpandedSize(n, nodeOverhead, maxConfigSize) > maxConfigSize:
-		return &FieldError{File: s.name, Msg: fmt.Sprintf("YAML aliases expand to more than %d MiB or more than %d values: replace the aliases with their values", maxConfigSize>>20, maxConfigEntries)}
+		return &FieldError{File: s.name, Msg: fmt.Sprintf("YAML aliases expand to more than %d MiB or more than %d values: replace the aliases with their values", maxConfigSize>>20, maxConfigEntries), err: regularfile.ErrLimit}
 	case n == nil && isYAML(s.data()):
 		// The parser of textedit failed, but the decoder may expand the aliases.
-		return &FieldError{File: s.name, Msg: "YAML aliases cannot be checked, because the text after the document has no --- separator: remove that text"}
+		return &FieldError{File: s.name, Msg: "YAML aliases cannot be checked, because the text after the document has no --- separator: remove that text", err: regularfile.ErrLimit}
 	}
 	return nil
 }

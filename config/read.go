@@ -111,7 +111,7 @@ func (r *readLimits) read(name string) ([]byte, error) {
 	_, large := errors.AsType[*regularfile.TooLargeError](err)
 	switch {
 	case irregular:
-		return nil, &FieldError{File: name, Msg: "is expected a regular file but found " + irregularFileText(refused)}
+		return nil, &FieldError{File: name, Msg: "is expected a regular file but found " + irregularFileText(refused), err: refused}
 	case large:
 		r.bytes = -1
 	case err != nil:
@@ -127,7 +127,7 @@ func (r *readLimits) subtract(name string, data []byte) error {
 	}
 	if r.bytes < 0 || r.entries < 0 {
 		return &FieldError{File: name, Msg: fmt.Sprintf("with this file the configuration has more than %d MiB, or more than %d line ends and separators (, [ { - : ?)",
-			maxConfigSize>>20, maxConfigEntries)}
+			maxConfigSize>>20, maxConfigEntries), err: regularfile.ErrLimit}
 	}
 	return nil
 }
@@ -154,7 +154,7 @@ func fileCountError(dir string, n int) *FieldError {
 	case n == 0:
 		return &FieldError{File: dir, Msg: "the directory has no configuration files (.json, .yaml or .yml)"}
 	case n > maxConfigFiles:
-		return &FieldError{File: dir, Msg: fmt.Sprintf("the directory has more than %d configuration files", maxConfigFiles)}
+		return &FieldError{File: dir, Msg: fmt.Sprintf("the directory has more than %d configuration files", maxConfigFiles), err: regularfile.ErrLimit}
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/regcred/regcred/internal/dockerjson"
+	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -56,7 +57,7 @@ const maxSeparators = 1 << 17
 // decode.
 func checkEntries(data []byte) error {
 	if n := bytes.Count(data, []byte(",")) + bytes.Count(data, []byte("{")); n > maxSeparators {
-		return fmt.Errorf("the file contains more than %d commas and braces: check that it is a docker config file", maxSeparators)
+		return &regularfile.LimitError{Msg: fmt.Sprintf("the file contains more than %d commas and braces: check that it is a docker config file", maxSeparators)}
 	}
 	return nil
 }

@@ -33,6 +33,7 @@ func TestProblems(t *testing.T) {
 		"token":         {auth(b64(canary.TokenSecret)), []string{at + "the decoded text has no colon"}},
 		"header":        {auth("Basic " + b64(secret)), []string{at + "the value is an HTTP Authorization header"}},
 		"placeholder":   {auth("${DOCKER_AUTH}"), []string{at + "the value looks like a placeholder that was not filled in"}},
+		"plain NGC key": {auth("$oauthtoken:" + secret), []string{at + "user:password must be base64-encoded"}},
 		"blank":         {auth(b64(secret+"1") + "\\t"), []string{at + "the base64 text has leading or trailing spaces"}},
 		"two of them":   {`{"auths":{"a.example":{"auth":"x"},"b.example":{"username":1,"password":[]}}}`, []string{`line 1, column 31: auths["a.example"].auth: it is not base64`, `line 1, column 60: auths["b.example"].username: a number where a string`, `line 1, column 73: auths["b.example"].password: an array where a string`}},
 		"replaced":      {`{"auths":{"a.example":{"auth":"x"},"a.example":{}}}`, []string{`line 1, column 31: auths["a.example"].auth: it is not base64`}},

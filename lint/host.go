@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/internal/location"
 	"github.com/regcred/regcred/lint/internal/imagename"
 	"github.com/regcred/regcred/lint/internal/rules"
@@ -92,7 +93,7 @@ func checkGluedWildcard(p *pattern) []rules.Result {
 }
 
 func isOpenDomain(p *pattern) bool {
-	return p.matches && slices.ContainsFunc(openDomainLabels(p.parsed.Host), isWildcard)
+	return p.matches && (slices.ContainsFunc(openDomainLabels(p.parsed.Host), isWildcard) || hostpattern.OpenSuffix(p.parsed.Host) != "" && len(openDomainLabels(p.parsed.Host)) == 0)
 }
 
 func checkOpenDomain(p *pattern) []rules.Result {

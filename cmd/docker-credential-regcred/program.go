@@ -151,5 +151,8 @@ func (p program) readInput(ctx context.Context) (io.Reader, error) {
 	if err == nil && len(data) > maxInputSize {
 		err = fmt.Errorf("%s: the registry name is longer than the limit of %d bytes", what, maxInputSize)
 	}
+	if data = bytes.TrimSpace(data); err == nil && bytes.ContainsAny(data, "\r\n") {
+		err = fmt.Errorf("%s: it has more than one line; write only a registry name to it", what) // the library would join the lines
+	}
 	return bytes.NewReader(data), err
 }

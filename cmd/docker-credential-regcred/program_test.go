@@ -64,15 +64,17 @@ func TestArguments(t *testing.T) {
 func TestInput(t *testing.T) {
 	b := newBox(t, "good r.example")
 	for what, tt := range map[string]struct{ input, want string }{
-		"1 MiB":            {strings.Repeat("a", 1<<20), "longer than the limit of 4096 bytes"},
-		"1 MiB of lines":   {strings.Repeat("\n", 1<<20), "longer than the limit of 4096 bytes"},
-		"4096 bytes":       {strings.Repeat("a", 4096) + "", ""},
-		"a control":        {"r.example\x1b[2J", "invalid character in a registry name"},
-		"a NUL":            {"r.example\x00", "invalid character in a registry name"},
-		"a scheme":         {"ftp://r.example", "must be https or http"},
-		"user information": {"https://user:" + canary.PasswordSecret + "@r.example", "contains an at sign, question mark, number sign or quotation mark"},
-		"a path upwards":   {"r.example/../s.example", "invalid reference format"},
-		"two lines":        {"r.example\n:x", `registry "r.example:x"`}, // the client library joins the lines
+		"1 MiB":             {strings.Repeat("a", 1<<20), "longer than the limit of 4096 bytes"},
+		"1 MiB of lines":    {strings.Repeat("\n", 1<<20), "longer than the limit of 4096 bytes"},
+		"4096 bytes":        {strings.Repeat("a", 4096) + "", ""},
+		"a control":         {"r.example\x1b[2J", "invalid character in a registry name"},
+		"a NUL":             {"r.example\x00", "invalid character in a registry name"},
+		"a scheme":          {"ftp://r.example", "must be https or http"},
+		"user information":  {"https://user:" + canary.PasswordSecret + "@r.example", "contains an at sign, question mark, number sign or quotation mark"},
+		"a path upwards":    {"r.example/../s.example", "invalid reference format"},
+		"two lines":         {"r.example\n:x", "read standard input: it has more than one line; write only a registry name to it"},
+		"a joined name":     {"r.exa\nmple", "it has more than one line"},
+		"a carriage return": {"r.exa\rmple", "it has more than one line"},
 	} {
 		stdout, code := b.get(tt.input)
 		if tt.want == "" {

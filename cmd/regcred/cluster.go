@@ -19,6 +19,7 @@ import (
 	"github.com/regcred/regcred/internal/kubeconfig"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/regularfile"
+	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/kube"
 )
 
@@ -151,19 +152,20 @@ func (f caFile) readPEM(ctx context.Context) ([]byte, error) {
 	return text, nil
 }
 
-// registryTransport returns an HTTP transport that trusts the system's CAs and those in the file.
-// It returns nil if no file is set.
+// registryTransport returns an HTTP transport that trusts the system's CAs and, if a file is set,
+// those in the file.
 func (f caFile) registryTransport(ctx context.Context) (http.RoundTripper, error) {
 	authorities, err := f.readPEM(ctx)
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.OnProxyConnectResponse = remote.OnProxyConnectResponse
 	if err != nil || authorities == nil {
-		return nil, err
+		return transport, err
 	}
 	roots, err := x509.SystemCertPool()
 	if err != nil {
 		return nil, fmt.Errorf("--ca-file: load the system's certificates: %w", err)
 	}
 	roots.AppendCertsFromPEM(authorities)
-	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = &tls.Config{RootCAs: roots}
 	return transport, nil
 }

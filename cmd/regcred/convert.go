@@ -127,7 +127,7 @@ func (a *app) convert(ctx context.Context, f *convertFlags, path string) error {
 	}
 	res, err := convert.Convert(path, layout, o)
 	if err != nil {
-		return cmp.Or(node.PermissionError(err), err)
+		return cmp.Or(node.UncheckedError(err), err)
 	}
 	a.printTargetNotes(f.target)
 	a.printConversionNotes(res)
@@ -175,7 +175,7 @@ func (f *convertFlags) invalidResultError(res *convert.Result, at, consequence s
 func (a *app) replaceFiles(files []convert.File, done string) error {
 	list, err := convert.Replace(files)
 	if err != nil {
-		return cmp.Or(node.PermissionError(err), err)
+		return cmp.Or(node.UncheckedError(err), err)
 	}
 	for _, r := range list {
 		a.Note("%s is %s; the original is in %s", r.Name, done, r.Backup)
@@ -197,7 +197,7 @@ func (a *app) createFiles(f *convertFlags, res *convert.Result) error {
 	if errors.Is(err, fs.ErrExist) {
 		return withHint(err, "choose another file, or convert PATH in place with --write")
 	}
-	return cmp.Or(node.PermissionError(err), err)
+	return cmp.Or(node.UncheckedError(err), err)
 }
 
 // printConversionNotes prints notes about changes that the user may not expect.

@@ -31,9 +31,10 @@ import (
 
 // execFlags holds the flags of "regcred exec".
 type execFlags struct {
-	images      []string
-	allHosts    bool
-	materialize bool
+	images       []string
+	allHosts     bool
+	materialize  bool
+	noNodeConfig bool
 }
 
 func (a *app) execCmd() *cobra.Command {
@@ -48,11 +49,14 @@ of each --image. The user's other credentials, contexts, builders and CLI
 plugins are copied.
 
 With --materialize, the images' credentials are written to the files instead,
-for programs that do not run credential helpers. The written credentials are not
-renewed; a warning states when they expire. CMD receives the terminal and all
-signals. regcred exits with CMD's exit code, or is killed by the signal that
-killed CMD. The exit code is 127 if CMD does not exist, and 126 if it cannot be
-run. CMD is not run if a credential cannot be obtained.`,
+for programs that do not run credential helpers. Docker config files of the node
+and the user are used only for images without a provider. The written
+credentials are not renewed; a warning states when they expire.
+
+CMD receives the terminal and all signals. regcred exits with CMD's exit code,
+or is killed by the signal that killed CMD. The exit code is 127 if CMD does not
+exist, and 126 if it cannot be run. CMD is not run if a credential cannot be
+obtained.`,
 		Example: `  regcred exec -- docker compose pull
   regcred exec --image registry.example/team/app -- skopeo inspect docker://registry.example/team/app
   regcred exec --materialize --image registry.example/team/app -- ./build.sh`,
@@ -68,6 +72,7 @@ run. CMD is not run if a credential cannot be obtained.`,
 	f.StringArrayVar(&e.images, "image", nil, "`image` that CMD pulls; needed if only a wildcard pattern matches its registry; may be repeated")
 	f.BoolVar(&e.allHosts, "all-hosts", false, "use regcred's helper for every registry that docker contacts")
 	f.BoolVar(&e.materialize, "materialize", false, "write the images' credentials to the files instead of configuring the helper")
+	f.BoolVar(&e.noNodeConfig, "no-node-config", false, "with --materialize, ignore the node's docker config files, also for images without a provider")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.execCommand(cmd.Context(), e, args) }
 	return cmd
 }
@@ -81,6 +86,8 @@ func (e *execFlags) check(a *app) error {
 		return usageError("give --image", "--materialize requires --image")
 	case e.materialize:
 		return nil
+	case e.noNodeConfig:
+		return usageError("", "--no-node-config requires --materialize, because the helper never uses these files")
 	case a.asKubelet != "" || a.rootDir != "" || a.timeout != protocol.Timeout:
 		return usageError("use --config and --bin-dir, or --materialize",
 			"exec supports --as-kubelet, --root-dir and --plugin-timeout only with --materialize, because the helper cannot use them")
@@ -141,7 +148,7 @@ func (a *app) runWithSession(ctx context.Context, s *dockerclient.Session, args 
 // sessionOptions returns the options of the session from which its files are written.
 func (a *app) sessionOptions(ctx context.Context, e *execFlags) (o dockerclient.SessionOptions, err error) {
 	if e.materialize {
-		o.Logins, err = a.firstCredentials(ctx, e.images)
+		o.Logins, err = a.firstCredentials(ctx, e)
 		return o, err
 	}
 	cfg, origin, err := a.loadForHelper(ctx, true)
@@ -195,14 +202,14 @@ func (a *app) imageHosts(cfg *config.Config, images []string) (hosts []string, e
 }
 
 // firstCredentials looks up the first credential for each image. A failed lookup is an
-// error, because the command would otherwise pull anonymously.
-func (a *app) firstCredentials(ctx context.Context, images []string) (logins []dockerclient.Credential, err error) {
-	s, err := a.openKeyring(ctx, &lookupFlags{})
+// error, because the command would otherwise pull anonymously or with an old credential.
+func (a *app) firstCredentials(ctx context.Context, e *execFlags) (logins []dockerclient.Credential, err error) {
+	s, err := a.openKeyring(ctx, &lookupFlags{noNodeConfig: e.noNodeConfig})
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close()
-	for _, image := range images {
+	for _, image := range e.images {
 		x, err := a.explainTarget(s.cfg, regcred.Request{Image: image})
 		if err != nil {
 			return nil, err
@@ -211,6 +218,7 @@ func (a *app) firstCredentials(ctx context.Context, images []string) (logins []d
 		if err != nil {
 			return nil, err
 		}
+		failed = preferProviders(res) || failed
 		if failed || len(res.Credentials) == 0 {
 			hint := fmt.Sprintf("run \"%s\" to see every step", a.repeatCommandLine("explain", terminal.QuoteShellWord(image)))
 			err := a.lookupResultError(x.Repository, res, failed, hint)
@@ -229,6 +237,19 @@ func (a *app) firstCredentials(ctx context.Context, images []string) (logins []d
 		logins = append(logins, dockerclient.Credential{Repository: x.Repository, Username: c.Username, Password: c.Password})
 	}
 	return logins, nil
+}
+
+// preferProviders removes the node's credentials if a provider has one, because the user's own docker
+// config may be among the node's files, and the command gets only one credential. It reports
+// whether a provider failed and no provider has a credential. Then the helper fails too.
+func preferProviders(res *regcred.Result) (failed bool) {
+	isFromNode := func(c regcred.Credential) bool { return c.Origin.Kind == regcred.FromNode }
+	own := slices.DeleteFunc(slices.Clone(res.Credentials), isFromNode)
+	failed = len(own) == 0 && slices.ContainsFunc(failedAttempts(res.Attempts), func(at regcred.Attempt) bool { return at.Kind == regcred.FromProvider })
+	if len(own) > 0 {
+		res.Credentials = own
+	}
+	return failed
 }
 
 // warnExpiry warns that a credential in a file is not renewed, and states when it expires if that

@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"slices"
 	"strings"
 
@@ -151,7 +150,7 @@ func (a *app) addLookupExplanation(ctx context.Context, cfg *config.Config, o *n
 // reportInvalidConfig returns the error of an invalid configuration. With -o json, it
 // also prints the error as JSON.
 func (a *app) reportInvalidConfig(e *explainFlags, r *report.Explanation, invalid error) error {
-	if _, ok := errors.AsType[*config.FieldError](invalid); !ok || e.output.value != "json" || errors.Is(invalid, fs.ErrPermission) {
+	if _, ok := errors.AsType[*config.FieldError](invalid); !ok || e.output.value != "json" || node.UncheckedError(invalid) != nil {
 		return invalid
 	}
 	r.SetInvalid(errors.Unwrap(invalid))

@@ -139,7 +139,7 @@ func (a *app) printPasswordNote(n int) {
 // lookupResultError returns an error if a lookup failed or there are no credentials.
 func (a *app) lookupResultError(repository string, res *regcred.Result, failed bool, hint string) error {
 	if failed {
-		if hasFailedPullSecret(res.Attempts) {
+		if isPullSecretInvalid(res.Attempts) {
 			a.Note("without the pull secret, the kubelet would not pull the image at all")
 		}
 		var errs []error

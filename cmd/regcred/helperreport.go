@@ -42,6 +42,7 @@ type helperFileReport struct {
 	LeftOver []string            `json:"leftOver,omitempty"` // hosts in the file that are not in the configuration
 	Others   map[string]string   `json:"others,omitempty"`   // hosts in the configuration with another helper
 	Hidden   []string            `json:"hidden,omitempty"`   // credentials in the file that a helper overrides
+	Problem  string              `json:"problem,omitempty"`  // why some clients cannot use the file
 	Changed  bool                `json:"changed"`
 	Diff     string              `json:"diff,omitempty"`
 }
@@ -68,6 +69,7 @@ func newHelperFileReport(c dockerclient.Client, change dockerclient.FileChange, 
 			f.LeftOver = append(f.LeftOver, key)
 		}
 	}
+	f.Problem = dockerclient.AuthsProblem(change.New)
 	f.Hidden = dockerclient.HiddenCredentials(change.New, e.Hosts)
 	return f
 }
@@ -218,6 +220,9 @@ func (a *app) printFileNotes(r *helperReport) {
 		named = named || f.namesHelper()
 		for _, host := range slices.Sorted(maps.Keys(f.Others)) {
 			a.Note("%s: %s keeps the helper %q", f.Path, host, f.Others[host])
+		}
+		if f.Problem != "" {
+			a.Warn("%s: %s; docker ignores the credentials in this file, and clients such as crane, ko and cosign cannot use the file", f.Path, f.Problem)
 		}
 		if len(f.Hidden) > 0 {
 			a.Warn("%s: clients ignore these credentials because a helper is configured for their hosts: %s", f.Path, strings.Join(f.Hidden, ", "))

@@ -16,6 +16,7 @@ import (
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/lint"
 )
@@ -126,6 +127,12 @@ func hasFailedPullSecret(attempts []regcred.Attempt) bool {
 	return slices.ContainsFunc(failedAttempts(attempts), func(at regcred.Attempt) bool { return at.Kind == regcred.FromPullSecret })
 }
 
+// isPullSecretInvalid reports whether the kubelet would not pull the image, because it cannot use a
+// pull secret. It has none of regcred's limits.
+func isPullSecretInvalid(attempts []regcred.Attempt) bool {
+	return hasFailedPullSecret(slices.DeleteFunc(slices.Clone(attempts), func(at regcred.Attempt) bool { return errors.Is(at.Err, regularfile.ErrLimit) }))
+}
+
 // warnFailedAttempts prints a warning for each failed attempt. For a plugin that returned no
 // credentials, it prints the last line of the plugin's standard error, which the kubelet discards.
 func (a *app) warnFailedAttempts(attempts []regcred.Attempt) {
@@ -147,11 +154,11 @@ func (l *lookupFlags) newRequest(ctx context.Context, s *kubeSubject) (req regcr
 		req.Pod, req.PullSecrets = &s.pod.Pod, slices.Clone(s.secrets)
 	}
 	for _, name := range l.pullSecrets {
-		secret, err := readPullSecret(ctx, name)
+		secrets, err := readPullSecrets(ctx, name)
 		if err != nil {
 			return req, fmt.Errorf("--pull-secret: %w", err)
 		}
-		req.PullSecrets = append(req.PullSecrets, *secret)
+		req.PullSecrets = append(req.PullSecrets, secrets...)
 	}
 	req.Token, req.Annotations, err = l.identityFlags.readIdentity(ctx)
 	return req, err

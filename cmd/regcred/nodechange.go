@@ -214,7 +214,7 @@ func withChangeHint(err error) error {
 	if e, ok := errors.AsType[*service.Error](err); ok {
 		return withHint(err, e.Hint)
 	}
-	return cmp.Or(node.PermissionError(err), err)
+	return cmp.Or(node.UncheckedError(err), err)
 }
 
 // printKubeletLog prints the last log lines of an unhealthy kubelet.

@@ -22,6 +22,7 @@ import (
 	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/protocol"
+	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/match"
@@ -198,6 +199,9 @@ func newPluginRunReport(p *config.Provider, o *node.Origin, req *plugin.Request,
 	if e, ok := errors.AsType[*plugin.ExecError](err); ok {
 		n := len(x.Stdout.Reveal())
 		r.Stage, r.Error, r.StdoutBytes = e.Stage, e.Err.Error(), &n
+		if errors.Is(err, regularfile.ErrLimit) {
+			r.hostProgram = "regcred"
+		}
 	}
 	if x.Response != nil {
 		r.Response = toResponseJSON(x.Response)

@@ -131,7 +131,7 @@ func (a *app) prepullImages(ctx context.Context, p *prepullFlags, images []strin
 	}
 	runtime, err := pull.DialRuntime(ctx, endpoint, pull.RuntimeOptions{OnRejected: s.Invalidate})
 	if err != nil {
-		return cmp.Or(node.PermissionError(err), err)
+		return cmp.Or(node.UncheckedError(err), err)
 	}
 	defer runtime.Close()
 	if p.endpoint == node.AutoEndpoint {

@@ -225,7 +225,7 @@ type warningReport struct {
 // pullFailureText explains why the image was not pulled, and lists the failed attempts.
 func pullFailureText(attempts []regcred.Attempt) string {
 	why := "because a pull without credentials would be anonymous"
-	if hasFailedPullSecret(attempts) {
+	if isPullSecretInvalid(attempts) {
 		why = "because the kubelet would not pull the image without the pull secret"
 	}
 	var causes []string

@@ -31,13 +31,13 @@ const maxPullSecretFileSize = 16 << 20
 
 // newPullSecret returns a pull secret that contains a docker config. As in the kubelet, an invalid
 // docker config fails the lookup.
-func newPullSecret(name string, kind corev1.SecretType, key string, data []byte) *regcred.PullSecret {
-	return &regcred.PullSecret{Name: filepath.Base(name), Type: string(kind), Data: map[string][]byte{key: data}}
+func newPullSecret(name string, kind corev1.SecretType, key string, data []byte) []regcred.PullSecret {
+	return []regcred.PullSecret{{Name: filepath.Base(name), Type: string(kind), Data: map[string][]byte{key: data}}}
 }
 
-// readPullSecret reads a Secret manifest (YAML or JSON), a docker config.json or a
-// .dockercfg. Its errors do not contain values from the file.
-func readPullSecret(ctx context.Context, name string) (*regcred.PullSecret, error) {
+// readPullSecrets reads a manifest (YAML or JSON) of a Secret or a list of Secrets, a docker
+// config.json or a .dockercfg. Its errors do not contain values from the file.
+func readPullSecrets(ctx context.Context, name string) ([]regcred.PullSecret, error) {
 	data, err := regularfile.Read(ctx, name, maxPullSecretFileSize)
 	if err != nil {
 		return nil, err
@@ -50,15 +50,22 @@ func readPullSecret(ctx context.Context, name string) (*regcred.PullSecret, erro
 	case c.Kind == lintsecret.Dockercfg:
 		return newPullSecret(name, corev1.SecretTypeDockercfg, corev1.DockerConfigKey, data), nil
 	}
-	if bytes.Contains(data, []byte("\n---")) || c != nil && c.Secrets > 1 {
-		return nil, fmt.Errorf("%s contains more than one document or Secret; use a separate file for each Secret", name)
+	var f struct {
+		corev1.Secret `json:",inline"`
+		Items         []corev1.Secret `json:"items"`
 	}
-	var f corev1.Secret
 	switch err := yaml.Unmarshal(data, &f); { // err is not returned, because it would quote the file
 	case err != nil && c != nil && len(c.Findings) > 0:
 		return nil, errors.New(c.Findings[0].String())
 	case err != nil:
 		return nil, fmt.Errorf("%s does not contain a Secret or a docker config.json in YAML or JSON", name)
+	}
+	isList := f.Kind == "List" || f.Kind == "SecretList"
+	if bytes.Contains(data, []byte("\n---")) || c != nil && c.Secrets > 1 && !isList {
+		return nil, fmt.Errorf("%s contains more than one document or Secret; use a separate file for each Secret", name)
+	}
+	if isList {
+		return pullSecretsOfList(name, f.Kind, f.Items)
 	}
 	if f.Kind != "Secret" {
 		if strings.ContainsFunc(f.Kind, func(r rune) bool { return !unicode.IsLetter(r) }) {
@@ -66,15 +73,37 @@ func readPullSecret(ctx context.Context, name string) (*regcred.PullSecret, erro
 		}
 		return nil, fmt.Errorf("%s is neither a Secret (kind is %q) nor a docker config.json (it has no auths)", name, f.Kind)
 	}
-	s := &regcred.PullSecret{Namespace: f.Namespace, Name: f.Name, UID: string(f.UID), Type: string(f.Type), Data: map[string][]byte{}}
+	s := pullSecretFromManifest(f.Secret)
+	if why := doctor.IgnoredReason(&s); why != "" {
+		return nil, fmt.Errorf("%s is a Secret %s", name, why)
+	}
+	return []regcred.PullSecret{s}, nil
+}
+
+func pullSecretFromManifest(f corev1.Secret) regcred.PullSecret {
+	s := regcred.PullSecret{Namespace: f.Namespace, Name: f.Name, UID: string(f.UID), Type: string(f.Type), Data: map[string][]byte{}}
 	maps.Copy(s.Data, f.Data)
 	for key, value := range f.StringData { // merged as by the API server
 		s.Data[key] = []byte(value)
 	}
-	if why := doctor.IgnoredReason(s); why != "" {
-		return nil, fmt.Errorf("%s is a Secret %s", name, why)
+	return s
+}
+
+// pullSecretsOfList returns the pull secrets in a list such as "kubectl get secrets -o yaml" prints.
+// It ignores other objects.
+func pullSecretsOfList(name, kind string, items []corev1.Secret) (list []regcred.PullSecret, err error) {
+	for _, item := range items {
+		if item.Kind != "Secret" && !(item.Kind == "" && kind == "SecretList") {
+			continue
+		}
+		if s := pullSecretFromManifest(item); doctor.IgnoredReason(&s) == "" {
+			list = append(list, s)
+		}
 	}
-	return s, nil
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s is a list without a pull secret", name)
+	}
+	return list, nil
 }
 
 // secretDisplayName returns NAMESPACE/NAME, or NAME for a secret without a namespace.

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,8 +142,8 @@ func (a *app) printValidations(output *enumFlag, list []*report.Validation, seve
 // validates and lints a configuration.
 func (a *app) validatePath(ctx context.Context, v *validateFlags, path string) (*report.Validation, error) {
 	if data := readFileIfPossible(path); data != nil { // otherwise config.Load returns the error
-		if r := report.ValidateCredentials(path, data, time.Now()); r != nil {
-			return r, nil
+		if r, err := report.ValidateCredentials(path, data, time.Now()); r != nil || err != nil {
+			return r, cmp.Or(node.UncheckedError(err), err)
 		}
 	}
 	o, err := a.resolveOrigin(ctx, path, false)
@@ -150,7 +151,7 @@ func (a *app) validatePath(ctx context.Context, v *validateFlags, path string) (
 		return nil, err
 	}
 	cfg, err := config.Load(o.Config)
-	if err := node.PermissionError(err); err != nil {
+	if err := node.UncheckedError(err); err != nil {
 		return nil, err
 	}
 	if err == nil {

@@ -96,6 +96,7 @@ func (f *flags) options() (token.Options, error) {
 		return opts, err
 	}
 	opts := f.opts
+	opts.FromFlags = true
 	if f.set.Changed("cache-duration") {
 		opts.CacheDuration = &f.cacheDuration
 	}

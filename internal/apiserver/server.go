@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/regcred/regcred/internal/await"
+	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/remote"
 )
 
@@ -168,7 +169,7 @@ func (s *Server) doOnce(ctx context.Context, c *Call) ([]byte, *Failure) {
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
 		return nil, refused(resp, body)
 	case int64(len(body)) > most:
-		return nil, &Failure{Err: fmt.Errorf("the response is longer than %d bytes", most)}
+		return nil, &Failure{Err: &regularfile.LimitError{Msg: fmt.Sprintf("the response is longer than %d bytes", most)}}
 	}
 	return body, nil
 }

@@ -171,12 +171,7 @@ func resolveTarget(path string) (string, error) {
 // fails with errConcurrentChange if another program changed the file after it was read.
 func (f *openedFile) replaceContent(data []byte) error {
 	inroot.FS{}.RemoveTempFiles(f.target) // the caller holds the lock
-	node := inroot.FS{BeforeStep: func(step, _ string) error {
-		if step == "rename" || step == "remove" {
-			return f.checkUnchanged()
-		}
-		return nil
-	}}
+	node := f.checkedFS()
 	if data == nil {
 		return node.Remove(f.target)
 	}
@@ -199,6 +194,36 @@ func (f *openedFile) replaceContent(data []byte) error {
 		return node.WriteFile(f.target, bytes.NewReader(data), inroot.FileAttr{Mode: 0o600})
 	}
 	return fmt.Errorf("%s belongs to another user or group, and this user cannot preserve the ownership: chown the file to this user", f.path)
+}
+
+// checkedFS returns a file system whose changes fail with errConcurrentChange if another program
+// changed the file after it was read.
+func (f *openedFile) checkedFS() inroot.FS {
+	return inroot.FS{CheckOld: f.checkOld, BeforeStep: func(step, _ string) error {
+		if step == "rename" || step == "remove" {
+			return f.checkUnchanged()
+		}
+		return nil
+	}}
+}
+
+// checkOld returns errConcurrentChange if a file that was taken out, or "" for none, is not the file
+// that was read.
+func (f *openedFile) checkOld(old string) error {
+	if old == "" {
+		if f.data != nil {
+			return errConcurrentChange
+		}
+		return nil
+	}
+	info, err := os.Lstat(old)
+	if err != nil || !info.Mode().IsRegular() {
+		return errConcurrentChange
+	}
+	if data, err := os.ReadFile(old); err != nil || f.data == nil || !bytes.Equal(data, f.data) {
+		return errConcurrentChange
+	}
+	return nil
 }
 
 // checkUnchanged returns errConcurrentChange if the file was changed after it was read.

@@ -146,6 +146,18 @@ func MaskValues(data []byte) []byte {
 	return d.encode()
 }
 
+// AuthsProblem returns why the credentials in a file cannot be decoded, or "". Clients that decode
+// the whole file then cannot use its helpers either. data is nil if there is no file.
+func AuthsProblem(data []byte) string {
+	if data == nil {
+		return ""
+	}
+	if _, err := dockerconfig.ParseFile(data); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
 // HiddenCredentials returns the keys of credentials that clients ignore if the given hosts have a
 // helper. The hosts are spelled as in [HelperEntries].
 func HiddenCredentials(data []byte, hosts []string) (keys []string) {

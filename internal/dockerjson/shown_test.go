@@ -29,7 +29,7 @@ func TestDisplayKey(t *testing.T) {
 }
 
 func TestDisplayUser(t *testing.T) {
-	for _, name := range []string{"", "ci", "AWS", "_json_key", "oauth2accesstoken", "$oauthtoken", "robot$team+ci", "00000000-0000-0000-0000-000000000000", "a@b.example", "ci bot"} {
+	for _, name := range []string{"", "ci", "AWS", "_json_key", "oauth2accesstoken", "$oauthtoken", "$app", "<token>", "robot$team+ci", "00000000-0000-0000-0000-000000000000", "a@b.example", "ci bot"} {
 		if got := DisplayUser(name); got != name {
 			t.Errorf("%q: %q", name, got)
 		}
@@ -37,6 +37,24 @@ func TestDisplayUser(t *testing.T) {
 	for _, name := range []string{"ghp_0123", "glpat-0123", "eyJhbGciOi.e30.x", `{"private_key":""}`, strings.Repeat("x", 500)} {
 		if got := DisplayUser(name); got != "a hidden user name" {
 			t.Errorf("%q is shown", name)
+		}
+	}
+}
+
+func TestIsLiteralUser(t *testing.T) {
+	for _, tt := range []struct {
+		key, user string
+		want      bool
+	}{
+		{"nvcr.io", "$oauthtoken", true}, {"https://NVCR.io/v2/", "$oauthtoken", true}, {"stg.nvcr.io:443/team", "$oauthtoken", true},
+		{"quay.io", "$oauthtoken", true}, {"quay.io/team", "$app", true}, {"quay.io", "$token", true}, {"quay.corp.example:8443", "$app", true},
+		{"172.30.0.1:5000", "<token>", true}, {"image-registry.openshift-image-registry.svc:5000", "<token>", true},
+		{"", "$app", true}, {"", "$CI_REGISTRY_USER", false},
+		{"nvcr.io", "$app", false}, {"nvcr.io.evil.example", "$oauthtoken", false}, {"evil-nvcr.io", "$oauthtoken", false},
+		{"r.example", "$oauthtoken", false}, {"r.example/quay.io", "$token", false}, {"quay.io", "$APP", false}, {"quay.io", "<user>", false},
+	} {
+		if got := IsLiteralUser(tt.key, tt.user); got != tt.want {
+			t.Errorf("%q at %q: got %v", tt.user, tt.key, got)
 		}
 	}
 }

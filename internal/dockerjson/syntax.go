@@ -99,6 +99,7 @@ func IsBase64JSON(data []byte) bool {
 func explainAuth(s string) (msg, fix string) {
 	const write = "use the output of printf %s user:password | base64 -w0"
 	trimmed := strings.TrimSpace(s)
+	user, _, _ := strings.Cut(trimmed, ":")
 	switch {
 	case isUserPassword(trimmed, base64.StdEncoding) || isUserPassword(trimmed, base64.RawStdEncoding):
 		return "the base64 text has leading or trailing spaces", "remove the spaces"
@@ -108,7 +109,7 @@ func explainAuth(s string) (msg, fix string) {
 		return "the base64 text has incorrect padding (= characters at the end)", "remove all of them"
 	case strings.HasPrefix(strings.ToLower(trimmed), "basic ") || strings.HasPrefix(strings.ToLower(trimmed), "bearer "):
 		return "the value is an HTTP Authorization header", "remove the first word"
-	case strings.ContainsAny(trimmed, "${}<>"):
+	case strings.ContainsAny(trimmed, "${}<>") && !IsLiteralUser("", user):
 		return "the value looks like a placeholder that was not filled in", write
 	case strings.Contains(trimmed, ":"):
 		return "user:password must be base64-encoded", write

@@ -16,6 +16,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/kube"
@@ -116,7 +117,9 @@ func checkPullSecrets(ctx context.Context, w *Input, r *checkResults) {
 		name := secrets[i].Namespace + "/" + secrets[i].Name
 		if why := IgnoredReason(&secrets[i]); why != "" {
 			r.add(finding.SeverityWarning, "", "%s is a Secret %s; the kubelet ignores it", name, why)
-		} else if err := parseSecret(&secrets[i]); err != nil {
+		} else if err := parseSecret(&secrets[i]); errors.Is(err, regularfile.ErrLimit) {
+			r.add(finding.SeverityWarning, "", "%s: %v; regcred does not read it, but the kubelet does", name, err)
+		} else if err != nil {
 			r.add(finding.SeverityError, "fix the secret, or remove it from the pod", "%s: %v; because of this secret, the kubelet does not pull any image for this pod", name, err)
 		} else {
 			read++

@@ -54,7 +54,7 @@ func (w *Input) reportNoConfig(r *checkResults) {
 
 // reportInvalidConfig reports a configuration with which the kubelet does not start.
 func (w *Input) reportInvalidConfig(r *checkResults, err error) {
-	if denied := node.PermissionError(err); denied != nil {
+	if denied := node.UncheckedError(err); denied != nil {
 		r.addErrors(denied, "")
 		return
 	}

@@ -58,7 +58,11 @@ func checkDockerConfig(ctx context.Context, w *Input, r *checkResults) {
 			f.File, f.Line, f.Column, f.Path = strings.TrimSuffix(f.Message, ": "+p.Error()), p.Line, p.Column, p.Path
 			f.Message, f.Fix = p.Msg, cmp.Or(p.Fix, fix)
 		}
-		f.Message += "; the kubelet silently ignores it"
+		if errors.Is(e, regularfile.ErrLimit) {
+			f.Message += "; regcred does not read it, but the kubelet does"
+		} else {
+			f.Message += "; the kubelet silently ignores it"
+		}
 		r.addFinding(f)
 	}
 	for _, s := range sets {
@@ -263,11 +267,11 @@ func parseSecret(s *regcred.PullSecret) error {
 }
 
 // SecretFindings returns the linter's findings about a pull secret. It returns nil if the
-// kubelet ignores the secret or cannot decode it, because [IgnoredReason] and lookups report
+// kubelet ignores the secret or regcred cannot decode it, because [IgnoredReason] and lookups report
 // that.
 func SecretFindings(s *regcred.PullSecret, now time.Time) []finding.Finding {
 	found := pullsecret.CheckSecret(pullsecret.Secret{Namespace: s.Namespace, Name: s.Name, Type: s.Type, Data: s.Data}, now)
-	if found.Rejected {
+	if found.Rejected || found.Unchecked != nil {
 		return nil
 	}
 	return slices.DeleteFunc(found.Findings, func(f finding.Finding) bool { return f.Rule == "secret-type" })

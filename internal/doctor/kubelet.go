@@ -283,7 +283,7 @@ func (k *Kubelet) rejectionError(path string) error {
 		return nil
 	}
 	newest := validateForTarget(config.Target{KubeletVersion: config.NewestKubelet}, path)
-	if node.PermissionError(newest) != nil {
+	if node.UncheckedError(newest) != nil {
 		return nil
 	}
 	target := k.Setup.TargetKubelet()

@@ -8,6 +8,7 @@ package hostpattern
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -17,8 +18,22 @@ import (
 )
 
 // Validate rejects patterns that match no host. It also rejects patterns that match third-party
-// hosts, because these hosts would receive the credential.
+// third-party hosts, because those would receive the credential: a * must not be in the
+// last two labels or directly below a public suffix such as co.uk or github.io.
 func Validate(pattern string) error {
+	if err := ValidateForm(pattern); err != nil {
+		return err
+	}
+	name, _, _ := strings.Cut(pattern, ":")
+	if suffix := OpenSuffix(name); suffix != "" {
+		return fmt.Errorf("anyone can register a name under the public suffix %q (publicsuffix.org), "+
+			"so the * would send the password to third-party hosts; spell out the domain", suffix)
+	}
+	return nil
+}
+
+// ValidateForm is like [Validate] but does not consult the public suffix list.
+func ValidateForm(pattern string) error {
 	host := strings.ReplaceAll(pattern, "*", "x")
 	if (&plugin.Request{Image: host + "/x"}).Registry() != host || hasEmptyLabel(host) {
 		return errors.New("must have the form host[:port]; remove the scheme and path")

@@ -140,3 +140,36 @@ func TestIsName(t *testing.T) {
 		}
 	}
 }
+
+func TestValidateSuffix(t *testing.T) {
+	for pattern, want := range map[string]string{
+		"*.co.uk":                           `"co.uk"`,
+		"r-*.github.io":                     `"github.io"`,
+		"*.GitHub.io:443":                   `"github.io"`,
+		"*.compute.amazonaws.com":           `"*.compute.amazonaws.com"`,
+		"*.eu-west-1.compute.amazonaws.com": `"eu-west-1.compute.amazonaws.com"`,
+		"r.*.compute.amazonaws.com":         `"*.compute.amazonaws.com"`,
+		"*.example":                         "last two labels",
+		"https://r.example":                 "must have the form host[:port]",
+		"*.r.github.io":                     "",
+		"*.shop.co.uk":                      "",
+		"r.github.io":                       "",
+		"co.uk":                             "",
+		"[::1]:5000":                        "",
+		"*.azurecr.io":                      "",
+		"*-docker.pkg.dev":                  "",
+		"*.dkr.ecr.*.amazonaws.com":         "",
+		"*.svc.cluster.local":               "",
+		"*.registry.example:5000":           "",
+		"*.*.registry.internal":             "",
+		"*.ck":                              "last two labels",
+		"*.a.ck":                            `"a.ck"`,
+		"*.www.ck":                          "",
+		"*.xn--55qx5d.cn:5000":              `"xn--55qx5d.cn"`,
+	} {
+		err := hostpattern.Validate(pattern)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: got %v, want %q", pattern, err, want)
+		}
+	}
+}

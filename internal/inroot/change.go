@@ -94,7 +94,7 @@ func (f FS) CreateFile(name string, content io.Reader, attr FileAttr) error {
 // replaceFile calls create with a temporary name, and then renames the temporary file to name.
 func (f FS) replaceFile(name string, create func(temp string) error) error {
 	return f.withHostPath(name, func(at string) error {
-		temp := filepath.Join(filepath.Dir(at), "."+filepath.Base(at)+"-"+rand.Text()[:8]+tempExt)
+		temp := tempName(at)
 		err := create(temp)
 		if err == nil {
 			err = f.renameAndSync(name, temp, at)
@@ -104,6 +104,11 @@ func (f FS) replaceFile(name string, create func(temp string) error) error {
 		_ = os.Remove(temp)
 		return err
 	})
+}
+
+// tempName returns a new temporary name in the directory of a file.
+func tempName(at string) string {
+	return filepath.Join(filepath.Dir(at), "."+filepath.Base(at)+"-"+rand.Text()[:8]+tempExt)
 }
 
 // writeNewFile writes and syncs a new file. If a step fails, it removes the file.
@@ -154,7 +159,12 @@ func IsOwnerError(err error) bool {
 }
 
 func (f FS) renameAndSync(name, from, to string) error {
-	err := f.do("rename", name, func() error { return os.Rename(from, to) })
+	err := f.do("rename", name, func() error {
+		if f.CheckOld != nil {
+			return renameChecked(from, to, f.CheckOld)
+		}
+		return os.Rename(from, to)
+	})
 	if err == nil {
 		syncDir(filepath.Dir(to))
 	}
@@ -212,7 +222,14 @@ func (f FS) Mkdir(name string, mode fs.FileMode) error {
 
 // Remove removes a file, a symlink or an empty directory. It returns nil if name does not
 // exist.
-func (f FS) Remove(name string) error { return f.removeAndSync(name, os.Remove, false) }
+func (f FS) Remove(name string) error {
+	return f.removeAndSync(name, func(at string) error {
+		if f.CheckOld != nil {
+			return removeChecked(tempName(at), at, f.CheckOld)
+		}
+		return os.Remove(at)
+	}, false)
+}
 
 // RemoveAll removes a directory and everything in it. It does not follow symlinks. It returns
 // nil if name does not exist.

@@ -34,6 +34,11 @@ type FS struct {
 
 	// Overlay, if not nil, records changes instead of making them.
 	Overlay *Overlay
+
+	// CheckOld makes WriteFile and Remove detect changes by programs that take no lock. On Linux,
+	// it is called with the path of the file that the change took out, or with "" if there was
+	// none. If it returns an error, the file is put back and the change fails. CheckOld may be nil.
+	CheckOld func(old string) error
 }
 
 const maxFileSize = 16 << 20

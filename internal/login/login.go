@@ -114,10 +114,12 @@ func (r *Registry) ping(ctx context.Context) error {
 // Learn stores the URL scheme and the challenge in a response of the registry to a request
 // without a credential. It returns the challenge that the runtime chooses, or nil.
 func (r *Registry) Learn(resp *http.Response) *Challenge {
-	return r.learn(resp.Request.URL.Scheme, resp)
+	return r.learn(resp.Request.URL.Scheme, resp, false)
 }
 
-func (r *Registry) learn(scheme string, resp *http.Response) *Challenge {
+// learn is like Learn. A response to a request with a credential is about that request only, which
+// may have been for another repository, so its scope is not stored.
+func (r *Registry) learn(scheme string, resp *http.Response, authorized bool) *Challenge {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if scheme == "https" || r.Target.plain {
@@ -129,7 +131,7 @@ func (r *Registry) learn(scheme string, resp *http.Response) *Challenge {
 	c := r.Runtime.challenge(resp.Header)
 	if c != nil {
 		stored := *c
-		if r.Target.Scope != "" { // the challenge may have been for another repository
+		if authorized {
 			stored.Parameters = maps.Clone(c.Parameters)
 			delete(stored.Parameters, "scope")
 		}
@@ -212,7 +214,7 @@ func (r *Registry) sendToRegistry(req *http.Request, authorization string) (*htt
 		again.URL.Scheme = scheme
 		resp, err := r.send(again, authorization)
 		if err == nil {
-			r.learn(scheme, resp)
+			r.learn(scheme, resp, authorization != "")
 			return resp, nil
 		}
 		if failed = append(failed, err); req.Context().Err() != nil {

@@ -19,7 +19,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/excerpt"
-	"github.com/regcred/regcred/internal/hostpattern/public"
+	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/internal/secretfile"
 	"github.com/regcred/regcred/plugin"
@@ -145,7 +145,7 @@ func (e *cloudProvider) classifyHosts() (foreign []string, wide bool) {
 	for _, pattern := range e.MatchImages {
 		host, reach := registry.PatternHost(pattern), e.cloud.ClassifyPattern(pattern, served...)
 		switch {
-		case reach == registry.ScopeMixed, reach == registry.ScopeForeign && public.Validate(host) != nil:
+		case reach == registry.ScopeMixed, reach == registry.ScopeForeign && hostpattern.Validate(host) != nil:
 			wide = true
 		case reach == registry.ScopeForeign && !slices.Contains(foreign, host):
 			foreign = append(foreign, host)

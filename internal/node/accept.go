@@ -63,7 +63,7 @@ func (o *Origin) Load(ctx context.Context) (*config.Config, error) {
 			return nil, context.Cause(ctx)
 		}
 	}
-	if err := PermissionError(err); err != nil {
+	if err := UncheckedError(err); err != nil {
 		return nil, err
 	}
 	if errors.Is(err, fs.ErrNotExist) {

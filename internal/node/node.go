@@ -83,10 +83,13 @@ func usageError(hint, format string, args ...any) error {
 	return &HintError{Err: fmt.Errorf(format, args...), Hint: hint, Usage: true}
 }
 
-// PermissionError returns err with a hint if it is a permission error, and nil otherwise. The
-// kubelet runs as root, so such an error does not mean that the kubelet would reject the
-// configuration.
-func PermissionError(err error) error {
+// UncheckedError returns err, possibly with a hint, if it only means that regcred cannot check a
+// configuration, and nil otherwise. The kubelet runs as root and does not have regcred's limits, so
+// it could accept the configuration.
+func UncheckedError(err error) error {
+	if errors.Is(err, regularfile.ErrLimit) {
+		return withHint(err, "this is a limit of regcred, not of the kubelet")
+	}
 	if !errors.Is(err, fs.ErrPermission) {
 		return nil
 	}

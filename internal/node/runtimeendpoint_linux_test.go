@@ -89,15 +89,15 @@ func TestConfigDirLink(t *testing.T) {
 // TestDenied verifies that PermissionError returns only permission errors, with a hint.
 func TestDenied(t *testing.T) {
 	denied := fmt.Errorf("read: %w", &fs.PathError{Op: "open", Path: "c.yaml", Err: fs.ErrPermission})
-	if err := PermissionError(denied); err == nil || !errors.Is(err, fs.ErrPermission) || err.Error() != denied.Error() {
+	if err := UncheckedError(denied); err == nil || !errors.Is(err, fs.ErrPermission) || err.Error() != denied.Error() {
 		t.Errorf("got %v, want %v", err, denied)
 	}
-	e, _ := errors.AsType[*HintError](PermissionError(denied))
+	e, _ := errors.AsType[*HintError](UncheckedError(denied))
 	if hint := e != nil && e.Hint == "run it as root (sudo)"; hint != (os.Geteuid() != 0) {
 		t.Errorf("of user %d: got %+v", os.Geteuid(), e)
 	}
 	for _, other := range []error{nil, fs.ErrNotExist} {
-		if err := PermissionError(other); err != nil {
+		if err := UncheckedError(other); err != nil {
 			t.Errorf("%v: got %v", other, err)
 		}
 	}

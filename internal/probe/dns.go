@@ -159,6 +159,10 @@ func (a *session) addDNSError(ctx context.Context, host string, r resolverConfig
 		search = fmt.Sprintf("; search domains: %s, ndots:%d", strings.Join(r.search, ", "), r.ndots)
 	}
 	switch {
+	case dns.IsNotFound && dns.Server == "" && strings.Trim(host, "0123456789.") == "":
+		return a.addFailedStep(StepDNS, "write the address with four numbers, as in 127.0.0.1", "%s is neither an IP address nor a DNS name, so no nameserver was queried", host)
+	case dns.IsNotFound && dns.Server == "":
+		return a.addFailedStep(StepDNS, "check the spelling, and that the line \"hosts\" of /etc/nsswitch.conf contains dns", "%s is not in %s, and no nameserver was queried", host, hostsFilePath)
 	case dns.IsNotFound:
 		return a.addFailedStep(StepDNS, a.unknownHostFix(host), "%s does not exist or has no address, according to %s%s", host, r, search)
 	case strings.Contains(dns.Err, "connection refused"):

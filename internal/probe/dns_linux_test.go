@@ -149,6 +149,10 @@ func TestDNS(t *testing.T) {
 	if got := show(send("short")); !strings.Contains(got, "warning dns: short was found in a search domain (corp.example); with ndots:5, search domains are tried before the name itself") {
 		t.Errorf("got:\n%s", got)
 	}
+	// Go's resolver queries no nameserver for these names.
+	check(t, send("127.1"), probe.StepDNS, "127.1 is neither an IP address nor a DNS name, so no nameserver was queried", "write the address with four numbers")
+	check(t, send("2130706433"), probe.StepDNS, "2130706433 is neither an IP address nor a DNS name, so no nameserver was queried", "")
+	check(t, send("a-.example"), probe.StepDNS, "a-.example is not in /etc/hosts, and no nameserver was queried", "check the spelling")
 	check(t, send("gone.example"), probe.StepDNS, "gone.example does not exist or has no address, according to nameserver 127.0.0.53", "search domains: corp.example, ndots:5", "check the spelling")
 	check(t, send("registry.team.svc.cluster.local"), probe.StepDNS, "nodes do not use cluster DNS")
 	check(t, send("fail.example"), probe.StepDNS, "returns an error (SERVFAIL or REFUSED)")

@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"time"
+
+	"github.com/regcred/regcred/internal/regularfile"
 )
 
 // closeTimeout is the polling interval after the program exits. If the pipes are still open
@@ -157,7 +159,7 @@ func (p *runningProgram) exitError() *Error {
 }
 
 func (p *runningProgram) outputTooLongError() *Error {
-	return &Error{ReasonOutputTooLong, fmt.Errorf("standard output is longer than %d bytes", p.out.max)}
+	return &Error{ReasonOutputTooLong, &regularfile.LimitError{Msg: fmt.Sprintf("standard output is longer than %d bytes", p.out.max)}}
 }
 
 // terminate sends SIGTERM and waits at most Grace for the program to exit.

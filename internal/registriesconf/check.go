@@ -6,6 +6,8 @@ package registriesconf
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,17 +37,61 @@ func (c *Config) normalizeTables(f *tomlfile.File, doc *document) bool {
 			}
 		}
 	}
+	if !slices.Contains([]string{"", "disabled", "enforcing", "permissive"}, doc.Mode) {
+		c.recordRefusal(f.Path, f.NearestLine("short-name-mode"), fmt.Sprintf("short-name-mode is %q", doc.Mode), "use disabled, enforcing or permissive")
+		return false
+	}
 	if doc.Search == nil {
 		return true
 	}
 	for i, host := range *doc.Search {
 		host, ok := trimLocation(host)
-		if (*doc.Search)[i] = host; !ok || strings.Contains(host, "/") || host == "" {
+		if (*doc.Search)[i] = host; !ok || !domainPattern.MatchString(host) {
 			c.recordRefusal(f.Path, f.NearestLine("unqualified-search-registries"), fmt.Sprintf("%q in unqualified-search-registries is not a host", route.RedactAddress(host)), "use only host[:port]")
 			return false
 		}
 	}
 	return true
+}
+
+// Patterns of references in c/image, which does not support IPv6 addresses.
+var (
+	domainPattern = regexp.MustCompile(`^` + domainExpr + `$`)
+	shortPattern  = regexp.MustCompile(`^` + pathExpr + `$`)
+	namePattern   = regexp.MustCompile(`^` + domainExpr + `/` + pathExpr + `$`)
+)
+
+const (
+	domainLabel = `(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])`
+	domainExpr  = domainLabel + `(?:\.` + domainLabel + `)*(?::[0-9]+)?`
+	pathLabel   = `[a-z0-9]+(?:(?:[._]|__|-*)[a-z0-9]+)*`
+	pathExpr    = pathLabel + `(?:/` + pathLabel + `)*`
+)
+
+// mergeAliases merges the short names of a file. An empty value removes an alias. Source:
+// newShortNameAliasCache in c/image.
+func (c *Config) mergeAliases(f *tomlfile.File, doc *document) {
+	aliases, _ := doc.Aliases.(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(aliases)) {
+		value, isString := aliases[name].(string)
+		if !isString || !isShortName(name) || value != "" && !isFullName(value) {
+			c.recordRefusal(f.Path, f.NearestLine("aliases", name), fmt.Sprintf("the alias %q is invalid", route.RedactAddress(name)), "map a name without a host to host/name, both without a tag and digest")
+			return
+		}
+		if c.aliases[name] = value; value == "" {
+			delete(c.aliases, name)
+		}
+	}
+}
+
+func isShortName(name string) bool {
+	first, _, found := strings.Cut(name, "/")
+	return shortPattern.MatchString(name) && !(found && (strings.Contains(first, ".") || first == "localhost"))
+}
+
+func isFullName(name string) bool {
+	host, _, _ := strings.Cut(name, "/")
+	return namePattern.MatchString(name) && (strings.ContainsAny(host, ".:") || host == "localhost")
 }
 
 // check normalizes a table. If the runtime rejects the table, it returns the line, the problem and
@@ -128,7 +174,7 @@ func (c *Config) Check() []finding.Finding {
 	if c.Broken != nil {
 		return []finding.Finding{*c.Broken}
 	}
-	found := append([]finding.Finding{}, c.duplicateFindings...)
+	found := append([]finding.Finding{}, c.fileFindings...)
 	add := func(rule string, severity finding.Severity, file string, line int, fix, format string, args ...any) {
 		found = append(found, finding.Finding{Rule: rule, Severity: severity, File: file, Line: line, Message: fmt.Sprintf(format, args...), Fix: fix})
 	}

@@ -57,12 +57,12 @@ type Config struct {
 	Files   []string         // in the order they are read
 	Broken  *finding.Finding // why the runtime rejects the files, so that every pull fails; nil if it accepts them
 
-	opts              Options
-	registries        []registry        // with distinct prefixes
-	searchRegistries  []string          // unqualified-search-registries
-	aliases           map[string]string // short names
-	auth              []authFile
-	duplicateFindings []finding.Finding // findings about overridden tables
+	opts             Options
+	registries       []registry        // with distinct prefixes
+	searchRegistries []string          // unqualified-search-registries
+	aliases          map[string]string // short names
+	auth             []authFile
+	fileFindings     []finding.Finding // findings from merging the files
 }
 
 // registry is a [[registry]] table.
@@ -83,6 +83,8 @@ type endpoint struct {
 	Insecure bool   `toml:"insecure"`
 	Pull     string `toml:"pull-from-mirror"`
 
+	NamespaceProxy string `toml:"namespace-proxy"` // decoded only to check the type
+
 	file  string
 	line  int
 	slash bool // the location ended with a slash
@@ -90,10 +92,15 @@ type endpoint struct {
 
 // document is one parsed file.
 type document struct {
-	Registry []registry        `toml:"registry"`
-	Search   *[]string         `toml:"unqualified-search-registries"`
-	Aliases  map[string]string `toml:"aliases"`
-	V1       *struct {
+	Registry []registry `toml:"registry"`
+	Search   *[]string  `toml:"unqualified-search-registries"`
+	Aliases  any        `toml:"aliases"` // c/image ignores a value that is not a table
+	Mode     string     `toml:"short-name-mode"`
+
+	CredentialHelpers []string `toml:"credential-helpers"`                 // decoded only to check the type
+	LayerHelper       string   `toml:"additional-layer-store-auth-helper"` // decoded only to check the type
+
+	V1 *struct {
 		Search   struct{ Registries []string } `toml:"search"`
 		Insecure struct{ Registries []string } `toml:"insecure"`
 		Block    struct{ Registries []string } `toml:"block"`
@@ -225,6 +232,11 @@ func (c *Config) convertV1(f *tomlfile.File, doc *document, dropIn bool) {
 		at(location).Insecure = true
 	}
 	doc.Search = &doc.V1.Search.Registries
+	c.fileFindings = append(c.fileFindings, finding.Finding{
+		Rule: "registries-conf", Severity: finding.SeverityWarning, File: f.Path, Line: f.Line("registries"),
+		Message: fmt.Sprintf("the file has the version 1 format, which newer versions of %s reject, so that they cannot pull any image", c.Runtime),
+		Fix:     "use [[registry]] tables",
+	})
 }
 
 // mergeDocument merges a parsed file.
@@ -235,7 +247,7 @@ func (c *Config) mergeDocument(f *tomlfile.File, doc *document) {
 	var own []registry
 	for _, r := range doc.Registry {
 		if first := slices.IndexFunc(own, func(o registry) bool { return o.Prefix == r.Prefix }); first >= 0 {
-			c.duplicateFindings = append(c.duplicateFindings, finding.Finding{
+			c.fileFindings = append(c.fileFindings, finding.Finding{
 				Rule: "mirror-passed-over", Severity: finding.SeverityWarning, File: r.file, Line: r.line,
 				Message: fmt.Sprintf("the registry %q is listed twice in the file; the first one, on line %d, is used", route.RedactAddress(r.Prefix), own[first].line),
 				Fix:     "merge the two",
@@ -251,7 +263,7 @@ func (c *Config) mergeDocument(f *tomlfile.File, doc *document) {
 			continue
 		}
 		if before := c.registries[at]; len(before.Mirror) > 0 {
-			c.duplicateFindings = append(c.duplicateFindings, finding.Finding{
+			c.fileFindings = append(c.fileFindings, finding.Finding{
 				Rule: "mirror-passed-over", Severity: finding.SeverityInfo, File: before.file, Line: before.line,
 				Message: fmt.Sprintf("the registry %q, including its mirrors, is completely replaced by %s:%d", route.RedactAddress(r.Prefix), r.file, r.line),
 			})
@@ -261,9 +273,7 @@ func (c *Config) mergeDocument(f *tomlfile.File, doc *document) {
 	if doc.Search != nil {
 		c.searchRegistries = *doc.Search
 	}
-	for name, value := range doc.Aliases {
-		c.aliases[name] = value
-	}
+	c.mergeAliases(f, doc)
 }
 
 // recordRefusal records the first reason why the runtime rejects the files.

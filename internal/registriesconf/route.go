@@ -27,6 +27,10 @@ func (c *Config) Route(image route.Image) *route.Route {
 		return r
 	}
 	r.Findings = c.Check()
+	if !domainPattern.MatchString(image.Host) {
+		r.Fails = fmt.Sprintf("%s does not accept the host %q in an image name", c.Runtime, image.Host)
+		return r
+	}
 	names, why := c.resolveShortName(image)
 	for _, name := range names {
 		hops, err := c.endpointHops(name)
@@ -99,7 +103,12 @@ func (c *Config) resolveShortName(image route.Image) (names []route.Image, why s
 func (c *Config) findRegistry(name string) *registry {
 	var found *registry
 	for i := range c.registries {
-		if r := &c.registries[i]; matchLength(name, r.Prefix) >= 0 && (found == nil || len(r.Prefix) > len(found.Prefix)) {
+		r := &c.registries[i]
+		if matchLength(name, r.Prefix) < 0 {
+			continue
+		}
+		// Of two prefixes with the same length, c/image takes the first in alphabetical order.
+		if found == nil || cmp.Or(cmp.Compare(len(r.Prefix), len(found.Prefix)), cmp.Compare(found.Prefix, r.Prefix)) > 0 {
 			found = r
 		}
 	}
@@ -170,7 +179,7 @@ func (c *Config) newHop(image route.Image, e endpoint, prefix string) (route.Hop
 	if e.Location != "" {
 		name := e.Location + image.String()[matchLength(image.String(), prefix):]
 		var err error
-		if there, err = route.Parse(name); err != nil || !strings.HasPrefix(name, there.Repository) {
+		if there, err = route.Parse(name); err != nil || !strings.HasPrefix(name, there.Repository) || !domainPattern.MatchString(there.Host) {
 			return route.Hop{}, fmt.Errorf("%s:%d: with the location %q, the image would be %q, which is not a valid reference", e.file, e.line, route.RedactAddress(e.Location), route.RedactAddress(name))
 		}
 	}

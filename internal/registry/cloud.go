@@ -86,7 +86,7 @@ const (
 // pattern in more are treated as the cloud's own hosts.
 func (c *Cloud) ClassifyPattern(pattern string, more ...string) PatternScope {
 	host := PatternHost(pattern)
-	if host == "" || hostpattern.Validate(host) != nil {
+	if host == "" || hostpattern.ValidateForm(host) != nil {
 		return ScopeMixed
 	}
 	reach := ScopeForeign

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/plugin"
 )
@@ -82,7 +83,7 @@ func ParseMirrors(entries []string, opts MirrorOptions) (Mirrors, error) {
 			err = errors.New("the source already has another target; use one target per source")
 		}
 		if err != nil {
-			return Mirrors{}, fmt.Errorf("mirror %q: %w", entry, err)
+			return Mirrors{}, fmt.Errorf("mirror %q: %w", redactMirror(entry), err)
 		}
 		if at >= 0 {
 			continue // a duplicate
@@ -99,6 +100,15 @@ func ParseMirrors(entries []string, opts MirrorOptions) (Mirrors, error) {
 	return m, nil
 }
 
+// redactMirror hides user information in a mirror.
+func redactMirror(entry string) string {
+	source, target, ok := strings.Cut(entry, "=")
+	if !ok {
+		return excerpt.RedactAddress(entry)
+	}
+	return excerpt.RedactAddress(source) + "=" + excerpt.RedactAddress(target)
+}
+
 // parseRule parses one mirror. It converts hosts to lower case, but not paths.
 func parseRule(entry string) (MirrorRule, error) {
 	source, target, ok := strings.Cut(entry, "=")
@@ -107,11 +117,11 @@ func parseRule(entry string) (MirrorRule, error) {
 	}
 	fromHost, fromPath, err := splitHostPath(source)
 	if err != nil {
-		return MirrorRule{}, fmt.Errorf("source %q: %w", source, err)
+		return MirrorRule{}, fmt.Errorf("source %q: %w", excerpt.RedactAddress(source), err)
 	}
 	toHost, toPath, err := splitHostPath(target)
 	if err != nil {
-		return MirrorRule{}, fmt.Errorf("target %q: %w", target, err)
+		return MirrorRule{}, fmt.Errorf("target %q: %w", excerpt.RedactAddress(target), err)
 	}
 	if fromHost == DockerHubIndex || fromHost == DockerHubServer {
 		return MirrorRule{}, fmt.Errorf("source %q: use docker.io, the kubelet's name for Docker Hub", source)

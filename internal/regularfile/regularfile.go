@@ -24,12 +24,27 @@ import (
 	"os"
 )
 
+// ErrLimit matches errors about limits that only regcred has. The kubelet accepts the same file or
+// response.
+var ErrLimit = errors.New("exceeds a limit of regcred")
+
+// LimitError reports that a limit of regcred is exceeded. It matches [ErrLimit].
+type LimitError struct{ Msg string }
+
+func (e *LimitError) Error() string { return e.Msg }
+
+// Is reports whether target is ErrLimit.
+func (e *LimitError) Is(target error) bool { return target == ErrLimit }
+
 // NotRegularError reports that a path is not a regular file.
 type NotRegularError struct {
 	Mode fs.FileMode // mode of the file, including the type bits
 }
 
 func (e *NotRegularError) Error() string { return "is " + e.Kind() + ", not a regular file" }
+
+// Is reports whether target is ErrLimit, because the kubelet can read pipes and devices.
+func (e *NotRegularError) Is(target error) bool { return target == ErrLimit && !e.Mode.IsDir() }
 
 // Kind returns a description of the file type, such as "a named pipe".
 func (e *NotRegularError) Kind() string {
@@ -50,6 +65,9 @@ type TooLargeError struct {
 }
 
 func (e *TooLargeError) Error() string { return fmt.Sprintf("larger than %d bytes", e.Max) }
+
+// Is reports whether target is ErrLimit.
+func (e *TooLargeError) Is(target error) bool { return target == ErrLimit }
 
 // Read returns the content of a file. It fails if the file has more than max bytes.
 //

@@ -42,8 +42,9 @@ func (e *ProxyError) Error() string {
 	return "the proxy refused the connection: " + cmp.Or(http.StatusText(e.Status), fmt.Sprintf("status %d", e.Status))
 }
 
-// onProxyConnectResponse implements [http.Transport.OnProxyConnectResponse].
-func onProxyConnectResponse(_ context.Context, _ *url.URL, _ *http.Request, answer *http.Response) error {
+// OnProxyConnectResponse implements [http.Transport.OnProxyConnectResponse]. Without it, the error
+// contains the proxy's status line, in which a proxy may return the password that it received.
+func OnProxyConnectResponse(_ context.Context, _ *url.URL, _ *http.Request, answer *http.Response) error {
 	if answer.StatusCode != http.StatusOK {
 		return &ProxyError{answer.StatusCode}
 	}

@@ -84,7 +84,7 @@ func WrapTransport(base *http.Transport) *Transport {
 		s.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
 		s.Protocols = new(http.Protocols)
 		s.Protocols.SetHTTP1(true)
-		s.OnProxyConnectResponse = onProxyConnectResponse
+		s.OnProxyConnectResponse = OnProxyConnectResponse
 		s.DialTLSContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			return t.dialTLS(ctx, s, network, addr)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/dockerjson"
+	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -41,6 +42,8 @@ type Attempt struct {
 	Error           string                  `json:"error,omitempty"`    // reason of the failure
 	Fix             string                  `json:"fix,omitempty"`      // how to fix the failure, or what caused the provider to be skipped
 	ExitCode        *int                    `json:"exitCode,omitempty"` // the plugin's exit code, if not zero
+
+	overLimit bool // failed because of a limit of regcred, which the kubelet does not have
 }
 
 // ServiceAccountIdentity is the JSON form (-o json) of a [regcred.Identity].
@@ -79,6 +82,7 @@ func NewAttempt(at regcred.Attempt) *Attempt {
 			Token:          id.Token,
 		}
 	}
+	j.overLimit = errors.Is(at.Err, regularfile.ErrLimit)
 	if at.Err != nil {
 		j.Error = at.Err.Error()
 		if e, ok := errors.AsType[*plugin.ExecError](at.Err); ok { // stage and stderr have their own fields

@@ -5,6 +5,7 @@ package report
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -41,11 +42,14 @@ type Credentials struct {
 }
 
 // ValidateCredentials checks a docker config or a manifest with Secrets. It returns nil
-// for other files.
-func ValidateCredentials(path string, data []byte, now time.Time) *Validation {
+// for other files, and an error for a file that exceeds a limit of regcred.
+func ValidateCredentials(path string, data []byte, now time.Time) (*Validation, error) {
 	c := pullsecret.Check(path, data, now)
-	if c == nil {
-		return nil
+	switch {
+	case c == nil:
+		return nil, nil
+	case c.Unchecked != nil:
+		return nil, fmt.Errorf("%s: %w", path, c.Unchecked)
 	}
 	return &Validation{
 		Path:        path,
@@ -54,7 +58,7 @@ func ValidateCredentials(path string, data []byte, now time.Time) *Validation {
 		Problems:    []Problem{},
 		Findings:    append([]finding.Finding{}, c.Findings...),
 		text:        func(string) []byte { return data },
-	}
+	}, nil
 }
 
 // Problem is the JSON form (-o json) of a [config.FieldError].

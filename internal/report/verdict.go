@@ -118,8 +118,11 @@ func (r *Explanation) failureConsequence() string {
 	if slices.ContainsFunc(r.Findings, func(f finding.Finding) bool { return f.Rule == "predecessor-config" }) {
 		return "no kubelet starts with this configuration"
 	}
+	if r.failsOnlyInRegcred() {
+		return "this is a limit of regcred, and a kubelet might have a credential"
+	}
 	for _, s := range r.Sources {
-		if s.Kind == regcred.FromPullSecret && s.Outcome == OutcomeFailed && !s.Unread {
+		if s.Kind == regcred.FromPullSecret && s.Outcome == OutcomeFailed && !s.Unread && !s.overLimit {
 			return "without the pull secret, the kubelet would not pull the image at all" // kubelet: MakeDockerKeyring returns an error
 		}
 	}
@@ -210,6 +213,21 @@ func (r *Explanation) nearestPattern() string {
 		text += fmt.Sprintf("; %q would match", p.Instead)
 	}
 	return text
+}
+
+// failsOnlyInRegcred reports whether a limit of regcred caused all failures.
+func (r *Explanation) failsOnlyInRegcred() bool {
+	for _, s := range r.Sources {
+		if s.Outcome == OutcomeFailed && !s.overLimit {
+			return false
+		}
+	}
+	for _, p := range r.Providers {
+		if p.Attempt != nil && p.Attempt.Outcome == OutcomeFailed && !p.Attempt.overLimit {
+			return false
+		}
+	}
+	return true
 }
 
 // failedSources returns the providers and sources that failed.

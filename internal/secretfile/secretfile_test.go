@@ -18,6 +18,7 @@ import (
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/must"
+	"github.com/regcred/regcred/internal/shown"
 )
 
 func write(t *testing.T, path, text string, mode fs.FileMode) string {
@@ -41,7 +42,7 @@ func TestRead(t *testing.T) {
 		{"group", 0o660, false, false},
 		{"readable", 0o604, true, false},
 		{"writable", 0o602, true, true},
-		{"of everybody", 0o666, true, true},
+		{"of $(everybody)", 0o666, true, true},
 	} {
 		path := write(t, filepath.Join(dir, tt.name), canary.PasswordSecret, tt.mode)
 		link := filepath.Join(dir, tt.name+"-link")
@@ -56,8 +57,8 @@ func TestRead(t *testing.T) {
 			if string(f.Data) != canary.PasswordSecret || f.Path != path || f.Exposed != tt.exposed || f.Writable != tt.writable {
 				t.Errorf("%s: exposed %v, writable %v, or other content or path", path, f.Exposed, f.Writable)
 			}
-			wantRefusal(t, f.CheckNotExposed(), tt.exposed, fmt.Sprintf("%q: other users can read or change it; run chmod 600 %q", path, path))
-			wantRefusal(t, f.CheckNotWritable(), tt.writable, fmt.Sprintf("%q: other users can change it; run chmod o-w %q", path, path))
+			wantRefusal(t, f.CheckNotExposed(), tt.exposed, fmt.Sprintf("%q: other users can read or change it; run chmod 600 %s", path, shown.QuoteShellPath(path)))
+			wantRefusal(t, f.CheckNotWritable(), tt.writable, fmt.Sprintf("%q: other users can change it; run chmod o-w %s", path, shown.QuoteShellPath(path)))
 		}
 	}
 }

@@ -29,9 +29,10 @@ const (
 // Result contains the result of a check.
 type Result struct {
 	Kind        Kind
-	Secrets     int  // number of Secrets in a manifest
-	Credentials int  // number of registries for which the kubelet finds a user name
-	Rejected    bool // the kubelet rejects the file or one of the Secrets
+	Secrets     int   // number of Secrets in a manifest
+	Credentials int   // number of registries for which the kubelet finds a user name
+	Rejected    bool  // the kubelet rejects the file or one of the Secrets
+	Unchecked   error // set if the file exceeds a limit of regcred, so that it was not checked
 	Findings    []finding.Finding
 }
 
@@ -43,7 +44,7 @@ func Check(name string, data []byte, now time.Time) *Result {
 		return nil
 	}
 	r := CheckAs(kind, name, data, now)
-	if kind == Manifest && r.Secrets == 0 && !r.Rejected {
+	if kind == Manifest && r.Secrets == 0 && !r.Rejected && r.Unchecked == nil {
 		return nil
 	}
 	return r
@@ -58,7 +59,7 @@ func CheckAs(kind Kind, name string, data []byte, now time.Time) *Result {
 	var found rules.Collector
 	c := &dockerConfig{data: data, now: now, legacy: kind == Dockercfg, locate: fileLocator(name)}
 	c.check(&found)
-	return &Result{Kind: kind, Credentials: c.countCredentials(), Rejected: len(c.problems) > 0, Findings: found.SortedFindings()}
+	return &Result{Kind: kind, Credentials: c.countCredentials(), Rejected: len(c.problems) > 0, Unchecked: c.limit, Findings: found.SortedFindings()}
 }
 
 // Rules returns the sorted names of all rules.
@@ -69,7 +70,9 @@ func Rules() []string {
 }
 
 func (c *dockerConfig) check(found *rules.Collector) {
-	c.parse()
+	if c.parse(); c.limit != nil {
+		return
+	}
 	rules.Apply(found, configRules(), c, nil)
 	if len(checkFormat(c)) > 0 {
 		return // in the wrong format, members are not credentials

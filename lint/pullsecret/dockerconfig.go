@@ -4,6 +4,7 @@
 package pullsecret
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/regcred/regcred/internal/dockerjson"
 	"github.com/regcred/regcred/internal/jsonplace"
 	"github.com/regcred/regcred/internal/location"
+	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/lint/internal/rules"
 )
 
@@ -27,6 +29,7 @@ type dockerConfig struct {
 
 	lines      jsonplace.LineIndex
 	problems   []*dockerjson.Problem // problems for which the kubelet rejects the file
+	limit      error                 // the limit of regcred that the file exceeds, or nil
 	root       *jsonplace.Value      // nil if the file is not JSON
 	entries    []entry               // in file order
 	store      *jsonplace.Member     // the credsStore field if it is not empty
@@ -58,12 +61,12 @@ func (d *dockerConfig) parse() {
 	if d.legacy {
 		format, layout = dockerconfig.DockerCfg, dockerjson.LayoutKubeletLegacy
 	}
-	if _, err := dockerconfig.Parse(d.data, format); err != nil {
-		d.problems = dockerjson.FindProblems(d.data, err, layout)
+	_, err := dockerconfig.Parse(d.data, format)
+	if errors.Is(err, regularfile.ErrLimit) {
+		d.limit = err
+		return
 	}
-	if len(d.problems) > 0 && d.problems[0].Kind == "" {
-		return // too large
-	}
+	d.problems = dockerjson.FindProblems(d.data, err, layout)
 	root, err := jsonplace.Parse(d.data)
 	if err != nil || root.Kind != jsonplace.KindObject {
 		return

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/regcred/regcred/internal/dockerjson"
 	"github.com/regcred/regcred/internal/jsonplace"
 	"github.com/regcred/regcred/internal/jwt"
 	"github.com/regcred/regcred/lint/internal/rules"
@@ -111,6 +112,9 @@ var variablePattern = rules.LazyRegexp(`^(\$\{?\w+\}?|\$\(.*\)|%\w+%)$`)
 
 func checkPlaceholder(e *entry) []rules.Result {
 	for _, part := range e.parts() {
+		if part.field == "username" && dockerjson.IsLiteralUser(e.Key, part.text) {
+			continue
+		}
 		if rules.IsPlaceholder(part.text) || variablePattern().MatchString(strings.TrimSpace(part.text)) {
 			return e.fieldResult(part.field, "replace the placeholder with its value", "the %s for %s looks like an unfilled placeholder", part.name, e.displayKey())
 		}
@@ -222,7 +226,7 @@ func checkExpired(e *entry) []rules.Result {
 func checkExpires(e *entry) []rules.Result {
 	l, ok := tokenLifetime(e.user, e.password)
 	switch {
-	case !ok || e.config.fromAPIServer || !l.ends.IsZero() && (!l.ends.After(e.config.now) || l.ends.After(e.config.now.Add(minLifetime))):
+	case !ok || e.config.fromAPIServer || e.user == dockerjson.OpenShiftTokenUser || !l.ends.IsZero() && (!l.ends.After(e.config.now) || l.ends.After(e.config.now.Add(minLifetime))):
 		return nil
 	case l.ends.IsZero():
 		return e.fieldResult("password", renewAdvice, "the password for %s is %s, which is valid for %s and is not renewed", e.displayKey(), l.tokenKind, l.span)

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/regcred/regcred/internal/dockerjson"
+	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/internal/location"
 	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/lint/internal/imagename"
@@ -95,6 +96,10 @@ func checkMisleadingKey(e *entry) []rules.Result {
 	fix := repairKey(e.Key)
 	result := func(format string, args ...any) []rules.Result {
 		return e.config.resultAtOffset(e.Start, e.path(), fix, "%s: "+format, append([]any{e.displayKey()}, args...)...)
+	}
+	if suffix := hostpattern.OpenSuffix(at.Host); suffix != "" {
+		fix = "spell out the domain"
+		return result("anyone can register a name under the public suffix %s, so third-party hosts receive the password", suffix)
 	}
 	switch {
 	case at.Port == "" && at.Host != "docker.io" && imagename.IsHubAlias(at.Host):

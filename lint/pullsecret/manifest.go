@@ -5,6 +5,7 @@ package pullsecret
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/excerpt"
+	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/textedit"
 	"github.com/regcred/regcred/lint/internal/rules"
 )
@@ -35,6 +37,7 @@ func checkManifest(name string, data []byte, now time.Time) *Result {
 	r := checkSecrets(m.secrets)
 	r.Findings = append(unreadable.SortedFindings(), r.Findings...)
 	r.Rejected = r.Rejected || len(m.unreadable) > 0
+	r.Unchecked = cmp.Or(r.Unchecked, m.limit)
 	return r
 }
 
@@ -83,6 +86,7 @@ type manifest struct {
 	now        time.Time
 	secrets    []*secret
 	unreadable []rules.Result // results for documents that cannot be read
+	limit      error          // the limit of regcred that a document exceeds, or nil
 }
 
 // object contains the fields of a Kubernetes object that the checks use.
@@ -109,7 +113,11 @@ func (m *manifest) addDocument(document []byte, before int) {
 		top = &yaml3.Node{}
 	}
 	var o object
-	if unparsed && bytes.ContainsRune(document, '&') || textedit.ExpandedSize(top, 1, maxManifestSize) > maxManifestSize ||
+	if textedit.ExpandedSize(top, 1, maxManifestSize) > maxManifestSize {
+		m.limit = &regularfile.LimitError{Msg: fmt.Sprintf("line %d: the YAML aliases in this Secret expand to more than %d MiB", before+1, maxManifestSize>>20)}
+		return
+	}
+	if unparsed && bytes.ContainsRune(document, '&') ||
 		yaml.Unmarshal(document, &o) != nil { // ignore the error, because it quotes the document
 		line, reason := explainUnreadable(document)
 		m.addUnreadable(before+line, reason)
@@ -134,7 +142,7 @@ func explainUnreadable(document []byte) (line int, reason string) {
 	}
 	_, err := textedit.ParseYAML(document)
 	if err == nil {
-		return 1, "a field has the wrong type, or its YAML aliases expand to too much data"
+		return 1, "a field has the wrong type"
 	}
 	_, _ = fmt.Sscanf(err.Error(), "yaml: line %d:", &line)
 	line = max(line, 1)

@@ -4,6 +4,7 @@
 package pullsecret
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -81,6 +82,7 @@ func checkSecrets(list []*secret) *Result {
 			if key == s.dockerConfigKey() {
 				r.Credentials += c.countCredentials()
 				r.Rejected = r.Rejected || len(c.problems) > 0
+				r.Unchecked = cmp.Or(r.Unchecked, c.limit)
 			}
 		}
 	}

@@ -264,7 +264,7 @@ func TestFilePermissions(t *testing.T) {
 			w := newTestCloud(t, "")
 			path := tt.place(w, mode)
 			if want := tt.wants[i]; want != "" {
-				w.checkError(image("foo.azurecr.io/app"), tt.says+`"`+path+`": `+want+` "`+path+`"`)
+				w.checkError(image("foo.azurecr.io/app"), tt.says+`"`+path+`": `+want+" "+path)
 			} else if _, err := w.getCredentials(image("foo.azurecr.io/app")); err != nil {
 				t.Errorf("%s with %v: %v", name, mode, err)
 			}

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/internal/hostpattern"
-	"github.com/regcred/regcred/internal/hostpattern/public"
 	"github.com/regcred/regcred/internal/registry"
 )
 
@@ -65,8 +65,8 @@ func newHostRules(allowed []string) (hostRules, error) {
 	for _, list := range allowed {
 		for host := range strings.SplitSeq(list, ",") {
 			host = strings.ToLower(strings.TrimSpace(host))
-			if err := public.Validate(host); err != nil {
-				return rules, fmt.Errorf("--allow-host %q: %w", host, err)
+			if err := hostpattern.Validate(host); err != nil {
+				return rules, fmt.Errorf("--allow-host %q: %w", excerpt.RedactAddress(host), err)
 			}
 			rules.allowed = append(rules.allowed, trimDefaultPort(host))
 		}

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/plugin"
 )
@@ -34,7 +35,7 @@ func New(opts Options) (*Provider, error) {
 	for _, s := range opts.AllowHosts {
 		a, err := parseAllowedHost(s)
 		if err != nil {
-			return nil, fmt.Errorf("--allow-host %q: %w", s, err)
+			return nil, fmt.Errorf("--allow-host %q: %w", excerpt.RedactAddress(s), err)
 		}
 		p.allowed = append(p.allowed, a)
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/internal/hostpattern"
-	"github.com/regcred/regcred/internal/hostpattern/public"
 	"github.com/regcred/regcred/internal/registry"
 )
 
@@ -52,7 +51,8 @@ func parseHost(name string) (h registryHost, ok bool) {
 	rest, h.fips = strings.CutPrefix(rest, "-fips")
 	rest, ok = strings.CutPrefix(rest, ".")
 	region, suffix, _ := strings.Cut(rest, ".")
-	if !ok || !isRegion(region) || !slices.Contains(strings.Fields(registry.AmazonDomains), suffix) {
+	isBucket := strings.HasPrefix(region, "s3") // 111122223333.dkr.ecr can be the name of a bucket
+	if !ok || isBucket || !isRegion(region) || !slices.Contains(strings.Fields(registry.AmazonDomains), suffix) {
 		return registryHost{}, false
 	}
 	h.account, h.region, h.dualStack = account, region, strings.HasPrefix(suffix, "on.")
@@ -83,7 +83,7 @@ func parseAllowedHost(s string) (allowedHost, error) {
 	if hasRegion && !isRegion(region) {
 		return allowedHost{}, fmt.Errorf("%q is not a region name", region)
 	}
-	return allowedHost{pattern, region}, public.Validate(pattern)
+	return allowedHost{pattern, region}, hostpattern.Validate(pattern)
 }
 
 // findHost returns the registry for a host. ok is false if the host is not served.

@@ -97,6 +97,8 @@ func TestParseHostRefuses(t *testing.T) {
 		"1111222233334.dkr.ecr.eu-west-3.amazonaws.com",
 		"11112222333x.dkr.ecr.eu-west-3.amazonaws.com",
 		"111122223333.dkr.ecr..amazonaws.com",
+		"111122223333.dkr.ecr.s3.amazonaws.com",
+		"111122223333.dkr.ecr.s3-us-west-2.amazonaws.com",
 		"111122223333.dkr.ecr.-eu.amazonaws.com",
 		"111122223333.dkr.ecr.amazonaws.com",
 		"111122223333.dkr_ecr.eu-west-3.amazonaws.com",

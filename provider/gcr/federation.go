@@ -10,7 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
+	"regexp"
 	"strings"
 
 	"github.com/regcred/regcred/internal/secretfile"
@@ -104,8 +104,7 @@ func (f *federationConfig) validate(universe string) error {
 }
 
 // checkServiceAddress rejects URLs outside the given Google service. Other Google services might
-// store the token where another user, such as the owner of a bucket, could read it. Regional,
-// private and mTLS host names contain the service's name.
+// store the token where another user, such as the owner of a bucket, could read it.
 func checkServiceAddress(name, address, service, universe string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
@@ -115,12 +114,28 @@ func checkServiceAddress(name, address, service, universe string) error {
 	if !ok {
 		return fmt.Errorf("refusing to send a token to %s, because its host %q is not in %s", name, truncate(u.Host), universe)
 	}
-	if !slices.ContainsFunc(strings.Split(host, "."), func(label string) bool {
-		return label == service || strings.HasPrefix(label, service+"-") || strings.HasSuffix(label, "-"+service)
-	}) {
+	if !isServiceHost(host, service) {
 		return fmt.Errorf("refusing to send a token to %s, because its host %q does not belong to Google's service %q", name, truncate(u.Host), service)
 	}
 	return nil
+}
+
+var regionName = regexp.MustCompile(`^[a-z]+(-[a-z]+)+[0-9]+$`)
+
+// isServiceHost reports whether a host, without its universe domain, is a global, regional, private
+// or mTLS host of a Google service. The forms are those of Google's client libraries, except that
+// SERVICE.LABEL must name a region, because SERVICE.storage is a bucket.
+func isServiceHost(host, service string) bool {
+	labels := strings.Split(strings.TrimSuffix(host, ".mtls"), ".")
+	switch first, last := labels[0], labels[len(labels)-1]; len(labels) {
+	case 1: // sts, us-east4-sts
+		return last == service || strings.HasSuffix(last, "-"+service)
+	case 2: // us-east4.sts, sts.us-east4, sts-endpoint.p
+		return last == service || first == service && regionName.MatchString(last) || last == "p" && strings.HasPrefix(first+"-", service+"-")
+	case 3: // sts.us-east4.rep
+		return first == service && last == "rep"
+	}
+	return false
 }
 
 // subjectToken returns the token to exchange.

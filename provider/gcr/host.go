@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/internal/hostpattern"
-	"github.com/regcred/regcred/internal/hostpattern/public"
 	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/plugin"
 )
@@ -48,8 +48,8 @@ func (p *Provider) authKeysFor(req *plugin.Request) ([]string, plugin.CacheKeyTy
 // checkPatterns rejects patterns that match no host or match third-party hosts.
 func checkPatterns(patterns []string) error {
 	for _, pattern := range patterns {
-		if err := public.Validate(pattern); err != nil {
-			return fmt.Errorf("--allow-host %q: %w", pattern, err)
+		if err := hostpattern.Validate(pattern); err != nil {
+			return fmt.Errorf("--allow-host %q: %w", excerpt.RedactAddress(pattern), err)
 		}
 	}
 	return nil

@@ -146,7 +146,8 @@ func TestServiceHosts(t *testing.T) {
 			t.Errorf("%s: %v", host, err)
 		}
 	}
-	for _, host := range []string{"storage", "iamcredentials", "stsx", "xsts.p", "a.s.t.s"} {
+	for _, host := range []string{"storage", "iamcredentials", "stsx", "xsts.p", "a.s.t.s", "", "p", "mtls",
+		"sts-evil.storage", "evil-sts.storage", "sts.evil.storage", "evil.sts.storage", "sts.storage", "sts.run", "us-east4.sts.storage", "sts-mine.p.storage", "sts.us-east4.storage", "sts.us-east4.p", "sts-evil", "sts-evil.storage.mtls"} {
 		if checkServiceAddress("token_url", "https://"+host+".googleapis.com/v1/token", "sts", "googleapis.com") == nil {
 			t.Errorf("%s: no error", host)
 		}

@@ -143,6 +143,18 @@ func TestImpersonation(t *testing.T) {
 	}
 }
 
+// TestImpersonationPath verifies that an annotation cannot change the path of the request.
+func TestImpersonationPath(t *testing.T) {
+	for _, account := range []string{"..", "x/../../../v1/projects/p", "..;/admin", "a%2fb", `a\b`, "a?b"} {
+		w := newTestCloud(t)
+		p := w.provider(t, gcr.Options{STSAudience: "pool", Impersonate: true})
+		_, err := ask(t, p, podRequest("gcr.io/p/app", gcr.AnnotationAccount+"="+account))
+		if err == nil || !strings.Contains(err.Error(), "annotation "+gcr.AnnotationAccount+": a value in the path must not") || len(w.Requests()) > 0 {
+			t.Errorf("%q: got %v after %d requests", account, err, len(w.Requests()))
+		}
+	}
+}
+
 // TestSkewedClock verifies that a token's lifetime is computed with the endpoint's clock.
 func TestSkewedClock(t *testing.T) {
 	for _, skew := range []time.Duration{-time.Hour * 24 * 365, time.Hour * 24 * 365} {

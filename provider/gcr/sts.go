@@ -28,6 +28,9 @@ func (p *Provider) podToken(ctx context.Context, req *plugin.Request) (accessTok
 	if !p.opts.Impersonate {
 		account = ""
 	}
+	if err := remote.CheckPathValue(account); account != "" && err != nil {
+		return accessToken{}, fmt.Errorf("annotation %s: %w", AnnotationAccount, err)
+	}
 	if account != "" && p.opts.Transport == nil {
 		p.externalTransport.Preconnect(ctx, p.serviceAccountsURL())
 	}

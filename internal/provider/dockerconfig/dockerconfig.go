@@ -22,6 +22,7 @@ import (
 
 	"github.com/regcred/regcred/dockerconfig"
 	"github.com/regcred/regcred/internal/excerpt"
+	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/internal/secretfile"
 	"github.com/regcred/regcred/plugin"
@@ -159,17 +160,26 @@ func (p *Provider) callHelper(ctx context.Context, registry, name, server string
 // which it cannot use, usableAuth returns an error.
 func (p *Provider) usableAuth(matches []dockerconfig.Match) (map[string]plugin.AuthConfig, error) {
 	auths := map[string]plugin.AuthConfig{}
-	var tokens []dockerconfig.Match
+	var tokens, open []dockerconfig.Match
 	for _, m := range matches {
 		key := authKey(m.Scope)
 		_, taken := auths[key]
 		switch {
+		case openSuffix(m.Scope) != "":
+			open = append(open, m)
 		case !isUsableByKubelet(m.Auth):
 			tokens = append(tokens, m)
 		case !taken:
 			p.opts.Logger.Info("using an entry", "entry", m.Key, "key", key)
 			auths[key] = plugin.AuthConfig{Username: m.Auth.Username, Password: m.Auth.Password}
 		}
+	}
+	for _, m := range open {
+		if len(auths) == 0 {
+			return nil, fmt.Errorf("read %q: anyone can register a name under the public suffix %q (publicsuffix.org), "+
+				"so auths[%q] would send the password to third-party hosts; spell out the domain", p.opts.Path, openSuffix(m.Scope), m.Key)
+		}
+		p.opts.Logger.Warn("skipped an entry that would send the password to third-party hosts", "entry", m.Key)
 	}
 	for _, m := range tokens {
 		if len(auths) == 0 {
@@ -178,6 +188,13 @@ func (p *Provider) usableAuth(matches []dockerconfig.Match) (map[string]plugin.A
 		p.opts.Logger.Warn("skipped an entry that the kubelet cannot use", "entry", m.Key, "holds", tokenKindText(m.Auth))
 	}
 	return auths, nil
+}
+
+// openSuffix returns the public suffix below which a scope has a *, or "".
+func openSuffix(scope string) string {
+	host, _, _ := strings.Cut(scope, "/")
+	host, _, _ = strings.Cut(host, ":")
+	return hostpattern.OpenSuffix(host)
 }
 
 const tokenFix = "which the kubelet cannot use; log in with a user name and a password or access token"

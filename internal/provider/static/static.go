@@ -18,6 +18,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/internal/hostpattern"
 	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/internal/secretfile"
@@ -87,7 +88,7 @@ func (o Options) validate() error {
 	}
 	for _, host := range o.Hosts {
 		if err := hostpattern.Validate(host); err != nil {
-			return fmt.Errorf("--host %q: %w", host, err)
+			return fmt.Errorf("--host %q: %w", excerpt.RedactAddress(host), err)
 		}
 	}
 	return registry.OtherHosts(o.OtherHosts).Validate()

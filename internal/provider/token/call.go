@@ -162,12 +162,15 @@ func (c *compiledStep) newCall(v placeholderValues) (remote.Call, error) {
 }
 
 func (c *compiledStep) expandURL(v placeholderValues) (string, error) {
+	if err := c.path.checkPathValues(v); err != nil {
+		return "", err
+	}
 	path, err := c.path.expand(v, url.PathEscape)
 	if err != nil {
 		return "", err
 	}
 	for segment := range strings.SplitSeq(path, "/") {
-		if segment == "." || segment == ".." {
+		if segment != "" && strings.Trim(segment, ".") == "" { // several values, or a value next to a dot
 			return "", errors.New("a placeholder must not expand to a . or .. path segment")
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // TestDocsFailureMessages verifies that the error messages in the documentation exist in the code.
 func TestDocsFailureMessages(t *testing.T) {
 	var sources strings.Builder
-	for _, glob := range []string{"../../secretfile/*.go", "../../regularfile/*.go", "../../jwt/*.go", "../../hostpattern/*.go", "../../registry/*.go", "../../hostpattern/public/*.go", "*.go", "../../remote/*.go"} {
+	for _, glob := range []string{"../../secretfile/*.go", "../../regularfile/*.go", "../../jwt/*.go", "../../hostpattern/*.go", "../../registry/*.go", "*.go", "../../remote/*.go"} {
 		names, err := filepath.Glob(glob)
 		if err != nil || len(names) == 0 {
 			t.Fatalf("%s: %q, %v", glob, names, err)

@@ -280,7 +280,7 @@ func TestAnnotationCannotInject(t *testing.T) {
 				{Form: map[string]string{"value": placeholder}},
 			} {
 				p := exchangeProvider(t, server, func(o *Options) {
-					x.URL, x.Response.Secret = server.URL()+"/a/"+placeholder+"/b?value="+placeholder+"&n=1", "access_token"
+					x.URL, x.Response.Secret = server.URL()+"/a/b?value="+placeholder+"&n=1", "access_token"
 					o.Exchange = &x
 				})
 				_, err := get(t, p, request(serviceAccountToken(nil), map[string]string{"example/value": value, "example/other": "other"}))
@@ -290,7 +290,7 @@ func TestAnnotationCannotInject(t *testing.T) {
 			}
 			for i, r := range server.Requests() {
 				got := map[string]any{"path": r.Path, "query": r.Query}
-				want := map[string]any{"path": "/a/" + value + "/b", "query": url.Values{"value": {value}, "n": {"1"}}}
+				want := map[string]any{"path": "/a/b", "query": url.Values{"value": {value}, "n": {"1"}}}
 				if got["body"], want["body"] = r.JSONBody(), map[string]any{"value": value, "n": 1.0}; i == 1 {
 					got["body"], want["body"] = r.Form(), url.Values{"value": {value}}
 				}
@@ -306,8 +306,12 @@ func TestInjectionRefused(t *testing.T) {
 	for title, tt := range map[string]struct{ value, want string }{
 		"new line":        {"a\r\nX-Admin: yes", "exchange the service-account token: headers.X-Value: the value contains a control character"},
 		"NUL":             {"a\x00", "headers.X-Value: the value contains a control character"},
-		"parent":          {"..", "url: a placeholder must not expand to a . or .. path segment"},
-		"self":            {".", "url: a placeholder must not expand to a . or .. path segment"},
+		"parent":          {"..", "url: {annotation}: a value in the path must not be empty or consist of dots"},
+		"self":            {".", "url: {annotation}: a value in the path must not be empty or consist of dots"},
+		"path":            {"x/../../admin", "url: {annotation}: a value in the path must not contain / "},
+		"doubled slash":   {"../..//evil", "url: {annotation}: a value in the path must not contain / "},
+		"parameter":       {"..;/admin", "url: {annotation}: a value in the path must not contain / "},
+		"escapes":         {"%252e%252e", "url: {annotation}: a value in the path must not contain percent escapes"},
 		"empty":           {"", `the service account has no annotation "example/value"`},
 		"colon in a user": {"a:b", "basicAuth.username: the user name contains a colon, which HTTP Basic authentication does not allow"},
 	} {
@@ -315,7 +319,9 @@ func TestInjectionRefused(t *testing.T) {
 			server := newConstantServer(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
 			p := exchangeProvider(t, server, func(o *Options) {
 				const placeholder = "{annotation:example/value}"
-				o.Exchange.URL += "/" + placeholder
+				if strings.Contains(tt.want, "url: ") {
+					o.Exchange.URL += "/" + placeholder
+				}
 				o.Exchange.Headers = map[string]string{"X-Value": placeholder}
 				o.Exchange.BasicAuth = &BasicAuth{Username: placeholder, Password: "{token}"}
 			})
@@ -325,6 +331,42 @@ func TestInjectionRefused(t *testing.T) {
 				t.Error("the endpoint was called")
 			}
 		})
+	}
+}
+
+// TestPathSegments verifies that values cannot form a dot segment together with other text, and
+// which values from tokens and images a path may contain.
+func TestPathSegments(t *testing.T) {
+	const dots = "a placeholder must not expand to a . or .. path segment"
+	for _, tt := range []struct{ path, annotation, subject, want string }{
+		{"/v1/{annotation:example/value}/x", "org+robot", "", ""},
+		{"/v1/{repository}/{registry}/x", "", "", ""},
+		{"/v1/{namespace}/{serviceaccount}/x", "", "", ""},
+		{"/v1/.{annotation:example/value}/x", "a", "", ""},
+		{"/v1/.{annotation:example/value}/x", ".", "", "consist of dots"},
+		{"/v1/{annotation:example/value}{annotation:example/value}/x", ".", "", "consist of dots"},
+		{"/v1/{{.}}/x", "", "", ""},
+		{"/v1/../x", "", "", dots},
+		{"/v1/{namespace}/x", "", "system:serviceaccount:..:app", "{namespace}: a value in the path must not be empty or consist of dots"},
+		{"/v1/{serviceaccount}/x", "", "system:serviceaccount:a:b/../c", "{serviceaccount}: a value in the path must not contain / "},
+		{"/v1/{serviceaccount}/x", "", "system:serviceaccount:a:b%2fc", "{serviceaccount}: a value in the path must not contain percent escapes"},
+	} {
+		server := newConstantServer(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
+		p := exchangeProvider(t, server, func(o *Options) {
+			o.Exchange.URL = server.URL() + tt.path
+			o.Exchange.Response.Secret = "access_token"
+		})
+		claims := map[string]any{}
+		if tt.subject != "" {
+			claims["sub"] = tt.subject
+		}
+		_, err := get(t, p, request(serviceAccountToken(claims), map[string]string{"example/value": tt.annotation}))
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s with %q%s: got %v, want %q", tt.path, tt.annotation, tt.subject, err, tt.want)
+		}
+		if n := len(server.Requests()); (n == 0) != (tt.want != "") {
+			t.Errorf("%s with %q%s: %d requests", tt.path, tt.annotation, tt.subject, n)
+		}
 	}
 }
 

@@ -57,7 +57,7 @@ func TestCAFile(t *testing.T) {
 	must.Do(t, os.Chmod(open, 0o646))
 	for file, want := range map[string]string{
 		good: "", "": "certificate signed by unknown authority", bad: `exchange.caFile: read "` + bad + `": no certificates in PEM format`,
-		open:                          `exchange.caFile: read "` + open + `": other users can change it; run chmod o-w "` + open + `"`,
+		open:                          `exchange.caFile: read "` + open + `": other users can change it; run chmod o-w ` + open + ``,
 		filepath.Join(dir, "missing"): "caFile: read ",
 	} {
 		p := newProvider(t, exchangeOptions(&Exchange{URL: server.URL, TokenExchange: &TokenExchange{}, CAFile: file}))

@@ -120,7 +120,7 @@ func (p *Provider) expandUsername(v placeholderValues) (string, error) {
 		err = checkUsername(username)
 	}
 	if err != nil {
-		return "", fmt.Errorf("username: %w", err)
+		return "", fmt.Errorf("%s: %w", p.opts.fieldName("username"), err)
 	}
 	return username, nil
 }

@@ -271,7 +271,7 @@ func TestLoad(t *testing.T) {
 	open := filepath.Join(dir, "open.yaml")
 	must.Do(t, errors.Join(os.WriteFile(open, []byte("a: 1\n"), 0o600), os.Chmod(open, 0o602)))
 	_, err := Load(open)
-	wantError(t, err, `read "`+open+`": other users can change it; run chmod o-w "`+open+`"`)
+	wantError(t, err, `read "`+open+`": other users can change it; run chmod o-w `+open)
 	_, err = Load(wrong)
 	wantError(t, err, wrong+`: line 1: unknown field "a"`)
 	_, err = Load(long)

@@ -45,6 +45,8 @@ type Options struct {
 	// Exchange configures the exchange. If it is nil, the token is the password.
 	Exchange *Exchange `yaml:"exchange"`
 
+	FromFlags bool `yaml:"-"` // errors name the flags of token-credential-provider instead of fields
+
 	Logger *slog.Logger     `yaml:"-"` // nil discards messages
 	Now    func() time.Time `yaml:"-"` // nil means [time.Now]
 }
@@ -64,6 +66,7 @@ type Provider struct {
 // registryPattern is a pattern in Options.Registries.
 type registryPattern struct {
 	host    string // without the path
+	path    string // without the leading slash
 	pattern match.Pattern
 }
 

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/internal/secretfile"
 	"github.com/regcred/regcred/plugin"
 )
@@ -158,6 +159,30 @@ func (t template) expand(v placeholderValues, escape func(string) string) (strin
 		b.WriteString(escape(value))
 	}
 	return b.String(), nil
+}
+
+// checkPathValues rejects values that could change the structure of a path. Only the values of
+// {image} and {repository} have several segments.
+func (t template) checkPathValues(v placeholderValues) error {
+	for _, p := range t {
+		if p.name == "" {
+			continue
+		}
+		value, err := v.value(p)
+		if err != nil {
+			return err
+		}
+		segments := []string{value}
+		if p.name == "image" || p.name == "repository" {
+			segments = strings.Split(value, "/")
+		}
+		for _, s := range segments {
+			if err := remote.CheckPathValue(s); err != nil {
+				return fmt.Errorf("{%s}: %w", p.name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // noEscape escapes nothing.

@@ -23,8 +23,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/internal/hostpattern"
-	"github.com/regcred/regcred/internal/hostpattern/public"
 	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/match"
@@ -44,17 +44,17 @@ func New(opts Options) (*Provider, error) {
 	p := &Provider{opts: opts, cacheKeyType: plugin.CacheRegistry, client: remote.Client{UserAgent: "token-credential-provider"}}
 	switch d := opts.CacheDuration; {
 	case d != nil && *d < 0:
-		return nil, fmt.Errorf("cacheDuration %v: must not be negative", *d)
+		return nil, fmt.Errorf("%s %v: must not be negative", opts.fieldName("cacheDuration"), *d)
 	case opts.TokenFile != "" && !filepath.IsAbs(opts.TokenFile):
-		return nil, fmt.Errorf("tokenFile %q: must be an absolute path", opts.TokenFile)
+		return nil, fmt.Errorf("%s %q: must be an absolute path", opts.fieldName("tokenFile"), opts.TokenFile)
 	case opts.TokenFile != "" && opts.Optional:
-		return nil, errors.New("tokenFile and optional are mutually exclusive")
+		return nil, opts.nameFlags(errors.New("tokenFile and optional are mutually exclusive"))
 	case opts.Exchange == nil && opts.Audience == "":
 		return nil, errors.New("no audience: if the token is the password, set --audience to the value of serviceAccountTokenAudience")
 	}
 	for _, step := range []func() error{registry.OtherHosts(opts.OtherHosts).Validate, p.setRegistries, p.setExchange, p.setUsername} {
 		if err := step(); err != nil {
-			return nil, err
+			return nil, opts.nameFlags(err)
 		}
 	}
 	p.applyTemplates()
@@ -67,20 +67,20 @@ func (p *Provider) setRegistries() error {
 	}
 	for _, s := range p.opts.Registries {
 		if s == "" || strings.Contains(s, "://") {
-			return fmt.Errorf("registry %q: must be host[:port] without a scheme, such as registry.example.com", s)
+			return fmt.Errorf("registry %q: must be host[:port] without a scheme, such as registry.example.com", excerpt.RedactAddress(s))
 		}
-		host, _, part := strings.Cut(s, "/")
+		host, path, part := strings.Cut(s, "/")
 		pattern, err := match.Parse(s)
 		if err == nil {
-			err = public.Validate(host)
+			err = hostpattern.Validate(host)
 		}
 		if err != nil {
-			return fmt.Errorf("registry %q: %w", s, err)
+			return fmt.Errorf("registry %q: %w", excerpt.RedactAddress(s), err)
 		}
 		if part { // the credential is valid only for part of the registry
 			p.cacheKeyType = plugin.CacheImage
 		}
-		p.registries = append(p.registries, registryPattern{host, pattern})
+		p.registries = append(p.registries, registryPattern{host, path, pattern})
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func (p *Provider) setUsername() (err error) {
 	}
 	text = cmp.Or(text, DefaultUsername)
 	if p.username, err = parseTemplate(text, visibleContext()); err != nil {
-		return fmt.Errorf("username %q: %w", text, err)
+		return fmt.Errorf("%s %q: %w", p.opts.fieldName("username"), text, err)
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	cred, err := p.credential(ctx, placeholderValues{req: req, registry: host, repository: repository})
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", host, err)
+		return nil, p.opts.nameFlags(fmt.Errorf("%s: %w", host, err))
 	case cred == nil:
 		p.opts.Logger.Info("no credentials: the request has no service-account token", "registry", host)
 		return emptyResponse(), nil
@@ -188,10 +188,18 @@ func (p *Provider) tokenAsPassword(_ context.Context, v placeholderValues) (cred
 func (p *Provider) serves(host, image string) (known, part bool) {
 	for _, r := range p.registries {
 		if hostpattern.Match(r.host, host) {
-			known, part = true, part || r.pattern.Match(image)
+			known, part = true, part || r.pattern.Match(image) && r.endsAtSegment(image)
 		}
 	}
 	return known, part
+}
+
+// endsAtSegment reports whether the pattern's path, which is a prefix of the image's path, ends at
+// the end of a path segment. A path such as team- is allowed to end within a segment.
+func (r registryPattern) endsAtSegment(image string) bool {
+	_, path, _ := strings.Cut(image, "/")
+	rest := strings.TrimPrefix(path, r.path)
+	return rest == "" || rest[0] == '/' || strings.Trim(r.path[max(0, len(r.path)-1):], "/-_.") == ""
 }
 
 // emptyResponse returns a response without credentials. The response is not cached, because the

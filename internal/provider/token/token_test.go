@@ -130,8 +130,12 @@ func TestPassThrough(t *testing.T) {
 		"glob":           {opts: Options{Registries: []string{"other.example", "*.reg.example:5000"}}, image: "a.reg.example:5000/a", token: good, want: outcome{"a.reg.example:5000", "serviceaccount", good, 30 * time.Minute, plugin.CacheRegistry}},
 		"by hand":        {image: "https://registry.example/team/app:v1@sha256:00", token: good, want: outcome{"registry.example", "serviceaccount", good, 30 * time.Minute, plugin.CacheRegistry}},
 
-		"other path": {opts: Options{Registries: []string{"registry.example/team/"}}, image: "registry.example/team-b/a", token: good, want: outcome{Scope: plugin.CacheImage}},
-		"optional":   {opts: Options{Optional: true}, want: outcome{Scope: plugin.CacheImage}},
+		"whole segment":     {opts: Options{Registries: []string{"registry.example/team"}}, token: good, want: outcome{"registry.example", "serviceaccount", good, 30 * time.Minute, plugin.CacheImage}},
+		"prefix with -":     {opts: Options{Registries: []string{"registry.example/te-"}}, image: "registry.example/te-am/app", token: good, want: outcome{"registry.example", "serviceaccount", good, 30 * time.Minute, plugin.CacheImage}},
+		"other segment":     {opts: Options{Registries: []string{"registry.example/team"}}, image: "registry.example/team-evil/app", token: good, want: outcome{Scope: plugin.CacheImage}},
+		"part of a segment": {opts: Options{Registries: []string{"registry.example/team/a"}}, image: "registry.example/team/app", token: good, want: outcome{Scope: plugin.CacheImage}},
+		"other path":        {opts: Options{Registries: []string{"registry.example/team/"}}, image: "registry.example/team-b/a", token: good, want: outcome{Scope: plugin.CacheImage}},
+		"optional":          {opts: Options{Optional: true}, want: outcome{Scope: plugin.CacheImage}},
 	} {
 		t.Run(title, func(t *testing.T) {
 			req := request(tt.token, nil)
