@@ -25,10 +25,10 @@ func (f FS) withHostPathFollowing(name string, do func(at string) error) error {
 
 func (f FS) nodeName(at string) (string, error) { return filepath.EvalSymlinks(at) }
 
-// SELinuxLabel returns "", because only Linux has SELinux.
-func (FS) SELinuxLabel(string) string { return "" }
+// extendedAttrs returns nil, because extended attributes are copied only on Linux.
+func extendedAttrs(string) (map[string]string, error) { return nil, nil }
 
-func setSELinuxLabel(*os.File, string) error { return nil }
+func setExtendedAttrs(*os.File, map[string]string) error { return nil }
 
 // WritableError returns an error only if the file does not exist or cannot be examined.
 func (f FS) WritableError(dir string) error {

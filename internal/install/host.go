@@ -65,7 +65,11 @@ func (in *Installer) putFile(ctx context.Context, h generation.HostFile) (change
 			return false, err
 		}
 	}
-	return true, in.fs().WriteFile(name, strings.NewReader(h.Content), inroot.FileAttr{Mode: h.Mode, Label: in.fs().SELinuxLabel(name)})
+	attr := inroot.FileAttr{Mode: h.Mode}
+	if was, err := in.fs().AttrOf(name); err == nil {
+		attr.Extended = was.Extended
+	}
+	return true, in.fs().WriteFile(name, strings.NewReader(h.Content), attr)
 }
 
 // isWritten reports whether any generation has written this content to a host file. If ctx has
@@ -79,7 +83,7 @@ func (in *Installer) isWritten(ctx context.Context, name string, now []byte) boo
 }
 
 // putEntries sets regcred's provider entries in the node's configuration file. It preserves the
-// file's mode, owner and SELinux label. If list is nil, it removes regcred's entries.
+// file's attributes. If list is nil, it removes regcred's entries.
 func (in *Installer) putEntries(ctx context.Context, h generation.HostFile, list []entries.Entry) (changed bool, err error) {
 	name, now, err := in.read(ctx, h.Path)
 	if err != nil {
@@ -104,9 +108,12 @@ func (in *Installer) putEntries(ctx context.Context, h generation.HostFile, list
 			return false, err
 		}
 	}
-	attr := inroot.FileAttr{Mode: h.Mode, Label: in.fs().SELinuxLabel(name)}
-	if info, err := in.fs().Lstat(name); err == nil {
-		attr.Mode, attr.OwnerFrom = info.Mode(), info
+	attr, err := in.fs().AttrOf(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		attr, err = inroot.FileAttr{Mode: h.Mode}, nil
+	}
+	if err != nil {
+		return false, err
 	}
 	return true, in.fs().WriteFile(name, bytes.NewReader(next), attr)
 }
