@@ -15,7 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const openNonblock = unix.O_NONBLOCK | unix.O_NOCTTY
+const (
+	openNonblock = unix.O_NONBLOCK | unix.O_NOCTTY
+	openNoFollow = unix.O_NOFOLLOW
+)
 
 // withHostPath calls do with a path through which this process can access a file of the node.
 // It does not follow a symlink in the last element of name.

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 )
 
-const openNonblock = 0
+const openNonblock, openNoFollow = 0, 0
 
 // withHostPath calls do with a path through which this process can access a file of the node.
 // Unlike on Linux, symlinks may lead out of the root directory.

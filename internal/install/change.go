@@ -79,7 +79,7 @@ func (c *generationChange) prepare(ctx context.Context) error {
 	case c.action == actionRollback && errors.Is(err, syscall.ENOSPC):
 		return nil
 	case err == nil && c.action == actionInstall:
-		return c.Store.Create(ctx, c.to, c.files)
+		return c.Store.Create(ctx, c.to, c.files, nil)
 	}
 	return err
 }
