@@ -128,6 +128,12 @@ func parseDirName(name string) (number int, ok bool) {
 	return n, err == nil && 0 < n && n <= maxNumber && strconv.Itoa(n) == name
 }
 
+// IsNumber reports whether name is the name of a generation's directory.
+func IsNumber(name string) bool {
+	_, ok := parseDirName(name)
+	return ok
+}
+
 // lockShared opens a generation's directory and takes a shared lock, so that the generation is
 // not removed.
 func lockShared(dir string) (*os.File, error) {

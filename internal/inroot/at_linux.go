@@ -133,6 +133,12 @@ func (f FS) IsNoExec(dir string) bool {
 	return err == nil && stat.Flags&unix.ST_NOEXEC != 0
 }
 
+// IsVolatile reports whether a directory is on a file system that is in memory.
+func (f FS) IsVolatile(dir string) bool {
+	stat, err := get(f.withHostPathFollowing, dir, statfs)
+	return err == nil && (stat.Type == unix.TMPFS_MAGIC || uint32(stat.Type) == unix.RAMFS_MAGIC)
+}
+
 // FreeBytes returns the number of bytes available in a directory's file system.
 func (f FS) FreeBytes(dir string) (bytes uint64, err error) {
 	stat, err := get(f.withHostPathFollowing, dir, statfs)

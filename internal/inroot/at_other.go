@@ -39,5 +39,8 @@ func (f FS) WritableError(dir string) error {
 // IsNoExec returns false, because noexec mounts are detected only on Linux.
 func (FS) IsNoExec(string) bool { return false }
 
+// IsVolatile returns false, because file systems in memory are detected only on Linux.
+func (FS) IsVolatile(string) bool { return false }
+
 // FreeBytes returns the maximum value, because the free space is determined only on Linux.
 func (FS) FreeBytes(string) (uint64, error) { return math.MaxUint64, nil }

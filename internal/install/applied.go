@@ -14,6 +14,7 @@ import (
 
 	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/regularfile"
 )
 
 // A kubelet reads its provider entries only when it starts. To determine which entries a
@@ -62,6 +63,16 @@ func (in *Installer) recordEntries(ctx context.Context, m *generation.Manifest) 
 		return nil
 	}
 	return in.writeJSON(generation.AppliedFile, append(in.stillRelevant(list, now.Boot), next))
+}
+
+// recordRemoval records that no entries are configured. On a full disk it removes all records,
+// so that the kubelet's loaded entries are unknown.
+func (in *Installer) recordRemoval(ctx context.Context) error {
+	err := in.recordEntries(ctx, nil)
+	if isFull(err) {
+		return in.fs().Remove(in.Store.Path(generation.AppliedFile))
+	}
+	return err
 }
 
 func hasSameEntries(a, b generation.AppliedChange) bool {
@@ -167,7 +178,8 @@ func (m kubeletMemory) missingEntries(want []entries.Entry) (why []string) {
 	return nil
 }
 
-// damagedFileError reports that a file in the state directory cannot be decoded.
+// damagedFileError reports that a file in the state directory is a FIFO or directory, is too
+// large, or cannot be decoded.
 type damagedFileError struct {
 	name string
 	err  error
@@ -182,10 +194,15 @@ func (in *Installer) readJSON(ctx context.Context, name string, v any) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
+	_, special := errors.AsType[*regularfile.NotRegularError](err)
+	_, large := errors.AsType[*regularfile.TooLargeError](err)
+	if err != nil && !special && !large {
 		return err
 	}
-	if err := json.Unmarshal(data, v); err != nil {
+	if err == nil {
+		err = json.Unmarshal(data, v)
+	}
+	if err != nil {
 		return &damagedFileError{in.fs().HostPath(in.Store.Path(name)), err}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -18,6 +19,8 @@ import (
 	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/regularfile"
+	"github.com/regcred/regcred/internal/shown"
 )
 
 // putHostFile writes a host file unless it is up to date. It reports whether it wrote the file.
@@ -86,6 +89,10 @@ func (in *Installer) isWritten(ctx context.Context, name string, now []byte) boo
 // file's attributes. If list is nil, it removes regcred's entries.
 func (in *Installer) putEntries(ctx context.Context, h generation.HostFile, list []entries.Entry) (changed bool, err error) {
 	name, now, err := in.read(ctx, h.Path)
+	if list == nil && isSpecial(err) {
+		in.keep(h.Path, "it is no longer a file with regcred's entries")
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}
@@ -118,6 +125,12 @@ func (in *Installer) putEntries(ctx context.Context, h generation.HostFile, list
 	return true, in.fs().WriteFile(name, bytes.NewReader(next), attr)
 }
 
+// isSpecial reports whether a file cannot be read because it is a directory, a FIFO or a device.
+func isSpecial(err error) bool {
+	_, special := errors.AsType[*regularfile.NotRegularError](err)
+	return special
+}
+
 // nextEntries returns the new content of the node's configuration file, or nil if the file must
 // be removed. If list is nil and only regcred has changed the file, it returns the original
 // content.
@@ -132,10 +145,23 @@ func (in *Installer) nextEntries(ctx context.Context, name string, now []byte, l
 		}
 	}
 	// Do not move regcred's entries if another program has added entries after them.
-	if same, err := in.hasEntries(ctx, name, now, list); err != nil || same {
-		return now, err
+	same, err := in.hasEntries(ctx, name, now, list)
+	if err == nil && same {
+		return now, nil
 	}
-	return in.setEntries(ctx, name, now, list)
+	var next []byte
+	if err == nil {
+		next, err = in.setEntries(ctx, name, now, list)
+	}
+	if err != nil && list == nil {
+		// The kubelet cannot read the file, but regcred's entries can still be removed.
+		if without, ok := entries.RemoveByName(now); ok {
+			return without, nil
+		}
+		file := in.fs().HostPath(name)
+		return nil, withHint("remove the entries "+strings.Join(entries.FindNames(now), " and ")+" from "+file+", or move the file away; then run regcred uninstall again", "%w", err)
+	}
+	return next, err
 }
 
 // preflight returns an error if regcred's entries cannot be set in the node's configuration
@@ -150,6 +176,9 @@ func (in *Installer) preflight(ctx context.Context, from, to *generation.Manifes
 			continue
 		}
 		now, err := in.readIfExists(ctx, h.Path)
+		if list == nil && isSpecial(err) {
+			continue // it has no entries
+		}
 		if err == nil {
 			_, err = in.nextEntries(ctx, h.Path, now, list)
 		}
@@ -163,7 +192,7 @@ func (in *Installer) preflight(ctx context.Context, from, to *generation.Manifes
 // setEntries returns the content of a configuration file with list as regcred's only entries.
 // It keeps other entries.
 func (in *Installer) setEntries(ctx context.Context, name string, now []byte, list []entries.Entry) ([]byte, error) {
-	former, err := in.ownEntryNames(ctx)
+	former, err := in.ownEntryNames(ctx, now)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +201,7 @@ func (in *Installer) setEntries(ctx context.Context, name string, now []byte, li
 
 // hasEntries reports whether list contains exactly regcred's entries in a configuration file.
 func (in *Installer) hasEntries(ctx context.Context, name string, now []byte, list []entries.Entry) (bool, error) {
-	former, err := in.ownEntryNames(ctx)
+	former, err := in.ownEntryNames(ctx, now)
 	if err != nil {
 		return false, err
 	}
@@ -180,8 +209,8 @@ func (in *Installer) hasEntries(ctx context.Context, name string, now []byte, li
 }
 
 // ownEntryNames returns the names of all entries that regcred has written, or is about to
-// write, on this node.
-func (in *Installer) ownEntryNames(ctx context.Context) (names []string, err error) {
+// write, on this node. now is the content of the file with the entries.
+func (in *Installer) ownEntryNames(ctx context.Context, now []byte) (names []string, err error) {
 	known, err := in.knownEntries(ctx)
 	if err != nil {
 		return nil, err
@@ -189,7 +218,7 @@ func (in *Installer) ownEntryNames(ctx context.Context) (names []string, err err
 	for _, e := range known {
 		names = append(names, e.Name)
 	}
-	return append(names, in.dispatcherLinkNames()...), nil
+	return append(names, in.dispatcherLinkNames(now)...), nil
 }
 
 // knownEntries returns all entries that a kubelet may have loaded or that a rollback may
@@ -217,11 +246,17 @@ func (in *Installer) knownEntries(ctx context.Context) (list []entries.Entry, er
 // resolveTarget resolves symlinks, so that regcred changes a link's target and keeps the link.
 // It returns name unchanged if the file does not exist.
 func (in *Installer) resolveTarget(name string) (string, error) {
+	if target, err := in.fs().Readlink(name); err == nil && target == os.DevNull {
+		return "", withHint("rm "+shown.QuoteShellWord(in.fs().HostPath(name)), "%s is masked: it is a symlink to %s", in.fs().HostPath(name), target)
+	}
 	real, err := in.fs().EvalSymlinks(name)
-	if errors.Is(err, fs.ErrNotExist) && !in.fs().Exists(name) {
+	switch {
+	case !errors.Is(err, fs.ErrNotExist):
+		return real, err
+	case !in.fs().Exists(name):
 		return name, nil
 	}
-	return real, err
+	return "", fmt.Errorf("%s: dangling symlink: %w", in.fs().HostPath(name), fs.ErrNotExist)
 }
 
 // read resolves the symlinks in name, and returns the resolved path and the file's content.
@@ -255,7 +290,7 @@ func (in *Installer) removeHostFile(ctx context.Context, h generation.HostFile) 
 	case generation.HostKindDir:
 		err := in.fs().Remove(h.Path)
 		if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrExist) {
-			in.progressf("%s is kept, because it has content that regcred did not create", in.fs().HostPath(h.Path))
+			in.keep(h.Path, "it has content that regcred did not create")
 			return false, nil
 		}
 		return true, err
@@ -264,7 +299,7 @@ func (in *Installer) removeHostFile(ctx context.Context, h generation.HostFile) 
 		case errors.Is(err, fs.ErrNotExist):
 			return false, nil
 		case err != nil || target != h.Target:
-			in.progressf("%s is kept, because it no longer links to %s", in.fs().HostPath(h.Path), h.Target)
+			in.keep(h.Path, "it no longer links to "+h.Target)
 			return false, nil
 		}
 		return true, in.fs().Remove(h.Path)
@@ -283,6 +318,10 @@ const savedSuffix = ".regcred-saved"
 
 func (in *Installer) removeFile(ctx context.Context, h generation.HostFile) (changed bool, err error) {
 	now, err := in.readIfExists(ctx, h.Path)
+	if isSpecial(err) {
+		in.keep(h.Path, "it is no longer a file of regcred")
+		return false, nil
+	}
 	if err != nil || now == nil {
 		return false, err
 	}
@@ -295,10 +334,16 @@ func (in *Installer) removeFile(ctx context.Context, h generation.HostFile) (cha
 	return true, in.saveModified(h.Path)
 }
 
-// saveModified renames a file that another program has changed, so that its content is kept.
+// saveModified renames a file that another program has changed, so that its content is kept. It
+// keeps files that were saved earlier.
 func (in *Installer) saveModified(name string) error {
-	in.progressf("%s has been changed since the install, so it is kept as %s", in.fs().HostPath(name), path.Base(name)+savedSuffix)
-	return in.fs().Rename(name, name+savedSuffix)
+	saved := name + savedSuffix
+	for n := 2; in.fs().Exists(saved); n++ {
+		saved = fmt.Sprintf("%s%s.%d", name, savedSuffix, n)
+	}
+	in.Left = append(in.Left, in.fs().HostPath(saved))
+	in.progressf("%s has been changed since the install, so it is kept as %s", in.fs().HostPath(name), path.Base(saved))
+	return in.fs().Rename(name, saved)
 }
 
 // removeStrayLinks removes links to the dispatcher that neither generation m nor the running

@@ -345,8 +345,8 @@ func (in *Installer) checkWritable(p *Plan) error {
 		} else if !info.IsDir() {
 			return fmt.Errorf("nothing was changed: %s is not a directory", in.fs().HostPath(above))
 		}
-		if err := in.checkStateDir(); err != nil {
-			return err
+		if err := cmp.Or(in.checkStateDir(), in.checkStateDirPlace()); err != nil {
+			return fmt.Errorf("nothing was changed: %w", err)
 		}
 	}
 	dirs := []string{in.Store.Dir}
