@@ -14,7 +14,6 @@ import (
 
 	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/generation"
-	"github.com/regcred/regcred/internal/regularfile"
 )
 
 // A kubelet reads its provider entries only when it starts. To determine which entries a
@@ -194,9 +193,7 @@ func (in *Installer) readJSON(ctx context.Context, name string, v any) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	_, special := errors.AsType[*regularfile.NotRegularError](err)
-	_, large := errors.AsType[*regularfile.TooLargeError](err)
-	if err != nil && !special && !large {
+	if err != nil && !isReplaced(err) {
 		return err
 	}
 	if err == nil {

@@ -89,7 +89,7 @@ func (in *Installer) isWritten(ctx context.Context, name string, now []byte) boo
 // file's attributes. If list is nil, it removes regcred's entries.
 func (in *Installer) putEntries(ctx context.Context, h generation.HostFile, list []entries.Entry) (changed bool, err error) {
 	name, now, err := in.read(ctx, h.Path)
-	if list == nil && isSpecial(err) {
+	if list == nil && isReplaced(err) {
 		in.keep(h.Path, "it is no longer a file with regcred's entries")
 		return false, nil
 	}
@@ -125,10 +125,14 @@ func (in *Installer) putEntries(ctx context.Context, h generation.HostFile, list
 	return true, in.fs().WriteFile(name, bytes.NewReader(next), attr)
 }
 
-// isSpecial reports whether a file cannot be read because it is a directory, a FIFO or a device.
-func isSpecial(err error) bool {
+var errDangling = errors.New("dangling symlink")
+
+// isReplaced reports whether a file cannot be read because it was replaced: by a directory, FIFO
+// or device, a dangling symlink, or a file that is too large for a configuration.
+func isReplaced(err error) bool {
 	_, special := errors.AsType[*regularfile.NotRegularError](err)
-	return special
+	_, large := errors.AsType[*regularfile.TooLargeError](err)
+	return special || large || errors.Is(err, errDangling)
 }
 
 // nextEntries returns the new content of the node's configuration file, or nil if the file must
@@ -176,7 +180,7 @@ func (in *Installer) preflight(ctx context.Context, from, to *generation.Manifes
 			continue
 		}
 		now, err := in.readIfExists(ctx, h.Path)
-		if list == nil && isSpecial(err) {
+		if list == nil && isReplaced(err) {
 			continue // it has no entries
 		}
 		if err == nil {
@@ -256,7 +260,7 @@ func (in *Installer) resolveTarget(name string) (string, error) {
 	case !in.fs().Exists(name):
 		return name, nil
 	}
-	return "", fmt.Errorf("%s: dangling symlink: %w", in.fs().HostPath(name), fs.ErrNotExist)
+	return "", fmt.Errorf("%s: %w", in.fs().HostPath(name), errDangling)
 }
 
 // read resolves the symlinks in name, and returns the resolved path and the file's content.
@@ -318,9 +322,8 @@ const savedSuffix = ".regcred-saved"
 
 func (in *Installer) removeFile(ctx context.Context, h generation.HostFile) (changed bool, err error) {
 	now, err := in.readIfExists(ctx, h.Path)
-	if isSpecial(err) {
-		in.keep(h.Path, "it is no longer a file of regcred")
-		return false, nil
+	if isReplaced(err) || err == nil && now == nil && in.fs().Exists(h.Path) {
+		return true, in.saveModified(h.Path)
 	}
 	if err != nil || now == nil {
 		return false, err

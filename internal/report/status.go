@@ -83,6 +83,7 @@ type Change struct {
 	Restarted  bool          `json:"restarted,omitempty"` // the change failed after the kubelet was restarted
 	Warnings   []string      `json:"warnings,omitzero"`
 	Changes    []FileChange  `json:"changes,omitzero"`
+	Left       []string      `json:"left,omitempty"`    // files and directories that an uninstall left in place
 	Instead    string        `json:"instead,omitempty"` // with ChangeRejected: instructions for the manual change
 }
 
