@@ -18,6 +18,8 @@ import (
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/process"
+	"github.com/regcred/regcred/internal/shown"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/plugintest"
@@ -74,7 +76,9 @@ func (in *Installer) testCopies(ctx context.Context, d Desired, p *Plan, dir str
 			if generation.ExecutablePath(q.Name) != s.Name {
 				continue
 			}
-			for _, f := range in.tryPlugin(ctx, cfg, i, in.hostPath(dir+"/"+s.Name)) {
+			copied := in.hostPath(dir + "/" + s.Name)
+			bad = append(bad, compareCopy(ctx, &cfg.Providers[i], s.From, copied))
+			for _, f := range in.tryPlugin(ctx, cfg, i, copied) {
 				if f.Severity == finding.SeverityWarning {
 					p.Warnings = append(p.Warnings, f.String())
 					continue
@@ -85,6 +89,22 @@ func (in *Installer) testCopies(ctx context.Context, d Desired, p *Plan, dir str
 	}
 	if err := errors.Join(bad...); err != nil {
 		return withHint("regcred plugin test shows the runs; a plugin must not need other files in its directory", "nothing was changed: %w", err)
+	}
+	return nil
+}
+
+// compareCopy returns an error if an executable and its copy do not end with the same exit code.
+// The tests of a plugin alone do not find this, because a plugin that always fails passes them.
+func compareCopy(ctx context.Context, p *config.Provider, original, copied string) error {
+	ctx = process.WithGroupKilled(ctx)
+	var runs [2]*plugin.Exchange
+	for i, executable := range []string{original, copied} {
+		command := p.Command(filepath.Dir(executable))
+		command.Path, command.APIVersion, command.Timeout = executable, "", 10*time.Second
+		runs[i], _ = command.RunRaw(ctx, strings.NewReader("{"))
+	}
+	if was, is := runs[0].ExitCode, runs[1].ExitCode; was != is {
+		return fmt.Errorf("the copy of %s does not work: with the same input it ends with exit code %d instead of %d: %s", original, is, was, shown.EscapeLine(strings.TrimSpace(runs[1].Stderr)))
 	}
 	return nil
 }
