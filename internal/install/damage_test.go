@@ -37,7 +37,9 @@ func damages() map[string]func(name string) error {
 		"too large": func(name string) error { return errors.Join(overwrite("{")(name), os.Truncate(name, 17<<20)) },
 	}
 	if !*fullMatrix {
-		maps.DeleteFunc(list, func(how string, _ func(string) error) bool { return slices.Contains([]string{"empty", "null", "dangling", "{}"}, how) })
+		maps.DeleteFunc(list, func(how string, _ func(string) error) bool {
+			return slices.Contains([]string{"empty", "null", "dangling", "{}"}, how)
+		})
 	}
 	return list
 }
