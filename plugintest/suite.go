@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/regcred/regcred/internal/process"
 	"github.com/regcred/regcred/internal/protocol"
 	"github.com/regcred/regcred/plugin"
 )
@@ -40,7 +41,7 @@ type suite struct {
 
 func newSuite(ctx context.Context, cmd plugin.Command, opts Options) *suite {
 	s := &suite{
-		ctx: ctx, cmd: cmd, opts: opts,
+		ctx: process.WithGroupKilled(ctx), cmd: cmd, opts: opts,
 		image:       DefaultImage,
 		identity:    makeIdentity(opts.ServiceAccount, time.Now()),
 		requestRuns: map[request]*run{},

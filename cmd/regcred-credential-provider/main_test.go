@@ -157,7 +157,7 @@ func (n *testNode) create(providers ...config.Provider) *generation.Manifest {
 	}
 	data, err := json.Marshal(map[string]any{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": list})
 	n.must(err)
-	n.must(n.store.Create(n.Context(), m, append(content, generation.NewFileFromBytes(generation.ConfigFilePath("providers.json"), 0o600, data))))
+	n.must(n.store.Create(n.Context(), m, append(content, generation.NewFileFromBytes(generation.ConfigFilePath("providers.json"), 0o600, data)), nil))
 	for _, p := range providers {
 		path := n.store.GenerationPath(m.Number, generation.ExecutablePath(p.Name))
 		n.must(errors.Join(os.Remove(path), os.Link(n.self, path)))

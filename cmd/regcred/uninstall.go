@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +22,9 @@ func (a *app) uninstallCmd() *cobra.Command {
 		Long: `Remove everything that "regcred install" added to this node. Files that have not
 changed since installation are restored byte for byte. If a file has changed,
 only regcred's part is removed and the file is listed. Directories
-that "regcred install" created are removed.
+that "regcred install" created are removed. An interrupted change is not
+finished. If regcred's own records are damaged, the files that it recognizes are
+removed.
 
 A kubelet that has loaded regcred's entries must be restarted; otherwise, it
 would run a plugin that no longer exists. This requires --restart.
@@ -61,6 +64,9 @@ func (a *app) uninstall(ctx context.Context, c *nodeChangeFlags, owner string, f
 			err = errors.Join(err, a.WriteJSON(r))
 		}
 		return withChangeHint(err)
+	}
+	if r.Left = in.Left; len(r.Left) > 0 {
+		text = "regcred was removed from this node; left in place: " + strings.Join(r.Left, ", ")
 	}
 	return a.print(c.output, r, func(t *terminal.Text) { t.MarkedLine(terminal.MarkOK, text) })
 }

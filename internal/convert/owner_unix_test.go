@@ -48,7 +48,7 @@ func TestWriteWithoutOwner(t *testing.T) {
 	must.Do(t, os.Chmod(name, 0o644))
 	info := must.Get(os.Stat(name))(t)
 	name += ".new"
-	foreign, err := writeWithAttrOf(inroot.FS{}.CreateFile, name, []byte("new"), unownedFile{info})
+	foreign, err := writeWithAttr(inroot.FS{}.CreateFile, name, []byte("new"), inroot.FileAttr{Mode: info.Mode(), OwnerFrom: unownedFile{info}})
 	if err != nil || !foreign {
 		t.Errorf("foreign %t, %v", foreign, err)
 	}

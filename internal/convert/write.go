@@ -49,7 +49,7 @@ func Replace(files []File) ([]ReplacedFile, error) {
 type replacement struct {
 	ReplacedFile
 	data     []byte
-	previous fs.FileInfo
+	previous inroot.FileAttr
 	done     bool
 }
 
@@ -71,25 +71,24 @@ func backUpFiles(files []File) (list []*replacement, err error) {
 	return list, nil
 }
 
-// checkUnchanged returns an error if a file has changed since it was read for the
-// conversion.
-func checkUnchanged(f File) (fs.FileInfo, error) {
-	info, err := os.Lstat(f.Name)
-	if err != nil {
-		return nil, err
+// checkUnchanged returns a file's attributes. It returns an error if the file is no longer the
+// one that was converted, or if it cannot be replaced.
+func checkUnchanged(f File) (attr inroot.FileAttr, err error) {
+	if attr, err = (inroot.FS{}).AttrOf(f.Name); err != nil {
+		return attr, err
 	}
-	if info.Mode()&fs.ModeSymlink != 0 {
-		return nil, fmt.Errorf("%s is a symbolic link and will not be replaced; convert the file that the link points to, or write the converted file to another path", f.Name)
+	if attr.Mode&fs.ModeSymlink != 0 {
+		return attr, fmt.Errorf("%s is a symbolic link and will not be replaced; convert the file that the link points to, or write the converted file to another path", f.Name)
 	}
 	data, err := regularfile.Read(context.Background(), f.Name, int64(len(f.Source)))
 	_, longer := errors.AsType[*regularfile.TooLargeError](err)
 	if err != nil && !longer {
-		return nil, err
+		return attr, err
 	}
 	if longer || !bytes.Equal(data, f.Source) {
-		return nil, fmt.Errorf("%s has changed since it was read: convert it again", f.Name)
+		return attr, fmt.Errorf("%s has changed since it was read: convert it again", f.Name)
 	}
-	return info, nil
+	return attr, inroot.FS{}.WritableError(f.Name)
 }
 
 // writeBackup writes a backup under a new name. The name ends in .bak or a number, so the
@@ -101,7 +100,7 @@ func (r *replacement) writeBackup(data []byte) error {
 		if i > 0 {
 			name += "." + strconv.Itoa(i)
 		}
-		_, err := writeWithAttrOf(inroot.FS{}.CreateFile, name, data, r.previous)
+		_, err := writeWithAttr(inroot.FS{}.CreateFile, name, data, r.previous)
 		if !errors.Is(err, fs.ErrExist) {
 			if err == nil {
 				r.Backup = name
@@ -112,20 +111,20 @@ func (r *replacement) writeBackup(data []byte) error {
 	return fmt.Errorf("%d backups already exist", most)
 }
 
-// writeWithAttrOf writes a file with the mode and owner of another file. foreign
+// writeWithAttr writes a file with the attributes of another file. foreign
 // reports that the owner could not be kept.
-func writeWithAttrOf(write func(string, io.Reader, inroot.FileAttr) error, name string, data []byte, like fs.FileInfo) (foreign bool, err error) {
-	err = write(name, bytes.NewReader(data), inroot.FileAttr{Mode: like.Mode(), OwnerFrom: like})
+func writeWithAttr(write func(string, io.Reader, inroot.FileAttr) error, name string, data []byte, attr inroot.FileAttr) (foreign bool, err error) {
+	err = write(name, bytes.NewReader(data), attr)
 	if !inroot.IsOwnerError(err) {
 		return false, err
 	}
 	// Drop the permissions of group and others, because the file now has a different group.
-	return true, write(name, bytes.NewReader(data), inroot.FileAttr{Mode: like.Mode() & 0o700})
+	return true, write(name, bytes.NewReader(data), inroot.FileAttr{Mode: attr.Mode & 0o700})
 }
 
 func replaceFiles(list []*replacement) (err error) {
 	for _, r := range list {
-		if r.Foreign, err = writeWithAttrOf(inroot.FS{}.WriteFile, r.Name, r.data, r.previous); err != nil {
+		if r.Foreign, err = writeWithAttr(inroot.FS{}.WriteFile, r.Name, r.data, r.previous); err != nil {
 			return fmt.Errorf("replace %s: %w", r.Name, err)
 		}
 		r.done = true

@@ -180,8 +180,8 @@ func (f *openedFile) replaceContent(data []byte) error {
 	if f.data == nil {
 		// Root may create the file for the user who owns the directory.
 		attr.OwnerFrom, err = os.Stat(filepath.Dir(f.target))
-	} else if attr.OwnerFrom, err = os.Stat(f.target); err == nil {
-		attr.Mode = attr.OwnerFrom.Mode()
+	} else if err = node.WritableError(f.target); err == nil {
+		attr, err = node.AttrOf(f.target)
 	}
 	if err != nil {
 		return err

@@ -203,13 +203,7 @@ func (f *configFile) withText(data []byte, want []config.Provider) (configFile, 
 func (f *configFile) providerList() textedit.List { return findProviderList(f.Config) }
 
 func findProviderList(c *config.Config) (list textedit.List) {
-	f := c.Files()[0]
-	if textedit.IsJSON(f.Data()) {
-		list = textedit.FindJSON(f.Data(), "providers")
-	} else {
-		document, _ := textedit.KubeletDocument(f.Data()) // UTF-8
-		list = textedit.FindYAML(f.Data(), document, "providers")
-	}
+	list = findList(c.Files()[0].Data())
 	if list == nil || list.Len() != len(c.Providers) {
 		return nil
 	}

@@ -11,6 +11,7 @@
 package flock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,38 +22,41 @@ import (
 // maxLockWait is the maximum time to wait for a lock.
 const maxLockWait = 2 * time.Minute
 
-// LockDir takes an exclusive lock on a directory before files in it are changed. It locks the
-// directory itself, because files in it are replaced with renames. If another process holds the
-// lock for two minutes, LockDir returns an error.
-//
-// On systems and file systems without locks, LockDir does nothing.
+// LockDir takes an exclusive lock on a directory before files in it are changed; see [Wait]. It
+// locks the directory itself, because files in it are replaced with renames.
 func LockDir(ctx context.Context, dir string) (unlock func(), err error) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil, err
 	}
+	if err := Wait(ctx, f); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return func() { f.Close() }, nil
+}
+
+// Wait takes an exclusive lock on an open file or directory. The lock is held until the file is
+// closed. If another process holds the lock for two minutes, Wait returns an error that names
+// this process.
+//
+// On systems and file systems without locks, Wait does nothing.
+func Wait(ctx context.Context, f *os.File) error {
 	for end := time.Now().Add(maxLockWait); ; {
 		held, err := TryLock(f)
-		if held {
-			return func() { f.Close() }, nil
-		}
-		if err != nil {
-			f.Close()
-			if errors.Is(err, errors.ErrUnsupported) {
-				return func() {}, nil // the system or file system does not support locks
-			}
-			return nil, err
-		}
-		if time.Now().After(end) {
-			f.Close()
-			return nil, fmt.Errorf("another process has held the lock (flock) for %s: if that process hangs, stop it", maxLockWait)
+		switch {
+		case held, errors.Is(err, errors.ErrUnsupported):
+			return nil
+		case err != nil:
+			return err
+		case time.Now().After(end):
+			return fmt.Errorf("%s has held the lock (flock) for %s: if that process hangs, stop it", cmp.Or(holder(f), "another process"), maxLockWait)
 		}
 		// Poll the lock, because a blocking flock call would ignore the context.
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
-			f.Close()
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 	}
 }

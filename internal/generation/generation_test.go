@@ -52,7 +52,7 @@ func create(t testing.TB, s generation.Store, previous int) *generation.Manifest
 		generation.NewFileFromBytes(generation.ConfigFilePath("providers.json"), 0o600, fmt.Appendf(nil, providers, n)),
 		generation.NewFileFromBytes(generation.ExecutablePath(fmt.Sprintf("plugin-%d", n)), 0o755, fmt.Appendf(nil, "#!/bin/sh\n# %d\n", n)),
 		generation.NewFileFromBytes(generation.DispatcherName, 0o755, fmt.Appendf(nil, "#!/bin/sh\n# %d\n", n)),
-	})
+	}, nil)
 	if err != nil || m.Number != n {
 		t.Fatalf("generation %d: %v", m.Number, err)
 	}
@@ -182,7 +182,7 @@ func TestCreateBroken(t *testing.T) {
 			return nil
 		}}
 		m := &generation.Manifest{}
-		err := s.Create(t.Context(), m, []generation.NewFile{generation.NewFileFromBytes(generation.ConfigFilePath("a.json"), 0o600, []byte("{}"))})
+		err := s.Create(t.Context(), m, []generation.NewFile{generation.NewFileFromBytes(generation.ConfigFilePath("a.json"), 0o600, []byte("{}"))}, nil)
 		if err == nil {
 			if m.Number != 2 {
 				t.Errorf("made generation %d", m.Number)
@@ -209,9 +209,9 @@ func TestCopyChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	must.Do(t, s.Create(t.Context(), &generation.Manifest{}, []generation.NewFile{c}))
+	must.Do(t, s.Create(t.Context(), &generation.Manifest{}, []generation.NewFile{c}, nil))
 	must.Do(t, os.WriteFile(name, []byte("another"), 0o755))
-	err = s.Create(t.Context(), &generation.Manifest{}, []generation.NewFile{c})
+	err = s.Create(t.Context(), &generation.Manifest{}, []generation.NewFile{c}, nil)
 	if numbers, listErr := s.ListNumbers(); err == nil || err.Error() != "create generation 2: bin/plugin changed during the install: run regcred install again" || len(numbers) != 1 || listErr != nil {
 		t.Errorf("got %v; there is %v, %v", err, numbers, listErr)
 	}

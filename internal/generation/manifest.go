@@ -28,7 +28,10 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/regcred/regcred/internal/entries"
 )
@@ -89,6 +92,53 @@ type HostFile struct {
 	Stage   InstallStage `json:"stage"`
 }
 
+// hostFileJSON is a [HostFile] whose content may be any bytes. A JSON string would change bytes
+// that are not UTF-8.
+type hostFileJSON struct {
+	plainHostFile
+	Bytes []byte `json:"contentBase64,omitempty"`
+}
+
+type plainHostFile HostFile
+
+// MarshalJSON encodes content that is not UTF-8 as Base64.
+func (h HostFile) MarshalJSON() ([]byte, error) {
+	v := hostFileJSON{plainHostFile: plainHostFile(h)}
+	if !utf8.ValidString(h.Content) {
+		v.Content, v.Bytes = "", []byte(h.Content)
+	}
+	return json.Marshal(v)
+}
+
+// UnmarshalJSON is the reverse of MarshalJSON.
+func (h *HostFile) UnmarshalJSON(data []byte) error {
+	var v hostFileJSON
+	err := json.Unmarshal(data, &v)
+	if *h = HostFile(v.plainHostFile); v.Bytes != nil {
+		h.Content = string(v.Bytes)
+	}
+	return err
+}
+
+// checkNames returns an error if a path in the manifest is not UTF-8, so that JSON cannot contain
+// it.
+func (m *Manifest) checkNames() error {
+	l := m.Layout
+	names := append([]string{l.Config, l.Original, l.Flag, l.BinDir, l.LinksOf, l.DropIn, l.NodeConfig, m.Source}, l.Dirs...)
+	for _, h := range m.Host {
+		names = append(names, h.Path, h.Target)
+	}
+	for _, f := range m.Files {
+		names = append(names, f.Name)
+	}
+	for _, name := range names {
+		if !utf8.ValidString(name) {
+			return fmt.Errorf("the path %q is not UTF-8: rename it", name)
+		}
+	}
+	return nil
+}
+
 // InstallStage determines the order in which host files are installed. They are removed in
 // reverse order. A kubelet that starts after any stage works.
 type InstallStage int
@@ -134,8 +184,8 @@ func (d *Duration) UnmarshalText(text []byte) error {
 // that this release cannot read.
 var ErrNewerVersion = errors.New("use the regcred release that created this generation, or a later release")
 
-// decodeManifest parses a manifest. It rejects manifests of newer releases.
-func decodeManifest(name string, data []byte) (*Manifest, error) {
+// decodeManifest parses the manifest of a generation. It rejects manifests of newer releases.
+func decodeManifest(name string, data []byte, number int) (*Manifest, error) {
 	var version struct {
 		SchemaVersion int `json:"schemaVersion"`
 	}
@@ -149,10 +199,36 @@ func decodeManifest(name string, data []byte) (*Manifest, error) {
 		return nil, fmt.Errorf("%s has schemaVersion %d, but this regcred release supports only schemaVersion 1 to %d: %w", name, v, schemaVersion, ErrNewerVersion)
 	}
 	m := &Manifest{}
-	if err := json.Unmarshal(data, m); err != nil {
+	err := json.Unmarshal(data, m)
+	if err == nil {
+		err = m.check(number)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%s is damaged: %w", name, err)
 	}
 	return m, nil
+}
+
+// check returns an error if a manifest cannot be the one of generation number, or if it names
+// files where regcred has none.
+func (m *Manifest) check(number int) error {
+	switch {
+	case m.Number != number:
+		return fmt.Errorf("it is the manifest of generation %d", m.Number)
+	case m.Previous < 0 || m.Previous >= number:
+		return fmt.Errorf("it has the previous generation %d", m.Previous)
+	}
+	for _, h := range m.Host {
+		if !path.IsAbs(h.Path) || slices.Contains(strings.Split(h.Path, "/"), "..") {
+			return fmt.Errorf("the host file %q has no absolute path", h.Path)
+		}
+	}
+	for _, f := range m.Files {
+		if path.IsAbs(f.Name) || slices.Contains(strings.Split(f.Name, "/"), "..") {
+			return fmt.Errorf("the file %q is not in the generation", f.Name)
+		}
+	}
+	return nil
 }
 
 // ConfigKind identifies how regcred's entries are added to the kubelet's configuration.

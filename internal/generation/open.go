@@ -50,6 +50,11 @@ type OpenGeneration struct {
 // BinDir returns the directory that contains the providers' executables.
 func (c *OpenGeneration) BinDir() string { return filepath.Join(c.Dir, binDir) }
 
+func (c *OpenGeneration) number() int {
+	n, _ := strconv.Atoi(filepath.Base(c.Dir))
+	return n
+}
+
 // Close releases the generation, so that it can be removed.
 func (c *OpenGeneration) Close() error { return c.file.Close() }
 
@@ -114,10 +119,19 @@ func readCurrentLink(link string, readlink func(string) (string, error)) (int, e
 	return number, nil
 }
 
+// maxNumber is the maximum number of a generation, far from an overflow.
+const maxNumber = 999_999_999
+
 // parseDirName parses the name of a generation's directory.
 func parseDirName(name string) (number int, ok bool) {
 	n, err := strconv.Atoi(name)
-	return n, err == nil && n > 0 && strconv.Itoa(n) == name
+	return n, err == nil && 0 < n && n <= maxNumber && strconv.Itoa(n) == name
+}
+
+// IsNumber reports whether name is the name of a generation's directory.
+func IsNumber(name string) bool {
+	_, ok := parseDirName(name)
+	return ok
 }
 
 // lockShared opens a generation's directory and takes a shared lock, so that the generation is
@@ -149,17 +163,28 @@ func (c *OpenGeneration) readAll(state string) (err error) {
 	name := filepath.Join(c.Dir, manifestFile)
 	data, err := regularfile.Read(context.Background(), name, maxManifestSize)
 	if err != nil {
-		return fmt.Errorf("this generation is damaged: %w; regcred rollback N switches to another one", err)
+		return damageError(err)
 	}
-	if c.Manifest, err = decodeManifest(name, data); err != nil {
+	if c.Manifest, err = decodeManifest(name, data, c.number()); err != nil {
 		return fmt.Errorf("%w; regcred rollback N switches to another generation", err)
 	}
 	if c.Config, err = config.Load(filepath.Join(c.Dir, configDir)); err != nil {
-		return fmt.Errorf("this generation is damaged: %w; regcred rollback N switches to another one", err)
+		return damageError(err)
 	}
 	applied, err := readAppliedEntries(state)
 	c.Entries, c.EntriesErr = append(slices.Clip(c.Manifest.Entries), applied...), err
 	return nil
+}
+
+// damageError returns the error for a file of a generation that cannot be read. A lack of
+// resources or permissions is no damage, so another generation would not help.
+func damageError(err error) error {
+	for _, lack := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, fs.ErrPermission} {
+		if errors.Is(err, lack) {
+			return fmt.Errorf("read the current generation: %w", err)
+		}
+	}
+	return fmt.Errorf("this generation is damaged: %w; regcred rollback N switches to another one", err)
 }
 
 // AppliedFile is the name of a file in the state directory that contains a list of

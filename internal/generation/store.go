@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/regcred/regcred/internal/flock"
 	"github.com/regcred/regcred/internal/inroot"
@@ -44,12 +45,47 @@ func (s Store) GenerationPath(number int, parts ...string) string {
 // links to it.
 func (s Store) DispatcherPath() string { return s.Path(DispatcherName) }
 
-// Lock prevents concurrent changes to a node; see [flock.LockDir]. It locks the node's root
-// directory, because changes also affect files outside the state directory, and create or
-// remove the state directory itself.
+// lockFile is the name of the file in [Store.lockDir] that changes lock.
+const lockFile = ".regcred.lock"
+
+// Lock prevents concurrent changes to a node; see [flock.Wait]. It locks a file outside the state
+// directory, because changes also affect other files, and create or remove the state directory
+// itself. It removes the file afterwards.
 func (s Store) Lock(ctx context.Context) (unlock func(), err error) {
-	return flock.LockDir(ctx, s.FS.HostPath("/"))
+	node := inroot.FS{Root: s.FS.Root} // taking the lock is not a step of the change
+	name := s.lockDir() + lockFile
+	for {
+		f, err := node.OpenLock(name)
+		if isFull(err) || errors.Is(err, syscall.EROFS) {
+			return flock.LockDir(ctx, node.HostPath(s.lockDir())) // without space for a file
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := flock.Wait(ctx, f); err != nil {
+			f.Close()
+			return nil, err
+		}
+		// The previous holder may have removed the file before the lock was taken.
+		opened, err := f.Stat()
+		if now, nowErr := node.Lstat(name); err == nil && nowErr == nil && os.SameFile(opened, now) {
+			return func() { _ = node.Remove(name); f.Close() }, nil
+		}
+		f.Close()
+	}
 }
+
+// lockDir returns the directory of the lock file, with a final slash: /run, which is empty after
+// a boot, or the root directory of an image without /run.
+func (s Store) lockDir() string {
+	if info, err := s.FS.Stat("/run"); err == nil && info.IsDir() {
+		return "/run/"
+	}
+	return "/"
+}
+
+// isFull reports whether a file system has no space or inodes left.
+func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 // Current returns the number of the current generation. The error wraps [fs.ErrNotExist] if no
 // generation is current.
@@ -57,10 +93,11 @@ func (s Store) Current() (number int, err error) {
 	return readCurrentLink(s.Path(currentLink), s.FS.Readlink)
 }
 
-// ListNumbers returns the numbers of all generations in ascending order.
+// ListNumbers returns the numbers of all generations in ascending order. A file in place of the
+// directory contains none.
 func (s Store) ListNumbers() (list []int, err error) {
 	entries, err := s.FS.ReadDir(s.Path(generationsDir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 		return nil, err
 	}
 	for _, e := range entries {
@@ -79,7 +116,7 @@ func (s Store) Manifest(ctx context.Context, number int) (*Manifest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("generation %d: %w", number, err)
 	}
-	return decodeManifest(s.FS.HostPath(name), data)
+	return decodeManifest(s.FS.HostPath(name), data, number)
 }
 
 // ModifiedFiles returns the paths of a generation's files that are missing or were modified
@@ -165,8 +202,9 @@ func (s Store) NextNumber(previous int) (number int, err error) {
 }
 
 // Create creates a generation with the given files. It sets Number and Files in the manifest.
-// The generation is synced and becomes visible only if it is complete.
-func (s Store) Create(ctx context.Context, m *Manifest, contents []NewFile) (err error) {
+// The generation is synced and becomes visible only if it is complete and check, which gets its
+// temporary path, returns no error. check may be nil.
+func (s Store) Create(ctx context.Context, m *Manifest, contents []NewFile, check func(dir string) error) (err error) {
 	if m.Number, err = s.NextNumber(m.Previous); err != nil {
 		return err
 	}
@@ -180,6 +218,12 @@ func (s Store) Create(ctx context.Context, m *Manifest, contents []NewFile) (err
 		_ = s.FS.RemoveAll(temp)
 		return fmt.Errorf("create generation %d: %w", m.Number, err)
 	}
+	if check != nil {
+		if err := check(temp); err != nil {
+			_ = s.FS.RemoveAll(temp)
+			return err
+		}
+	}
 	return s.FS.Rename(temp, final)
 }
 
@@ -191,6 +235,24 @@ const removingPrefix = "old-"
 // that is being created or removed.
 func IsTemporary(name string) bool {
 	return name == creatingDirName || strings.HasPrefix(name, removingPrefix)
+}
+
+// CreateTestState creates a state directory in which generation number, which is still being
+// created in dir, is current. The caller must call remove.
+func (s Store) CreateTestState(number int, dir string) (state string, remove func(), err error) {
+	state = s.Path(generationsDir, removingPrefix+"test")
+	test := Store{FS: s.FS, Dir: state}
+	err = errors.Join(s.FS.RemoveAll(state), s.FS.Mkdir(state, 0o700))
+	if err == nil {
+		err = s.FS.Mkdir(test.Path(generationsDir), 0o700)
+	}
+	if err == nil {
+		err = s.FS.Symlink("../../"+path.Base(dir), test.GenerationPath(number))
+	}
+	if err == nil {
+		err = test.Activate(number)
+	}
+	return state, func() { _ = s.FS.RemoveAll(state) }, err
 }
 
 // creatingDirName is the name of a generation's directory while the generation is being
@@ -210,6 +272,9 @@ func (s Store) createDir(ctx context.Context, dir string, m *Manifest, contents 
 		if err := s.addFile(ctx, dir, m, c); err != nil {
 			return err
 		}
+	}
+	if err := m.checkNames(); err != nil {
+		return err
 	}
 	data, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -238,19 +303,37 @@ func (s Store) addFile(ctx context.Context, dir string, m *Manifest, c NewFile) 
 
 // Activate makes a generation current with one rename.
 func (s Store) Activate(number int) error {
-	if err := s.FS.Symlink(generationsDir+"/"+strconv.Itoa(number), s.Path(currentLink)); err != nil {
+	err := s.removeDirAt(s.Path(currentLink))
+	if err == nil {
+		err = s.FS.Symlink(generationsDir+"/"+strconv.Itoa(number), s.Path(currentLink))
+	}
+	if err != nil {
 		return fmt.Errorf("make generation %d current: %w", number, err)
 	}
 	return nil
 }
 
+// removeDirAt removes a directory from a place where regcred has a file, because a rename does
+// not replace directories.
+func (s Store) removeDirAt(name string) error {
+	if info, err := s.FS.Lstat(name); err == nil && info.IsDir() {
+		return s.FS.RemoveAll(name)
+	}
+	return nil
+}
+
 // Deactivate removes the symlink to the current generation.
-func (s Store) Deactivate() error { return s.FS.Remove(s.Path(currentLink)) }
+func (s Store) Deactivate() error {
+	return errors.Join(s.removeDirAt(s.Path(currentLink)), s.FS.Remove(s.Path(currentLink)))
+}
 
 // InstallDispatcher installs a generation's dispatcher. A dispatcher can also read earlier
 // generations. So a newer dispatcher is installed before its generation is activated, and an
 // older one afterwards.
 func (s Store) InstallDispatcher(number int) error {
+	if err := s.removeDirAt(s.DispatcherPath()); err != nil {
+		return err
+	}
 	return s.FS.HardLink(s.GenerationPath(number, DispatcherName), s.DispatcherPath())
 }
 

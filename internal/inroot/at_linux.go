@@ -15,7 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const openNonblock = unix.O_NONBLOCK | unix.O_NOCTTY
+const (
+	openNonblock = unix.O_NONBLOCK | unix.O_NOCTTY
+	openNoFollow = unix.O_NOFOLLOW
+)
 
 // withHostPath calls do with a path through which this process can access a file of the node.
 // It does not follow a symlink in the last element of name.
@@ -87,34 +90,9 @@ func (f FS) nodeName(at string) (string, error) {
 	return filepath.Join("/", rel), nil
 }
 
-const selinuxXattr = "security.selinux"
-
-// SELinuxLabel returns the SELinux label of a file, or "" if it has none.
-func (f FS) SELinuxLabel(name string) string {
-	if f.Overlay != nil {
-		f, name = f.onDisk(), f.existingOnDisk(name)
-	}
-	label, _ := get(f.withHostPath, name, func(at string) (string, error) {
-		buf := make([]byte, 256)
-		n, err := unix.Lgetxattr(at, selinuxXattr, buf)
-		return string(buf[:max(n, 0)]), err
-	})
-	return label
-}
-
-func setSELinuxLabel(file *os.File, label string) error {
-	if label == "" {
-		return nil
-	}
-	if err := unix.Fsetxattr(int(file.Fd()), selinuxXattr, []byte(label), 0); err != nil {
-		return &fs.PathError{Op: "set the SELinux label of", Path: file.Name(), Err: err}
-	}
-	return nil
-}
-
 // WritableError returns an error if a file or directory cannot be changed because the file
-// system is read-only, the file is immutable, or the file is a mount point. It does not check
-// permissions. It returns [fs.ErrNotExist] if the file does not exist.
+// system is read-only, or the file is immutable, is a mount point, has hard links or is signed.
+// It does not check permissions. It returns [fs.ErrNotExist] if the file does not exist.
 func (f FS) WritableError(dir string) error {
 	if f.Overlay != nil {
 		f, dir = f.onDisk(), f.existingOnDisk(dir)
@@ -131,18 +109,23 @@ func (f FS) WritableError(dir string) error {
 	})
 }
 
-// checkImmutable returns an error if a file is immutable (chattr(1)) or is a mount point (Linux
-// 5.8).
+// checkImmutable returns an error if a file is immutable (chattr(1)), or if a new file with its
+// name could not replace it: it is a mount point (Linux 5.8), has hard links, or is signed.
 func (f FS) checkImmutable(at string) error {
 	var stat unix.Statx_t
-	if err := unix.Statx(unix.AT_FDCWD, at, 0, unix.STATX_TYPE, &stat); err != nil {
+	if err := unix.Statx(unix.AT_FDCWD, at, 0, unix.STATX_TYPE|unix.STATX_NLINK, &stat); err != nil {
 		return nil
 	}
+	regular := stat.Mode&unix.S_IFMT == unix.S_IFREG
 	switch {
 	case stat.Attributes&unix.STATX_ATTR_IMMUTABLE != 0:
 		return &fs.PathError{Op: "write", Path: at, Err: errors.New("the file is immutable; run chattr -i on it first")}
-	case stat.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0 && stat.Mode&unix.S_IFMT == unix.S_IFREG:
+	case stat.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0 && regular:
 		return &fs.PathError{Op: "write", Path: at, Err: errors.New("the file is a mount point and cannot be replaced; unmount it first")}
+	case stat.Nlink > 1 && regular:
+		return &fs.PathError{Op: "write", Path: at, Err: fmt.Errorf("the file has %d names (hard links), and the others would keep the old content; replace it with a copy of itself first", stat.Nlink)}
+	case regular && isSigned(at):
+		return &fs.PathError{Op: "write", Path: at, Err: errors.New("the file is signed (its attribute security.ima), and a changed file would not be; remove the signature first")}
 	}
 	return nil
 }
@@ -154,6 +137,15 @@ func (f FS) IsNoExec(dir string) bool {
 	}
 	stat, err := get(f.withHostPathFollowing, dir, statfs)
 	return err == nil && stat.Flags&unix.ST_NOEXEC != 0
+}
+
+// IsVolatile reports whether a directory is on a file system that is in memory.
+func (f FS) IsVolatile(dir string) bool {
+	if f.Overlay != nil {
+		f, dir = f.onDisk(), f.existingOnDisk(dir)
+	}
+	stat, err := get(f.withHostPathFollowing, dir, statfs)
+	return err == nil && (stat.Type == unix.TMPFS_MAGIC || uint32(stat.Type) == unix.RAMFS_MAGIC)
 }
 
 // FreeBytes returns the number of bytes available in a directory's file system.

@@ -19,7 +19,23 @@ import (
 type FileAttr struct {
 	Mode      fs.FileMode // permissions
 	OwnerFrom fs.FileInfo // file whose owner and group are copied; nil means the process's user and group
-	Label     string      // SELinux label (the security.selinux attribute); "" means the directory's default
+
+	// Extended contains extended attributes: the access control list, the SELinux label, file
+	// capabilities and others. If it is nil, the file gets the defaults of its directory.
+	Extended map[string]string
+}
+
+// AttrOf returns the attributes of a file, for a file that replaces it. It follows no symlink.
+// Compare [FS.WritableError], which reports attributes that a new file cannot have.
+func (f FS) AttrOf(name string) (attr FileAttr, err error) {
+	if f.Overlay != nil {
+		return f.overlayAttrOf(name)
+	}
+	if attr.OwnerFrom, err = f.Lstat(name); err == nil {
+		attr.Mode = attr.OwnerFrom.Mode()
+		attr.Extended, err = get(f.withHostPath, name, extendedAttrs)
+	}
+	return attr, err
 }
 
 // tempExt is the extension of temporary files, which are renamed when they are complete. No
@@ -30,11 +46,20 @@ const tempExt = ".regcred-new"
 // an interrupted write.
 func IsTemporary(name string) bool { return path.Ext(name) == tempExt }
 
+// tempPrefix returns how the names of temporary files for the file base begin. With the rest of
+// the name they have at most 255 bytes, the limit of Linux.
+func tempPrefix(base string) string {
+	const maxBase = 255 - len("..") - tempRandom - len(tempExt)
+	return "." + base[:min(len(base), maxBase)] + "-"
+}
+
+const tempRandom = 8 // random characters in the name of a temporary file
+
 // RemoveTempFiles removes temporary files that interrupted writes of the file name left behind.
 // The caller must hold a lock that all writers of the file take.
 func (f FS) RemoveTempFiles(name string) {
 	dir, base := filepath.Split(name)
-	_ = f.removeTemp(dir, "."+base+"-")
+	_ = f.removeTemp(dir, tempPrefix(base))
 }
 
 // Sweep removes all temporary files in a directory, if the directory exists. As for
@@ -108,7 +133,7 @@ func (f FS) replaceFile(name string, create func(temp string) error) error {
 
 // tempName returns a new temporary name in the directory of a file.
 func tempName(at string) string {
-	return filepath.Join(filepath.Dir(at), "."+filepath.Base(at)+"-"+rand.Text()[:8]+tempExt)
+	return filepath.Join(filepath.Dir(at), tempPrefix(filepath.Base(at))+rand.Text()[:tempRandom]+tempExt)
 }
 
 // writeNewFile writes and syncs a new file. If a step fails, it removes the file.
@@ -130,7 +155,7 @@ func (f FS) writeNewFile(name, at string, content io.Reader, attr FileAttr) (err
 		do   func() error
 	}{
 		{"write", func() error { _, err := io.Copy(file, content); return err }},
-		{"own", func() error { return setOwnerAndLabel(file, attr) }},
+		{"own", func() error { return setOwner(file, attr) }},
 		{"chmod", func() error { return file.Chmod(attr.Mode.Perm()) }},
 		{"sync", file.Sync},
 	}
@@ -142,11 +167,16 @@ func (f FS) writeNewFile(name, at string, content io.Reader, attr FileAttr) (err
 	return nil
 }
 
-func setOwnerAndLabel(file *os.File, attr FileAttr) error {
+// setOwner sets a file's owner, and then its extended attributes, because a change of the owner
+// removes file capabilities.
+func setOwner(file *os.File, attr FileAttr) error {
 	if attr.OwnerFrom != nil && !CopyOwner(file, attr.OwnerFrom) {
 		return &fs.PathError{Op: chownOp, Path: file.Name(), Err: fs.ErrPermission}
 	}
-	return setSELinuxLabel(file, attr.Label)
+	if attr.Extended == nil {
+		return nil
+	}
+	return setExtendedAttrs(file, attr.Extended)
 }
 
 const chownOp = "chown"

@@ -107,6 +107,12 @@ func (f FS) Open(name string) (*os.File, error) {
 	return get(f.withHostPathFollowing, name, func(at string) (*os.File, error) { return os.OpenFile(at, os.O_RDONLY|openNonblock, 0) })
 }
 
+// OpenLock opens a file that processes lock, and creates it if necessary. Only its owner can open
+// it, so other users cannot hold its lock. It does not follow a symlink.
+func (f FS) OpenLock(name string) (*os.File, error) {
+	return get(f.withHostPath, name, func(at string) (*os.File, error) { return os.OpenFile(at, os.O_RDWR|os.O_CREATE|openNoFollow, 0o600) })
+}
+
 // EvalSymlinks returns the path of a file on the node after all symlinks are resolved. The
 // error wraps [fs.ErrNotExist] if the file does not exist.
 func (f FS) EvalSymlinks(name string) (string, error) {

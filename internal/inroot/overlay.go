@@ -172,6 +172,13 @@ func (f FS) overlayOpen(name string) (*os.File, error) {
 	})
 }
 
+// overlayAttrOf returns only the mode of a file that is not on disk.
+func (f FS) overlayAttrOf(name string) (FileAttr, error) {
+	return readChanged(f, name, false, FS.AttrOf, func(r resolvedName) (FileAttr, error) {
+		return FileAttr{Mode: r.change.mode}, nil
+	})
+}
+
 func (f FS) overlayStat(name string, follow bool) (fs.FileInfo, error) {
 	r, err := f.resolve(name, follow)
 	if err != nil {

@@ -64,6 +64,16 @@ func (in *Installer) recordEntries(ctx context.Context, m *generation.Manifest) 
 	return in.writeJSON(generation.AppliedFile, append(in.stillRelevant(list, now.Boot), next))
 }
 
+// recordRemoval records that no entries are configured. On a full disk it removes all records,
+// so that the kubelet's loaded entries are unknown.
+func (in *Installer) recordRemoval(ctx context.Context) error {
+	err := in.recordEntries(ctx, nil)
+	if isFull(err) {
+		return in.fs().Remove(in.Store.Path(generation.AppliedFile))
+	}
+	return err
+}
+
 func hasSameEntries(a, b generation.AppliedChange) bool {
 	x, errX := json.Marshal(a.Entries)
 	y, errY := json.Marshal(b.Entries)
@@ -167,7 +177,8 @@ func (m kubeletMemory) missingEntries(want []entries.Entry) (why []string) {
 	return nil
 }
 
-// damagedFileError reports that a file in the state directory cannot be decoded.
+// damagedFileError reports that a file in the state directory is a FIFO or directory, is too
+// large, or cannot be decoded.
 type damagedFileError struct {
 	name string
 	err  error
@@ -182,10 +193,13 @@ func (in *Installer) readJSON(ctx context.Context, name string, v any) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
+	if err != nil && !isReplaced(err) {
 		return err
 	}
-	if err := json.Unmarshal(data, v); err != nil {
+	if err == nil {
+		err = json.Unmarshal(data, v)
+	}
+	if err != nil {
 		return &damagedFileError{in.fs().HostPath(in.Store.Path(name)), err}
 	}
 	return nil

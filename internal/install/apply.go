@@ -65,7 +65,7 @@ func (c *generationChange) removeAll(ctx context.Context) error {
 	return inOrder(
 		func() error { return c.removeStage(ctx, generation.StageLast) },
 		func() error { return c.removeNodeadmFlags(ctx, c.from.Layout) },
-		func() error { return c.recordEntries(ctx, nil) },
+		func() error { return c.recordRemoval(ctx) },
 		func() error { return c.removeStage(ctx, generation.AfterActivation) },
 		func() error { return c.restartIfNeeded(ctx, before) },
 		func() error { return c.removeStrayLinks(ctx, c.from.Layout.BinDir, nil) },
@@ -182,6 +182,9 @@ func (c *generationChange) cleanUp(ctx context.Context) error {
 	}
 	if err := remove(); err != nil {
 		c.progressf("old generations remain: %v", err)
+	}
+	if err := c.createReserve(); err != nil {
+		c.progressf("a rollback may fail on a full disk, because no space was reserved: %v", err)
 	}
 	return c.removeJournal()
 }

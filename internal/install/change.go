@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/regcred/regcred/internal/generation"
@@ -37,9 +36,10 @@ func checkRestartAllowed(why []string, o Options) error {
 type generationChange struct {
 	*Installer
 	action   changeKind
-	from, to *generation.Manifest // nil means no generation
-	files    []generation.NewFile // files of the new generation, for an install
-	restart  bool                 // the change must restart the kubelet
+	from, to *generation.Manifest   // nil means no generation
+	files    []generation.NewFile   // files of the new generation, for an install
+	restart  bool                   // the change must restart the kubelet
+	check    func(dir string) error // tests a new generation that is being created in dir; may be nil
 
 	restarted bool // the kubelet's restart has begun
 	resumed   bool // an earlier run was interrupted, so any step may be incomplete
@@ -75,12 +75,17 @@ func (c *generationChange) prepare(ctx context.Context) error {
 	if err := c.preflight(ctx, c.from, c.to); err != nil {
 		return err
 	}
+	if c.action != actionInstall {
+		c.releaseReserve()
+	} else if err := c.createReserve(); err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
 	err := c.writeJSON(journalFile, journal{c.action, generationNumber(c.from), generationNumber(c.to), timestamp()})
 	switch {
-	case c.action == actionRollback && errors.Is(err, syscall.ENOSPC):
-		return nil
+	case c.action != actionInstall && isFull(err):
+		return nil // each step can be repeated without the journal
 	case err == nil && c.action == actionInstall:
-		return c.Store.Create(ctx, c.to, c.files)
+		return c.Store.Create(ctx, c.to, c.files, c.check)
 	}
 	return err
 }
@@ -119,9 +124,10 @@ func (c *generationChange) finishChange(ctx context.Context) error {
 
 // rollBack returns the node to the previous generation. It fails if that generation is damaged.
 func (c *generationChange) rollBack(ctx context.Context) error {
-	if c.action == actionRollback && c.from == nil {
+	if c.action == actionRollback && c.from == nil || c.from != nil && c.from.Number == 0 {
 		return errors.New("the previous generation is damaged")
 	}
+	c.releaseReserve()
 	back := &generationChange{Installer: c.Installer, action: c.action, from: c.to, to: c.from, restart: c.restarted, resumed: true}
 	if err := back.apply(ctx); err != nil {
 		return err

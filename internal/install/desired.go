@@ -25,7 +25,6 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/lint"
-	"github.com/regcred/regcred/plugintest"
 )
 
 // Desired describes the desired state of a node. Its paths are paths on this machine.
@@ -48,6 +47,8 @@ type Desired struct {
 	// SkipExec disables the test runs of the executables, because they are built for another
 	// machine.
 	SkipExec bool
+
+	testCopies bool // the executables are tested from their copies in the new generation
 }
 
 // gatherFiles loads and validates the configuration. It returns the configuration and all files
@@ -98,19 +99,26 @@ func (in *Installer) gatherFiles(ctx context.Context, d Desired, from *generatio
 // removeOwnEntries returns a configuration without regcred's entries. They are in the kubelet's
 // own file, which a user may install again.
 func (in *Installer) removeOwnEntries(ctx context.Context, cfg *config.Config) (*config.Config, error) {
-	own, err := in.ownEntryNames(ctx)
-	if err != nil || !slices.ContainsFunc(cfg.Providers, func(p config.Provider) bool { return slices.Contains(own, p.Name) }) {
-		return cfg, err
-	}
 	files := map[string][]byte{}
+	removed := false
 	for _, f := range cfg.Files() {
-		left, err := entries.Set(f.Name, f.Data(), nil, own)
+		own, err := in.ownEntryNames(ctx, f.Data())
 		if err != nil {
 			return nil, err
+		}
+		left := f.Data()
+		if slices.ContainsFunc(cfg.Providers[f.First:f.First+f.Count], func(p config.Provider) bool { return slices.Contains(own, p.Name) }) {
+			removed = true
+			if left, err = entries.Set(f.Name, left, nil, own); err != nil {
+				return nil, err
+			}
 		}
 		if left != nil {
 			files[filepath.Base(f.Name)] = left
 		}
+	}
+	if !removed {
+		return cfg, nil
 	}
 	name, dir := cfg.Path()
 	if dir {
@@ -276,21 +284,10 @@ func (in *Installer) checkExecutable(ctx context.Context, d Desired, cfg *config
 	}
 	list = slices.DeleteFunc(list, func(f finding.Finding) bool { return f.Severity == finding.SeverityInfo })
 	i := slices.IndexFunc(cfg.Providers, func(p config.Provider) bool { return generation.ExecutablePath(p.Name) == s.Name })
-	if d.SkipExec || i < 0 || len(list) > 0 {
-		return list
+	if d.SkipExec || d.testCopies || i < 0 || len(list) > 0 {
+		return append(list, lostPrivileges(s.From)...)
 	}
-	in.progressf("trying %s", s.From)
-	command := cfg.Providers[i].Command(filepath.Dir(s.From))
-	command.Path = s.From
-	command.Timeout = 10 * time.Second
-	// These checks do not need network access.
-	offline := []string{"binary-runs", "version-unknown", "request-kind", "stdin-garbage", "stdin-empty", "stdin-truncated"}
-	for _, f := range plugintest.Run(ctx, command, plugintest.Options{Only: offline}) {
-		if f.Severity.Compare(finding.SeverityWarning) >= 0 {
-			list = append(list, finding.Finding{Severity: f.Severity, File: s.From, Message: fmt.Sprintf("%s (regcred plugin test explains %s)", f.Message, f.Rule)})
-		}
-	}
-	return list
+	return append(in.tryPlugin(ctx, cfg, i, s.From), lostPrivileges(s.From)...)
 }
 
 // UseOwnConfig sets d.Config to regcred's default configuration, if it exists. It does nothing

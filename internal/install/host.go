@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -18,6 +19,8 @@ import (
 	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/regularfile"
+	"github.com/regcred/regcred/internal/shown"
 )
 
 // putHostFile writes a host file unless it is up to date. It reports whether it wrote the file.
@@ -65,7 +68,11 @@ func (in *Installer) putFile(ctx context.Context, h generation.HostFile) (change
 			return false, err
 		}
 	}
-	return true, in.fs().WriteFile(name, strings.NewReader(h.Content), inroot.FileAttr{Mode: h.Mode, Label: in.fs().SELinuxLabel(name)})
+	attr := inroot.FileAttr{Mode: h.Mode}
+	if was, err := in.fs().AttrOf(name); err == nil {
+		attr.Extended = was.Extended
+	}
+	return true, in.fs().WriteFile(name, strings.NewReader(h.Content), attr)
 }
 
 // isWritten reports whether any generation has written this content to a host file. If ctx has
@@ -79,9 +86,13 @@ func (in *Installer) isWritten(ctx context.Context, name string, now []byte) boo
 }
 
 // putEntries sets regcred's provider entries in the node's configuration file. It preserves the
-// file's mode, owner and SELinux label. If list is nil, it removes regcred's entries.
+// file's attributes. If list is nil, it removes regcred's entries.
 func (in *Installer) putEntries(ctx context.Context, h generation.HostFile, list []entries.Entry) (changed bool, err error) {
 	name, now, err := in.read(ctx, h.Path)
+	if list == nil && isReplaced(err) {
+		in.keep(h.Path, "it is no longer a file with regcred's entries")
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}
@@ -104,11 +115,24 @@ func (in *Installer) putEntries(ctx context.Context, h generation.HostFile, list
 			return false, err
 		}
 	}
-	attr := inroot.FileAttr{Mode: h.Mode, Label: in.fs().SELinuxLabel(name)}
-	if info, err := in.fs().Lstat(name); err == nil {
-		attr.Mode, attr.OwnerFrom = info.Mode(), info
+	attr, err := in.fs().AttrOf(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		attr, err = inroot.FileAttr{Mode: h.Mode}, nil
+	}
+	if err != nil {
+		return false, err
 	}
 	return true, in.fs().WriteFile(name, bytes.NewReader(next), attr)
+}
+
+var errDangling = errors.New("dangling symlink")
+
+// isReplaced reports whether a file cannot be read because it was replaced: by a directory, FIFO
+// or device, a dangling symlink, or a file that is too large for a configuration.
+func isReplaced(err error) bool {
+	_, special := errors.AsType[*regularfile.NotRegularError](err)
+	_, large := errors.AsType[*regularfile.TooLargeError](err)
+	return special || large || errors.Is(err, errDangling)
 }
 
 // nextEntries returns the new content of the node's configuration file, or nil if the file must
@@ -127,17 +151,37 @@ func (in *Installer) nextEntries(ctx context.Context, name string, now []byte, l
 		}
 	}
 	// Do not move regcred's entries if another program has added entries after them.
-	if same, err := in.hasEntries(ctx, name, now, list); err != nil || same {
-		return now, err
+	same, err := in.hasEntries(ctx, name, now, list)
+	if err == nil && same {
+		return now, nil
 	}
-	if known && !original.Absent && now != nil { // the file existed before regcred's first install
-		former, err := in.ownEntryNames(ctx)
-		if err != nil {
-			return nil, err
+	var next []byte
+	switch {
+	case err != nil:
+	case known && !original.Absent && now != nil: // the file existed before regcred's first install
+		next, err = in.removeEntries(ctx, name, now)
+	default:
+		next, err = in.setEntries(ctx, name, now, list)
+	}
+	if err != nil && list == nil {
+		// The kubelet cannot read the file, but regcred's entries can still be removed.
+		if without, ok := entries.RemoveByName(now); ok {
+			return without, nil
 		}
-		return entries.Remove(in.fs().HostPath(name), now, former)
+		file := in.fs().HostPath(name)
+		return nil, withHint("remove the entries "+strings.Join(entries.FindNames(now), " and ")+" from "+file+", or move the file away; then run regcred uninstall again", "%w", err)
 	}
-	return in.setEntries(ctx, name, now, list)
+	return next, err
+}
+
+// removeEntries returns the content of a configuration file without regcred's entries, even if no
+// other entry is left.
+func (in *Installer) removeEntries(ctx context.Context, name string, now []byte) ([]byte, error) {
+	former, err := in.ownEntryNames(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	return entries.Remove(in.fs().HostPath(name), now, former)
 }
 
 // preflight returns an error if regcred's entries cannot be set in the node's configuration
@@ -152,6 +196,9 @@ func (in *Installer) preflight(ctx context.Context, from, to *generation.Manifes
 			continue
 		}
 		now, err := in.readIfExists(ctx, h.Path)
+		if list == nil && isReplaced(err) {
+			continue // it has no entries
+		}
 		if err == nil {
 			_, err = in.nextEntries(ctx, h.Path, now, list)
 		}
@@ -165,7 +212,7 @@ func (in *Installer) preflight(ctx context.Context, from, to *generation.Manifes
 // setEntries returns the content of a configuration file with list as regcred's only entries.
 // It keeps other entries.
 func (in *Installer) setEntries(ctx context.Context, name string, now []byte, list []entries.Entry) ([]byte, error) {
-	former, err := in.ownEntryNames(ctx)
+	former, err := in.ownEntryNames(ctx, now)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +221,7 @@ func (in *Installer) setEntries(ctx context.Context, name string, now []byte, li
 
 // hasEntries reports whether list contains exactly regcred's entries in a configuration file.
 func (in *Installer) hasEntries(ctx context.Context, name string, now []byte, list []entries.Entry) (bool, error) {
-	former, err := in.ownEntryNames(ctx)
+	former, err := in.ownEntryNames(ctx, now)
 	if err != nil {
 		return false, err
 	}
@@ -182,8 +229,8 @@ func (in *Installer) hasEntries(ctx context.Context, name string, now []byte, li
 }
 
 // ownEntryNames returns the names of all entries that regcred has written, or is about to
-// write, on this node.
-func (in *Installer) ownEntryNames(ctx context.Context) (names []string, err error) {
+// write, on this node. now is the content of the file with the entries.
+func (in *Installer) ownEntryNames(ctx context.Context, now []byte) (names []string, err error) {
 	known, err := in.knownEntries(ctx)
 	if err != nil {
 		return nil, err
@@ -191,7 +238,7 @@ func (in *Installer) ownEntryNames(ctx context.Context) (names []string, err err
 	for _, e := range known {
 		names = append(names, e.Name)
 	}
-	return append(names, in.dispatcherLinkNames()...), nil
+	return append(names, in.dispatcherLinkNames(now)...), nil
 }
 
 // knownEntries returns all entries that a kubelet may have loaded or that a rollback may
@@ -219,11 +266,17 @@ func (in *Installer) knownEntries(ctx context.Context) (list []entries.Entry, er
 // resolveTarget resolves symlinks, so that regcred changes a link's target and keeps the link.
 // It returns name unchanged if the file does not exist.
 func (in *Installer) resolveTarget(name string) (string, error) {
+	if target, err := in.fs().Readlink(name); err == nil && target == os.DevNull {
+		return "", withHint("rm "+shown.QuoteShellWord(in.fs().HostPath(name)), "%s is masked: it is a symlink to %s", in.fs().HostPath(name), target)
+	}
 	real, err := in.fs().EvalSymlinks(name)
-	if errors.Is(err, fs.ErrNotExist) && !in.fs().Exists(name) {
+	switch {
+	case !errors.Is(err, fs.ErrNotExist):
+		return real, err
+	case !in.fs().Exists(name):
 		return name, nil
 	}
-	return real, err
+	return "", fmt.Errorf("%s: %w", in.fs().HostPath(name), errDangling)
 }
 
 // read resolves the symlinks in name, and returns the resolved path and the file's content.
@@ -257,7 +310,7 @@ func (in *Installer) removeHostFile(ctx context.Context, h generation.HostFile) 
 	case generation.HostKindDir:
 		err := in.fs().Remove(h.Path)
 		if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrExist) {
-			in.progressf("%s is kept, because it has content that regcred did not create", in.fs().HostPath(h.Path))
+			in.keep(h.Path, "it has content that regcred did not create")
 			return false, nil
 		}
 		return true, err
@@ -266,7 +319,7 @@ func (in *Installer) removeHostFile(ctx context.Context, h generation.HostFile) 
 		case errors.Is(err, fs.ErrNotExist):
 			return false, nil
 		case err != nil || target != h.Target:
-			in.progressf("%s is kept, because it no longer links to %s", in.fs().HostPath(h.Path), h.Target)
+			in.keep(h.Path, "it no longer links to "+h.Target)
 			return false, nil
 		}
 		return true, in.fs().Remove(h.Path)
@@ -285,6 +338,9 @@ const savedSuffix = ".regcred-saved"
 
 func (in *Installer) removeFile(ctx context.Context, h generation.HostFile) (changed bool, err error) {
 	now, err := in.readIfExists(ctx, h.Path)
+	if isReplaced(err) || err == nil && now == nil && in.fs().Exists(h.Path) {
+		return true, in.saveModified(h.Path)
+	}
 	if err != nil || now == nil {
 		return false, err
 	}
@@ -297,10 +353,16 @@ func (in *Installer) removeFile(ctx context.Context, h generation.HostFile) (cha
 	return true, in.saveModified(h.Path)
 }
 
-// saveModified renames a file that another program has changed, so that its content is kept.
+// saveModified renames a file that another program has changed, so that its content is kept. It
+// keeps files that were saved earlier.
 func (in *Installer) saveModified(name string) error {
-	in.progressf("%s has been changed since the install, so it is kept as %s", in.fs().HostPath(name), path.Base(name)+savedSuffix)
-	return in.fs().Rename(name, name+savedSuffix)
+	saved := name + savedSuffix
+	for n := 2; in.fs().Exists(saved); n++ {
+		saved = fmt.Sprintf("%s%s.%d", name, savedSuffix, n)
+	}
+	in.Left = append(in.Left, in.fs().HostPath(saved))
+	in.progressf("%s has been changed since the install, so it is kept as %s", in.fs().HostPath(name), path.Base(saved))
+	return in.fs().Rename(name, saved)
 }
 
 // removeStrayLinks removes links to the dispatcher that neither generation m nor the running

@@ -6,7 +6,6 @@ package install
 import (
 	"context"
 	"errors"
-	"io/fs"
 )
 
 // Install brings a node to the desired state. It returns the plan that it followed. If a
@@ -22,6 +21,7 @@ func (in *Installer) Install(ctx context.Context, d Desired, o Options) (*Plan, 
 		return nil, err
 	}
 	defer unlock()
+	d.testCopies = true
 	p, err := in.Plan(ctx, d)
 	if err != nil {
 		return p, err
@@ -35,10 +35,12 @@ func (in *Installer) Install(ctx context.Context, d Desired, o Options) (*Plan, 
 	if p.UpToDate {
 		return p, in.restartOnly(ctx, p)
 	}
-	if err := in.fs().Mkdir(in.Store.Dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+	in.salvaging = p.From == nil && in.stateDirInUse() == in.Store.Dir // it was removed
+	if err := in.createStateDir(); err != nil {
 		return p, err
 	}
 	c := in.plannedChange(p)
+	c.check = func(dir string) error { return in.testCopies(ctx, d, p, dir) }
 	if !p.Reactivate {
 		p.To.Number, err = in.Store.NextNumber(p.To.Previous)
 	}

@@ -25,6 +25,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/regcred/regcred/internal/generation"
@@ -59,6 +60,10 @@ type Installer struct {
 
 	Version string // regcred's version, for manifests
 	Keep    int    // number of generations to keep; 0 means 5
+
+	Left []string // files and directories that Uninstall has left in place
+
+	salvaging bool // regcred's files are recognized by their names, because no manifest lists them
 }
 
 func (in *Installer) fs() inroot.FS { return in.Store.FS }
@@ -117,16 +122,28 @@ func (in *Installer) currentManifest(ctx context.Context) (*generation.Manifest,
 		return nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, withHint(in.repairHint(ctx), "%w", err)
 	}
 	m, err := in.Store.Manifest(ctx, number)
 	if isUnreadable(err) {
 		return nil, err
 	}
 	if err != nil {
-		return nil, withHint("regcred rollback N switches to another generation; regcred status lists the generations", "the current generation is damaged: %w", err)
+		return nil, withHint(in.repairHint(ctx), "the current generation is damaged: %w", err)
 	}
 	return m, nil
+}
+
+// repairHint names the command that works although the current generation is damaged: a rollback
+// to an intact generation, or an uninstall, which needs none.
+func (in *Installer) repairHint(ctx context.Context) string {
+	numbers, _ := in.Store.ListNumbers()
+	for _, n := range slices.Backward(numbers) {
+		if m, err := in.Store.Manifest(ctx, n); err == nil && len(in.Store.ModifiedFiles(ctx, m)) == 0 {
+			return fmt.Sprintf("regcred rollback %d switches to an intact generation", n)
+		}
+	}
+	return "regcred uninstall removes regcred, also without an intact generation; then run regcred install CONFIG"
 }
 
 // isUnreadable reports whether this process cannot read a generation because it lacks

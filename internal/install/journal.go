@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/shown"
 )
 
 // changeKind identifies a kind of change.
@@ -42,19 +43,24 @@ const journalFile = "journal.json"
 func (in *Installer) readJournal(ctx context.Context) (j journal, err error) {
 	err = in.readJSON(ctx, journalFile, &j)
 	if damaged, ok := errors.AsType[*damagedFileError](err); ok {
-		err = withHint("check regcred status, remove the journal file, and run regcred rollback N to restore generation N",
+		err = withHint("regcred uninstall removes regcred without the journal; or check regcred status, and run rm -rf "+shown.QuoteShellWord(damaged.name)+" and regcred install CONFIG",
 			"a change was interrupted, and its journal is unreadable: %w", damaged)
 	}
 	return j, err
 }
 
-func (in *Installer) removeJournal() error { return in.fs().Remove(in.Store.Path(journalFile)) }
+func (in *Installer) removeJournal() error { return in.fs().RemoveAll(in.Store.Path(journalFile)) }
 
-// writeJSON encodes v into a file in the state directory.
+// writeJSON encodes v into a file in the state directory. It replaces a directory with that name.
 func (in *Installer) writeJSON(name string, v any) error {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
+	}
+	if info, err := in.fs().Lstat(in.Store.Path(name)); err == nil && info.IsDir() {
+		if err := in.fs().RemoveAll(in.Store.Path(name)); err != nil {
+			return err
+		}
 	}
 	return in.fs().WriteFile(in.Store.Path(name), bytes.NewReader(append(data, '\n')), inroot.FileAttr{Mode: 0o600})
 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/generation"
-	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/node"
 )
 
@@ -267,11 +266,11 @@ func (in *Installer) removeNodeadmFlags(ctx context.Context, l generation.Kubele
 	if bytes.Equal(next, now) {
 		return nil
 	}
-	info, err := in.fs().Lstat(nodeadmEnvFile)
+	attr, err := in.fs().AttrOf(nodeadmEnvFile)
 	if err != nil {
 		return err
 	}
-	return in.fs().WriteFile(nodeadmEnvFile, bytes.NewReader(next), inroot.FileAttr{Mode: info.Mode(), OwnerFrom: info, Label: in.fs().SELinuxLabel(nodeadmEnvFile)})
+	return in.fs().WriteFile(nodeadmEnvFile, bytes.NewReader(next), attr)
 }
 
 // removeWord removes all occurrences of a word from the lines of an environment file, except

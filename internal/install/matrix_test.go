@@ -296,10 +296,10 @@ func (s *scene) try(b broken, step int) {
 	s.finish(w, fail, step)
 }
 
-// recordFiles returns the files that record loaded entries and original contents. They differ
-// after a change that was rolled back.
+// recordFiles returns the files that record loaded entries and original contents, and the reserved
+// space. They differ after a change that was rolled back.
 func recordFiles() []string {
-	return []string{stateDir + "/applied.json", stateDir + "/originals.json"}
+	return []string{stateDir + "/applied.json", stateDir + "/originals.json", stateDir + "/reserve"}
 }
 
 // status returns the problems that status reports for a node, or "" if there are none.

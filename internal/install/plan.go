@@ -6,6 +6,7 @@ package install
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"reflect"
@@ -353,15 +354,22 @@ func (in *Installer) hostFileDiff(ctx context.Context, from, m *generation.Manif
 		return d, nil
 	}
 	_, now, err := in.read(ctx, h.Path)
+	next := []byte(h.Content)
+	if err == nil && h.Kind == generation.HostKindEntries {
+		next, err = in.nextEntries(ctx, h.Path, now, m.Entries)
+	}
+	_, hinted := errors.AsType[*node.HintError](err)
+	switch {
+	case err == nil || hinted:
+	case h.Kind == generation.HostKindFile && isReplaced(err):
+		return d, withHint("move it away", "%w", err)
+	case from != nil:
+		return d, withHint("fix "+d.Name+"; or regcred uninstall removes regcred and keeps the file as it is", "%w", err)
+	}
 	if err != nil {
 		return d, err
 	}
-	next := []byte(h.Content)
-	if h.Kind == generation.HostKindEntries {
-		if next, err = in.nextEntries(ctx, h.Path, now, m.Entries); err != nil {
-			return d, err
-		}
-	} else if now != nil && !in.isWritten(ctx, h.Path, now) && !in.isFromRemovedState(from, now) {
+	if h.Kind != generation.HostKindEntries && now != nil && !in.isWritten(ctx, h.Path, now) && !in.isFromRemovedState(from, now) {
 		return d, withHint("move it away", "%s already exists and differs from regcred's file", d.Name)
 	}
 	if h.Path == m.Layout.Config { // the configuration may contain secrets of other providers
@@ -415,8 +423,8 @@ func (in *Installer) checkWritable(p *Plan) error {
 		} else if !info.IsDir() {
 			return fmt.Errorf("nothing was changed: %s is not a directory", in.fs().HostPath(above))
 		}
-		if err := in.checkStateDir(); err != nil {
-			return err
+		if err := cmp.Or(in.checkStateDir(), in.checkStateDirPlace()); err != nil {
+			return fmt.Errorf("nothing was changed: %w", err)
 		}
 	}
 	dirs := []string{in.Store.Dir}

@@ -25,15 +25,26 @@ func (in *Installer) checkInterrupted(ctx context.Context) error {
 // again, because another process may have changed it. Finally it completes or undoes an
 // interrupted change.
 func (in *Installer) lock(ctx context.Context) (unlock func(), err error) {
+	unlock, err = in.lockOnly(ctx)
+	if err == nil {
+		if err = in.recoverInterrupted(ctx); err != nil {
+			unlock()
+		}
+	}
+	return unlock, err
+}
+
+// lockOnly is like lock, but leaves an interrupted change as it is.
+func (in *Installer) lockOnly(ctx context.Context) (unlock func(), err error) {
 	if _, err := in.missingDirs(in.Store.Dir); err != nil {
 		return nil, err
 	}
 	unlock, err = in.Store.Lock(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("wait for another regcred process on this node: %w", err)
+		return nil, fmt.Errorf("lock the node against other regcred processes: %w", err)
 	}
 	if err = in.rereadSetup(ctx); err == nil {
-		err = in.recoverInterrupted(ctx)
+		err = in.fs().Sweep(in.Store.Dir)
 	}
 	if err != nil {
 		unlock()
@@ -45,13 +56,11 @@ func (in *Installer) lock(ctx context.Context) (unlock func(), err error) {
 // recoverInterrupted completes or undoes an interrupted change: it applies the generation to
 // which the link "current" points.
 func (in *Installer) recoverInterrupted(ctx context.Context) error {
-	if err := in.fs().Sweep(in.Store.Dir); err != nil {
-		return err
-	}
 	j, err := in.readJournal(ctx)
 	if err != nil || j.Action == "" {
 		return err
 	}
+	in.releaseReserve()
 	number, err := in.Store.Current()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -188,8 +188,8 @@ func TestRefusedMounts(t *testing.T) {
 		mount func(*testing.T, string)
 	}{
 		{refused{name: "state directory read-only", layout: "json", says: "read-only file system"}, readOnly("var/lib")},
-		{refused{name: "state directory noexec", layout: "json", says: "is mounted noexec"}, mount("none", "var/lib", "tmpfs", syscall.MS_NOEXEC, "")},
-		{refused{name: "no space", layout: "json", says: "MiB free, but "}, mount("none", "var/lib", "tmpfs", 0, "size=1m")},
+		{refused{name: "state directory noexec", layout: "json", says: "is mounted noexec"}, mount("none", "var/lib", "tmpfs", syscall.MS_NOEXEC, "mode=755")},
+		{refused{name: "no space", layout: "json", says: "MiB free, but "}, mount("none", "var/lib", "tmpfs", 0, "size=1m,mode=755")},
 		{refused{name: "systemd read-only", layout: "kubeadm", says: "read-only file system"}, readOnly("etc/systemd")},
 		{refused{name: "state directory immutable", layout: "json", says: "the file is immutable; run chattr -i"}, immutable("var/lib")},
 		{refused{name: "bin dir read-only", layout: "json"}, readOnly("opt")},
@@ -203,7 +203,7 @@ func TestRefusedMounts(t *testing.T) {
 	t.Run("rollback on a full disk", func(t *testing.T) {
 		c := &changing{fakeNode: &fakeNode{dir: t.TempDir(), layout: layoutNamed(t, "json"), Boot: "boot"}, wishes: writeConfigs(t)}
 		c.layout.make(t, c.root())
-		mount("none", "var/lib", "tmpfs", 0, "size=8m")(t, c.root())
+		mount("none", "var/lib", "tmpfs", 0, "size=8m,mode=755")(t, c.root())
 		for _, change := range []string{"install a", "install c"} {
 			c.newInstaller(t)
 			must.Do(t, c.do(t.Context(), change))

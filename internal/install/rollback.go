@@ -4,7 +4,6 @@
 package install
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -43,6 +42,11 @@ func (in *Installer) Rollback(ctx context.Context, number int, o Options) (to *g
 	if to, err = in.withCurrentCopies(ctx, from, to); err != nil {
 		return nil, err
 	}
+	for _, h := range to.Host { // as in an install
+		if _, err := in.hostFileDiff(ctx, from, to, h); err != nil {
+			return nil, err
+		}
+	}
 	c := &generationChange{Installer: in, action: actionRollback, from: from, to: to, restart: len(why) > 0}
 	if err := c.checkNextStart(ctx); err != nil {
 		return nil, err
@@ -56,6 +60,9 @@ func (in *Installer) rollbackFrom(ctx context.Context, numbers []int) (*generati
 	if len(numbers) == 0 {
 		if err := in.checkOrphaned(); err != nil {
 			return nil, err
+		}
+		if in.HasState() {
+			return nil, withHint("regcred uninstall, then regcred install CONFIG", "there is no generation on this node, only leftovers of one")
 		}
 		return nil, withHint("regcred install CONFIG", "there is no generation on this node")
 	}
@@ -78,17 +85,20 @@ func (in *Installer) rollbackTo(ctx context.Context, from *generation.Manifest, 
 		}
 	}
 	if number == 0 {
-		return nil, withHint("run regcred rollback N; "+generationsText(numbers), "the previous generation is unknown")
+		return nil, withHint(in.repairHint(ctx), "the previous generation is unknown; %s", generationsText(numbers))
 	}
 	if !slices.Contains(numbers, number) {
 		return nil, withHint(generationsText(numbers), "there is no generation %d to roll back to", number)
 	}
 	m, err := in.Store.Manifest(ctx, number)
-	if err != nil {
+	if isUnreadable(err) {
 		return nil, err
 	}
+	if err != nil {
+		return nil, withHint(in.repairHint(ctx), "%w", err)
+	}
 	if changed := in.Store.ModifiedFiles(ctx, m); len(changed) > 0 {
-		return nil, withHint("regcred rollback N switches to another generation", "generation %d was modified after it was created: %s", number, strings.Join(changed, ", "))
+		return nil, withHint(in.repairHint(ctx), "generation %d was modified after it was created: %s", number, strings.Join(changed, ", "))
 	}
 	return m, nil
 }
@@ -104,58 +114,4 @@ func generationsText(numbers []int) string {
 		return "generation " + texts[0] + " exists"
 	}
 	return "generations " + strings.Join(texts[:last], ", ") + " and " + texts[last] + " exist"
-}
-
-// Uninstall removes everything that regcred installed on the node.
-func (in *Installer) Uninstall(ctx context.Context, o Options) error {
-	if !in.HasState() {
-		return in.checkOrphaned()
-	}
-	unlock, err := in.lock(ctx)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	m, err := in.uninstallFrom(ctx)
-	if err != nil {
-		return err
-	}
-	if m == nil { // only leftovers of a failed install exist
-		return in.removeState()
-	}
-	if err := in.checkUninstallAllowed(m, o); err != nil {
-		return err
-	}
-	memory, err := in.kubeletMemory(ctx)
-	if err != nil {
-		return err
-	}
-	var why []string
-	if !memory.hasNoEntries() {
-		why = []string{"it runs with regcred's entries"}
-	}
-	if err := checkRestartAllowed(why, o); err != nil {
-		return err
-	}
-	c := &generationChange{Installer: in, action: actionUninstall, from: m, restart: len(why) > 0}
-	if !o.Force {
-		if err := c.checkNextStart(ctx); err != nil {
-			return err
-		}
-	}
-	return c.run(ctx)
-}
-
-// uninstallFrom returns the generation whose host files must be removed. If the current
-// generation is damaged, it returns the latest generation that can be read.
-func (in *Installer) uninstallFrom(ctx context.Context) (*generation.Manifest, error) {
-	m, err := in.currentManifest(ctx)
-	if err == nil && m != nil || isUnreadable(err) {
-		return m, err
-	}
-	latest, otherErr := in.latestReadable(ctx)
-	if latest == nil {
-		return nil, cmp.Or(otherErr, err)
-	}
-	return latest, nil
 }

@@ -19,18 +19,38 @@ import (
 
 // isOwnName reports whether a file name in the state directory belongs to regcred.
 func isOwnName(name string) bool {
-	names := []string{"current", "generations", generation.DispatcherName, generation.AppliedFile, originalsFile, journalFile, kubeletDirName}
+	names := []string{"current", "generations", generation.DispatcherName, generation.AppliedFile, originalsFile, journalFile, kubeletDirName, reserveDir, existedFile}
 	return slices.Contains(names, name) || inroot.IsTemporary(name)
 }
+
+// existedFile marks a state directory that existed before the install. An uninstall keeps it.
+const existedFile = "directory-existed"
 
 // HasState reports whether the state directory exists and belongs to regcred, possibly after a
 // failed install.
 func (in *Installer) HasState() bool {
-	if in.fs().Exists(in.Store.Path("generations")) || in.fs().Exists(in.Store.Path(journalFile)) {
-		return true
+	for _, name := range []string{"generations", generation.DispatcherName, generation.AppliedFile, originalsFile, journalFile} {
+		if in.fs().Exists(in.Store.Path(name)) {
+			return true
+		}
 	}
 	list, err := in.fs().ReadDir(in.Store.Dir)
-	return err == nil && !slices.ContainsFunc(list, func(e fs.DirEntry) bool { return !inroot.IsTemporary(e.Name()) })
+	return err == nil && (len(list) > 0 || in.Store.Dir == generation.DefaultDir) &&
+		!slices.ContainsFunc(list, func(e fs.DirEntry) bool {
+			return !inroot.IsTemporary(e.Name()) && e.Name() != reserveDir && e.Name() != existedFile
+		})
+}
+
+// createStateDir creates the state directory. It marks an empty directory that exists.
+func (in *Installer) createStateDir() error {
+	err := in.fs().Mkdir(in.Store.Dir, 0o755)
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if list, err := in.fs().ReadDir(in.Store.Dir); err != nil || len(list) > 0 {
+		return err
+	}
+	return in.fs().WriteFile(in.Store.Path(existedFile), strings.NewReader(""), inroot.FileAttr{Mode: 0o600})
 }
 
 // checkOrphaned returns an error if the kubelet uses regcred with another state directory, or
@@ -62,14 +82,15 @@ func (in *Installer) checkStateDir() error {
 	for _, e := range list {
 		if !in.HasState() || !isOwnName(e.Name()) {
 			return withHint("--state-dir must be a new or empty directory",
-				"nothing was changed: %s is not a regcred state directory, because it contains %q", in.fs().HostPath(in.Store.Dir), e.Name())
+				"%s is not a regcred state directory, because it contains %q", in.fs().HostPath(in.Store.Dir), e.Name())
 		}
 	}
 	return nil
 }
 
 // removeState removes the node's plugin counts (package tally) and the state directory. It
-// keeps files that do not belong to regcred. It removes the journal last.
+// keeps files that do not belong to regcred. It removes the journal and the mark of a directory
+// that existed last.
 func (in *Installer) removeState() error {
 	if err := in.fs().RemoveAll(tally.DefaultDir); err != nil {
 		return err
@@ -82,29 +103,74 @@ func (in *Installer) removeState() error {
 		return err
 	}
 	var foreign []string
+	existed := false
 	for _, e := range list {
+		name := in.Store.Path(e.Name())
 		switch {
 		case e.Name() == journalFile:
-		case !isOwnName(e.Name()), e.Name() == kubeletDirName && in.hasFiles(in.Store.Path(kubeletDirName)):
+		case e.Name() == existedFile:
+			existed = true
+		case !isOwnName(e.Name()), e.Name() == kubeletDirName && in.hasFiles(name):
 			foreign = append(foreign, e.Name())
 		default:
-			if err := in.fs().RemoveAll(in.Store.Path(e.Name())); err != nil {
+			if err := in.removeOwn(name); err != nil {
 				return err
 			}
 		}
 	}
-	if err := in.removeJournal(); err != nil {
+	if err := errors.Join(in.removeJournal(), in.fs().Remove(in.Store.Path(existedFile))); err != nil {
 		return err
 	}
-	if len(foreign) > 0 {
-		in.progressf("%s is kept, because it contains %s, which regcred did not create", in.fs().HostPath(in.Store.Dir), strings.Join(foreign, ", "))
+	switch {
+	case len(foreign) > 0:
+		in.keep(in.Store.Dir, "it contains "+strings.Join(foreign, ", ")+", which regcred did not create")
+		return nil
+	case existed:
 		return nil
 	}
 	err = in.fs().Remove(in.Store.Dir)
 	if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, fs.ErrExist) {
 		return nil // another program added a file in the meantime
 	}
+	if errors.Is(err, syscall.EBUSY) {
+		in.keep(in.Store.Dir, "it is a mount point")
+		return nil
+	}
 	return err
+}
+
+// removeOwn removes a file or directory of the state directory. If the directory of generations
+// was moved and is now a symlink, removeOwn also removes the generations, which may contain
+// secrets.
+func (in *Installer) removeOwn(name string) error {
+	if real, err := in.fs().EvalSymlinks(name); err == nil && path.Base(name) != "current" && in.isSymlink(name) {
+		list, _ := in.fs().ReadDir(real)
+		for _, e := range list {
+			if name == in.Store.Path("generations") && (generation.IsTemporary(e.Name()) || generation.IsNumber(e.Name())) {
+				if err := in.fs().RemoveAll(path.Join(real, e.Name())); err != nil {
+					return err
+				}
+			}
+		}
+		in.keep(real, in.fs().HostPath(name)+" was a link to it")
+	}
+	err := in.fs().RemoveAll(name)
+	if errors.Is(err, syscall.EBUSY) {
+		in.keep(name, "it contains a mount point")
+		return nil
+	}
+	return err
+}
+
+func (in *Installer) isSymlink(name string) bool {
+	info, err := in.fs().Lstat(name)
+	return err == nil && info.Mode()&fs.ModeSymlink != 0
+}
+
+// keep reports that an uninstall leaves a file or directory in place.
+func (in *Installer) keep(name, why string) {
+	in.Left = append(in.Left, in.fs().HostPath(name))
+	in.progressf("%s is kept, because %s", in.fs().HostPath(name), why)
 }
 
 // hasFiles reports whether a directory contains a regular file at any depth. It ignores
@@ -139,20 +205,13 @@ func (in *Installer) stateDirInUse() string {
 	return ""
 }
 
-// maxOwnEntries is the maximum number of regcred's entries to search for. regcred has one entry
-// for each token audience.
-const maxOwnEntries = 32
-
 // dispatcherLinkNames returns the names of the links to the dispatcher in the kubelet's bin
-// dir. Provider entries with these names belong to regcred.
-func (in *Installer) dispatcherLinkNames() (names []string) {
+// dir. Provider entries with these names belong to regcred. now is the content of the file with
+// the entries.
+func (in *Installer) dispatcherLinkNames(now []byte) (names []string) {
 	list, err := in.fs().ReadDir(in.Setup.BinDir.Path)
-	if err != nil && in.stateDirInUse() == in.Store.Dir {
-		// The links were in the state directory, which was removed.
-		for n := range maxOwnEntries {
-			names = append(names, entries.NumberedName(n+1))
-		}
-		return names
+	if in.salvaging || err != nil && in.stateDirInUse() == in.Store.Dir {
+		names = entries.FindNames(now) // the links were in the state directory, which was removed, or may be gone
 	}
 	for _, e := range list {
 		if target, err := in.fs().Readlink(path.Join(in.Setup.BinDir.Path, e.Name())); err == nil && target == in.Store.DispatcherPath() {

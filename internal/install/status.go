@@ -92,6 +92,12 @@ func (s *Status) addProblem(format string, args ...any) {
 func (in *Installer) compareNode(ctx context.Context, s *Status) (err error) {
 	m := s.Current
 	s.Problems = append(s.Problems, in.findDamage(ctx, m)...)
+	if err := in.checkStateDirPlace(); err != nil {
+		s.addProblem("%v", err)
+	}
+	for _, name := range in.looseFiles(in.Store.Dir) {
+		s.addProblem("%s is writable by other users: run chmod go-w on it", in.fs().HostPath(name))
+	}
 	for _, h := range m.Host {
 		if text := in.compareHostFile(ctx, m, h); text != "" {
 			s.addProblem("%s: %s", in.fs().HostPath(h.Path), text)
@@ -119,7 +125,11 @@ func (in *Installer) compareNode(ctx context.Context, s *Status) (err error) {
 // installed. Installing again repairs these differences.
 func (in *Installer) findDamage(ctx context.Context, m *generation.Manifest) (list []string) {
 	for _, name := range in.Store.ModifiedFiles(ctx, m) {
-		list = append(list, fmt.Sprintf("%s has been changed since it was installed: run regcred rollback %d or regcred install", in.fs().HostPath(name), m.Previous))
+		fix := "run regcred install"
+		if m.Previous > 0 {
+			fix = fmt.Sprintf("run regcred rollback %d or regcred install", m.Previous)
+		}
+		list = append(list, fmt.Sprintf("%s has been changed since it was installed: %s", in.fs().HostPath(name), fix))
 	}
 	dispatcher := in.Store.DispatcherPath()
 	for _, f := range m.Files {

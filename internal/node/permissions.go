@@ -65,6 +65,26 @@ func (n Node) CheckTrust(o *Origin, executables []string) error {
 	return nil
 }
 
+// CheckPathTrust returns an error if users other than root and the caller can change an absolute
+// path on this machine, or create a missing part of it. what names it in the error.
+func (n Node) CheckPathTrust(path, what string) error {
+	parts := map[string]bool{}
+	if err := n.collectPathParts(path, parts); err != nil {
+		return err
+	}
+	for _, p := range slices.Sorted(maps.Keys(parts)) {
+		info, err := os.Lstat(p)
+		if err != nil {
+			return err
+		}
+		if who, fix := writableByOthers(p, info, os.Geteuid(), parts[p]); who != "" {
+			found := &UntrustedPathError{From: what, Path: p, Who: who, Fix: fix + " " + shown.QuoteShellWord(p)}
+			return withHint(found, found.Fix)
+		}
+	}
+	return nil
+}
+
 // filesToTrust returns the absolute paths of the configuration, the files that refer to it, and
 // the executables.
 func filesToTrust(o *Origin, executables []string) (files []string, err error) {

@@ -81,8 +81,8 @@ func (e *Error) Unwrap() error { return e.Err }
 //     Run kills the process group. It then returns, even if a process outside the
 //     group still holds the pipes. Windows has no process groups, so only the
 //     program is killed there.
-//   - Otherwise processes that the program started continue to run. Their output is
-//     read and discarded for ten minutes.
+//   - Otherwise processes that the program started continue to run, except with
+//     [WithGroupKilled]. Their output is read and discarded for ten minutes.
 //   - Run does not wait for stdin. A reader that blocks is abandoned together with
 //     the goroutine that reads it.
 func (c Command) Run(ctx context.Context, stdin io.Reader) (*Result, error) {
@@ -104,6 +104,9 @@ func (c Command) run(l runLimits, stdin io.Reader) (*Result, error) {
 		return &Result{Duration: time.Since(begun)}, err
 	}
 	failed := p.writeAndWait(l, stdin)
+	if l.ctx.Value(groupKilled{}) != nil {
+		defer killGroup(p.cmd.Process)
+	}
 	res := &Result{Started: p.started, Duration: time.Since(p.started)}
 	if res.Lingering = (failed == nil || failed.Reason == ReasonExited) && !isClosed(p.groupExited); res.Lingering {
 		p.drainOutput(drainTimeout)
@@ -126,7 +129,15 @@ func canceledError(ctx context.Context) *Error {
 	return &Error{ReasonCanceled, fmt.Errorf("canceled: %w", ctx.Err())}
 }
 
-// KillGroupOnCancel makes cmd kill the whole process group, instead of only the program,
+type groupKilled struct{}
+
+// WithGroupKilled returns a context for a test of a program: [Command.Run] then also kills the
+// process group of a program that has exited.
+func WithGroupKilled(ctx context.Context) context.Context {
+	return context.WithValue(ctx, groupKilled{}, true)
+}
+
+// KillGroupOnCancel makes cmd kill its whole process group, instead of only the program,
 // when its context is done.
 func KillGroupOnCancel(cmd *exec.Cmd) {
 	cmd.SysProcAttr = NewGroup()

@@ -179,6 +179,20 @@ func TestForkedChildLivesOn(t *testing.T) {
 	f.allGone(t)
 }
 
+// TestForkedChildKilled verifies that WithGroupKilled ends a child process that the program left
+// running.
+func TestForkedChildKilled(t *testing.T) {
+	f := newFIFOs(t)
+	c := testCommand(t, "fork", append(f.env, testStdout+"="+output)...)
+	x, err := c.Run(WithGroupKilled(t.Context()), strings.NewReader("request"))
+	checkRun(t, x, err, 0)
+	if string(x.Stdout) != output {
+		t.Errorf("output %q", x.Stdout)
+	}
+	f.pids(t, 1)
+	f.allGone(t)
+}
+
 func TestForkedChildOfFailedPluginLivesOn(t *testing.T) {
 	f := newFIFOs(t)
 	c := testCommand(t, "fork", append(f.env, testExit+"=3")...)

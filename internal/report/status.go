@@ -84,6 +84,7 @@ type Change struct {
 	Warnings   []string      `json:"warnings,omitzero"`
 	Caches     []CacheLimit  `json:"caches,omitempty"` // providers whose responses are cached for a shorter time than configured
 	Changes    []FileChange  `json:"changes,omitzero"`
+	Left       []string      `json:"left,omitempty"`    // files and directories that an uninstall left in place
 	Instead    string        `json:"instead,omitempty"` // with ChangeRejected: instructions for the manual change
 }
 

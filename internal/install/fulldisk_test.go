@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build linux
+
+package install_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/regcred/regcred/internal/must"
+)
+
+// onSmallDisk mounts a small file system over /var/lib of a node without a kubelet.
+func onSmallDisk(t *testing.T, layout, options string) *layoutNode {
+	t.Helper()
+	o := newOdd(t, layout)
+	o.Running = nil
+	must.Do(t, o.save())
+	lib := filepath.Join(o.root(), "var/lib")
+	must.Do(t, os.RemoveAll(filepath.Join(lib, "kubelet")))
+	must.Do(t, syscall.Mount("none", lib, "tmpfs", 0, "mode=755,"+options))
+	t.Cleanup(func() { _ = syscall.Unmount(lib, syscall.MNT_DETACH) })
+	o.write("var/lib/kubelet/kubeadm-flags.env", "KUBELET_KUBEADM_ARGS=\"--a=b"+map[string]string{"json": flagsFor("/etc/kubernetes/cred.json")}[layout]+"\"\n")
+	return o
+}
+
+// fill uses all space and inodes of the node's file system.
+func (o *layoutNode) fill(t *testing.T) {
+	t.Helper()
+	dir := filepath.Join(o.root(), "var/lib")
+	if err := os.WriteFile(filepath.Join(dir, "full"), make([]byte, 64<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("the file system is not small: %v", err)
+	}
+	for i := range 10000 {
+		if err := os.Symlink("x", filepath.Join(dir, fmt.Sprint("full-", i))); err != nil {
+			return
+		}
+	}
+	t.Fatal("the file system has no limit of inodes")
+}
+
+// TestFullDisk verifies that a rollback that changes the kubelet's entries, and an uninstall, need
+// no free space and no free inodes.
+func TestFullDisk(t *testing.T) {
+	if !ownMounts(t) {
+		return
+	}
+	for _, layout := range []string{"kubeadm", "json"} {
+		t.Run(layout, func(t *testing.T) {
+			o := onSmallDisk(t, layout, "size=12m,nr_inodes=200")
+			before := snapshot(t, o.root())
+			o.do("install a", "install b")
+			o.fill(t)
+			o.do("rollback 1")
+			if s := o.status(); s.Current.Number != 1 || len(s.Problems) > 0 {
+				t.Errorf("generation %d, problems %q", s.Current.Number, s.Problems)
+			}
+			o.fill(t)
+			o.do("uninstall")
+			left := snapshot(t, o.root())
+			for name := range left {
+				if strings.HasPrefix(name, "/var/lib/full") {
+					delete(left, name)
+				}
+			}
+			if diff := before.differs(left); diff != "" {
+				t.Errorf("left: %s", diff)
+			}
+		})
+	}
+}
+
+// TestFewInodes verifies that a first install that runs out of inodes at any point leaves the node
+// as it was, and that an uninstall then has nothing to do.
+func TestFewInodes(t *testing.T) {
+	if !ownMounts(t) {
+		return
+	}
+	failed := 0
+	for inodes := 6; inodes < 40; inodes += 3 {
+		o := onSmallDisk(t, "json", fmt.Sprintf("size=20m,nr_inodes=%d", inodes))
+		before := snapshot(t, o.root())
+		err := o.run(o.wishes, "install a")
+		if err != nil {
+			failed++
+			if diff := before.differs(snapshot(t, o.root())); diff != "" {
+				t.Errorf("%d inodes: %v: left: %s", inodes, err, diff)
+			}
+		}
+		o.do("uninstall")
+		if diff := before.differs(snapshot(t, o.root())); diff != "" {
+			t.Errorf("%d inodes: left after uninstall: %s", inodes, diff)
+		}
+	}
+	if failed < 3 || failed == 12 {
+		t.Errorf("%d of 12 installs failed, want some", failed)
+	}
+}
+
+// TestUninstallUndoesInstall verifies that an uninstall removes an unfinished install, without
+// finishing it: it writes none of the install's files.
+func TestUninstallUndoesInstall(t *testing.T) {
+	o := newOdd(t, "json")
+	before := snapshot(t, o.root())
+	stopped := false
+	err := o.runWith(o.wishes, "install a", func(step, name string) error {
+		stopped = stopped || step == "create" && strings.HasPrefix(name, "/etc") // and the undoing fails too
+		if stopped {
+			return syscall.EIO
+		}
+		return nil
+	})
+	if err == nil || !o.fs().Exists(stateDir+"/journal.json") {
+		t.Fatalf("not interrupted: %v", err)
+	}
+	must.Do(t, o.runWith(o.wishes, "uninstall", func(step, name string) error {
+		if step == "link" || step == "create" && !strings.HasPrefix(name, stateDir) {
+			return fmt.Errorf("%s %s", step, name)
+		}
+		return nil
+	}))
+	if diff := before.differs(snapshot(t, o.root())); diff != "" {
+		t.Errorf("left: %s", diff)
+	}
+}
