@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/regcred/regcred/internal/install"
 	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/node"
 )
@@ -124,7 +125,8 @@ func TestDamagedState(t *testing.T) {
 							t.Errorf("%s: %v", change, err)
 						}
 						c.newInstaller(t)
-						if err := c.do(t.Context(), "uninstall"); err != nil {
+						// The kubelet of a node whose vendor's file is gone does not start after an uninstall.
+						if err := c.Uninstall(t.Context(), install.Options{Restart: true, Force: true}); err != nil {
 							t.Errorf("uninstall after that: %v", err)
 						}
 						c.isClean(t, pristine, "/"+file)

@@ -35,7 +35,6 @@ func (in *Installer) Install(ctx context.Context, d Desired, o Options) (*Plan, 
 	if p.UpToDate {
 		return p, in.restartOnly(ctx, p)
 	}
-	in.salvaging = p.From == nil && in.stateDirInUse() == in.Store.Dir // it was removed
 	if err := in.createStateDir(); err != nil {
 		return p, err
 	}

@@ -74,6 +74,7 @@ func (in *Installer) Plan(ctx context.Context, d Desired) (*Plan, error) {
 	if err := in.checkAllowed(d, from); err != nil {
 		return nil, err
 	}
+	in.salvaging = from == nil && in.stateDirInUse() == in.Store.Dir // it was removed
 	cfg, files, err := in.gatherFiles(ctx, d, from)
 	if err != nil {
 		return nil, err
