@@ -117,7 +117,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 	bash(t, dir, `cd dist && tar -xzf regcred-playground_1.2.3.tar.gz && cd regcred-playground_1.2.3 && test "$(ls | tr '\n' ' ')" = 'LICENSE index.html ' &&
 		test "$(cat index.html)" = v1.2.3`)
 	bash(t, dir, `cd dist && tar -xzf regcred-chart_1.2.3.tgz && cd regcred && grep -qx 'version: 1.2.3' Chart.yaml && grep -qx 'appVersion: v1.2.3' Chart.yaml &&
-		test -s values.yaml && test -s LICENSE && grep -q 'regcred:v1.2.3$' ../*_linux_amd64/deploy/manifests/regcred.yaml && ! grep -r 'v0[.]0[.]0' . ../*_linux_amd64/deploy`)
+		test -s values.yaml && test -s LICENSE && grep -q 'regcred:v1.2.3"$' ../*_linux_amd64/deploy/manifests/regcred.yaml && ! grep -r 'v0[.]0[.]0' . ../*_linux_amd64/deploy`)
 	checkKrew(t, filepath.Join(dir, "dist"))
 	checkImage(t, filepath.Join(dir, "dist"))
 }

@@ -127,12 +127,11 @@ func (in *Installer) removeOwnEntries(ctx context.Context, cfg *config.Config) (
 	return config.Parse(name, files[filepath.Base(name)])
 }
 
-// checkNotDispatcher returns an error if a provider's executable is the dispatcher, which would
-// call itself.
+// checkNotDispatcher returns an error if a provider's executable is a link to the dispatcher, as
+// in the kubelet's bin dir. The dispatcher would call itself.
 func checkNotDispatcher(list []generation.NewFile) error {
-	dispatcher := list[len(list)-1]
-	for _, f := range list[:len(list)-1] {
-		if f.SHA256 == dispatcher.SHA256 {
+	for _, f := range list {
+		if real, err := filepath.EvalSymlinks(f.From); f.Name != generation.DispatcherName && err == nil && filepath.Base(real) == generation.DispatcherName {
 			return fmt.Errorf("%s is regcred's dispatcher, which cannot be the executable of a provider", f.From)
 		}
 	}
