@@ -45,7 +45,7 @@ func TestAuthorPath(t *testing.T) {
 	steps := authorSteps(t, readLines(t, "docs/plugin-authors.md"))
 	w := newAuthor(t)
 	begin := time.Now()
-	w.follow(t, steps)
+	w.runSteps(t, steps)
 	t.Logf("%d steps took %s", len(steps), time.Since(begin).Round(time.Second/10))
 	if len(w.downloads) != 0 {
 		t.Errorf("the document no longer has the downloads that the test replaces: %q", w.downloads)
@@ -95,18 +95,18 @@ func consoleSteps(text string) []authorStep {
 	return steps
 }
 
-// author simulates a reader of the document who has an empty directory and Go, but no network.
-type author struct {
+// docReader simulates a reader of the document who has an empty directory and Go, but no network.
+type docReader struct {
 	dir       string
 	environ   []string
-	downloads map[string]string // local replacements for commands that download
+	downloads map[string]string // relativePackage replacements for commands that download
 }
 
-func newAuthor(t *testing.T) *author {
+func newAuthor(t *testing.T) *docReader {
 	t.Helper()
 	checkout := must.Get(os.Getwd())(t)
 	bin := t.TempDir()
-	w := &author{dir: t.TempDir(), downloads: map[string]string{
+	w := &docReader{dir: t.TempDir(), downloads: map[string]string{
 		"go mod init example.com/my-plugin": fmt.Sprintf(
 			"go mod init example.com/my-plugin && go mod edit -replace 'github.com/regcred/regcred=%s'", checkout),
 		"go install github.com/regcred/regcred/cmd/regcred@latest": fmt.Sprintf(
@@ -121,7 +121,7 @@ func newAuthor(t *testing.T) *author {
 
 // command returns a command of the document, or its replacement if the command downloads
 // something. The other modules are in the module cache.
-func (w *author) command(line string) string {
+func (w *docReader) command(line string) string {
 	if instead, ok := w.downloads[line]; ok {
 		delete(w.downloads, line)
 		return instead
@@ -129,9 +129,9 @@ func (w *author) command(line string) string {
 	return line
 }
 
-// follow runs the steps in one shell, so that variables persist. It allows five minutes, as the
+// runSteps runs the steps in one shell, so that variables persist. It allows five minutes, as the
 // document states.
-func (w *author) follow(t *testing.T, steps []authorStep) {
+func (w *docReader) runSteps(t *testing.T, steps []authorStep) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()

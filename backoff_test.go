@@ -27,8 +27,8 @@ func runnerWith(t *testing.T, s plugin.Provider, opts Options, attributes *confi
 	return k.compiled.Load().runners[0]
 }
 
-// sample returns the minimum and maximum of many samples.
-func sample(f func() time.Duration) (least, most time.Duration) {
+// minMax returns the minimum and maximum of many samples.
+func minMax(f func() time.Duration) (least, most time.Duration) {
 	least, most = math.MaxInt64, math.MinInt64
 	for range 2000 {
 		d := f()
@@ -41,7 +41,7 @@ func TestSubtractJitter(t *testing.T) {
 	for _, tt := range []struct{ d, part, least time.Duration }{
 		{90, 10, 81}, {89, 10, 81}, {60, 4, 45}, {9, 10, 9}, {0, 4, 0},
 	} {
-		if least, most := sample(func() time.Duration { return subtractJitter(tt.d, tt.part) }); least != tt.least || most != tt.d {
+		if least, most := minMax(func() time.Duration { return subtractJitter(tt.d, tt.part) }); least != tt.least || most != tt.d {
 			t.Errorf("%d less up to a part of %d: between %d and %d, want %d and %d", tt.d, tt.part, least, most, tt.least, tt.d)
 		}
 	}
@@ -58,7 +58,7 @@ func TestBackoffDoubles(t *testing.T) {
 		{300 * time.Millisecond, []time.Duration{300 * time.Millisecond, 300 * time.Millisecond}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			r, q := runnerWith(t, &script{}, Options{Backoff: tt.most}, nil), lookupKeyOf(t, "r.example/x")
+			r, q := runnerWith(t, &recordingProvider{}, Options{Backoff: tt.most}, nil), lookupKeyOf(t, "r.example/x")
 			for range 2 {
 				for i, want := range tt.want {
 					r.updateBackoff(q, errThrottled)
@@ -77,8 +77,8 @@ func TestBackoffDoubles(t *testing.T) {
 
 func TestBackoffIsJittered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, q := runnerWith(t, &script{}, Options{Backoff: 60}, nil), lookupKeyOf(t, "r.example/x")
-		least, most := sample(func() time.Duration {
+		r, q := runnerWith(t, &recordingProvider{}, Options{Backoff: 60}, nil), lookupKeyOf(t, "r.example/x")
+		least, most := minMax(func() time.Duration {
 			r.updateBackoff(q, errThrottled)
 			return time.Until(r.backoff[q.name].until)
 		})
@@ -91,7 +91,7 @@ func TestBackoffIsJittered(t *testing.T) {
 // TestBackoffThatIsOff verifies that no failures are stored if the backoff is disabled.
 func TestBackoffThatIsOff(t *testing.T) {
 	for most, want := range map[time.Duration]int{-time.Hour: 0, 0: 0, 1: 1} {
-		r := runnerWith(t, &script{}, Options{Backoff: most}, nil)
+		r := runnerWith(t, &recordingProvider{}, Options{Backoff: most}, nil)
 		if r.updateBackoff(lookupKeyOf(t, "r.example/x"), errThrottled); len(r.backoff) != want {
 			t.Errorf("Backoff %d: %d failures are remembered, want %d", most, len(r.backoff), want)
 		}
@@ -102,7 +102,7 @@ func TestBackoffThatIsOff(t *testing.T) {
 // lookups with a service account. It also verifies that the backoff ends on time.
 func TestBackoffWithoutIdentity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, q := runnerWith(t, &script{}, Options{Backoff: time.Hour}, nil), lookupKeyOf(t, "r.example/x")
+		r, q := runnerWith(t, &recordingProvider{}, Options{Backoff: time.Hour}, nil), lookupKeyOf(t, "r.example/x")
 		r.backoff[q.name] = backoff{until: time.Now().Add(1500 * time.Millisecond), err: errThrottled}
 		if err := r.backoffError(q, &identity{key: "alice"}); err != nil {
 			t.Errorf("for an identity: %v", err)
@@ -144,7 +144,7 @@ func TestBackoffsAreBounded(t *testing.T) {
 		{10, maxBackoffs - 10, "new", 11, time.Second},
 		{10, maxBackoffs - 10, "live-0", 10, 14 * time.Second},
 	} {
-		r, now := runnerWith(t, &script{}, Options{Backoff: time.Minute}, nil), time.Now()
+		r, now := runnerWith(t, &recordingProvider{}, Options{Backoff: time.Minute}, nil), time.Now()
 		for i := range tt.live {
 			r.backoff[fmt.Sprintf("r.example/live-%d", i)] = backoff{wait: 7 * time.Second, until: now.Add(time.Hour)}
 		}

@@ -27,9 +27,9 @@ func BenchmarkPatternMatch(b *testing.B) {
 	}
 }
 
-// manyPatterns returns a keyring with n patterns in up to 100 providers, and 10,000 image
+// newPatternsKeyring returns a keyring with n patterns in up to 100 providers, and 10,000 image
 // references. One in ten references is for Docker Hub.
-func manyPatterns(b *testing.B, n int) (*Keyring, []string) {
+func newPatternsKeyring(b *testing.B, n int) (*Keyring, []string) {
 	c := &config.Config{}
 	in := map[string]plugin.Provider{}
 	providers := min(n, 100)
@@ -59,7 +59,7 @@ func manyPatterns(b *testing.B, n int) (*Keyring, []string) {
 func BenchmarkLookupHit(b *testing.B) {
 	for _, n := range []int{10, 1000, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			k, refs := manyPatterns(b, n)
+			k, refs := newPatternsKeyring(b, n)
 			ctx := context.Background()
 			for _, ref := range refs {
 				if _, err := k.Lookup(ctx, Request{Image: ref}); err != nil {
@@ -103,7 +103,7 @@ func BenchmarkLookupHitOptions(b *testing.B) {
 }
 
 func BenchmarkLookupHitParallel(b *testing.B) {
-	k, refs := manyPatterns(b, 10)
+	k, refs := newPatternsKeyring(b, 10)
 	ctx := context.Background()
 	for _, ref := range refs {
 		if _, err := k.Lookup(ctx, Request{Image: ref}); err != nil {
@@ -120,7 +120,7 @@ func BenchmarkLookupHitParallel(b *testing.B) {
 }
 
 func BenchmarkLookupMiss(b *testing.B) {
-	k, refs := manyPatterns(b, 10)
+	k, refs := newPatternsKeyring(b, 10)
 	ctx := context.Background()
 	i := 0
 	for b.Loop() {

@@ -15,32 +15,32 @@ import (
 // repeats is how often tests that depend on the random order of map iteration are repeated.
 const repeats = 50
 
-// entry returns a response for one image with the given lifetime.
-func entry(image string, now time.Time, life time.Duration, used bool) *response {
-	a := &response{key: cacheKey{scope: plugin.CacheImage, base: image}, stored: now, expires: now.Add(life)}
+// newTestResponse returns a response for one image with the given lifetime.
+func newTestResponse(image string, now time.Time, life time.Duration, used bool) *response {
+	a := &response{key: cacheKey{scope: plugin.CacheImage, scopedName: image}, storedAt: now, expires: now.Add(life)}
 	a.used.Store(used)
 	return a
 }
 
-// fill returns a full cache of n used entries. Entry i expires before entry i+1.
-func fill(n int, now time.Time) *responseCache {
+// newFullCache returns a full cache of n used entries. Entry i expires before entry i+1.
+func newFullCache(n int, now time.Time) *responseCache {
 	c := newResponseCache(n)
 	for i := range n {
-		c.put(entry(fmt.Sprint(i), now, time.Hour+time.Duration(i), true))
+		c.put(newTestResponse(fmt.Sprint(i), now, time.Hour+time.Duration(i), true))
 	}
 	return c
 }
 
 func (c *responseCache) has(image string) bool {
-	return c.entries[cacheKey{scope: plugin.CacheImage, base: image}] != nil
+	return c.entries[cacheKey{scope: plugin.CacheImage, scopedName: image}] != nil
 }
 
 func TestEvictionRemovesUnused(t *testing.T) {
 	for range repeats {
 		now := time.Now()
-		c := fill(8, now)
-		c.put(entry("5", now, 24*time.Hour, false))
-		if evicted := c.put(entry("new", now, time.Minute, false)); !evicted || c.has("5") || len(c.entries) != 8 {
+		c := newFullCache(8, now)
+		c.put(newTestResponse("5", now, 24*time.Hour, false))
+		if evicted := c.put(newTestResponse("new", now, time.Minute, false)); !evicted || c.has("5") || len(c.entries) != 8 {
 			t.Fatalf("evicted %t, the unused one is there %t, %d entries; want it gone, though it would end last", evicted, c.has("5"), len(c.entries))
 		}
 	}
@@ -49,8 +49,8 @@ func TestEvictionRemovesUnused(t *testing.T) {
 func TestEvictionRemovesFirstToExpire(t *testing.T) {
 	for range repeats {
 		now := time.Now()
-		c := fill(8, now)
-		if evicted := c.put(entry("new", now, time.Minute, false)); !evicted || c.has("0") || len(c.entries) != 8 {
+		c := newFullCache(8, now)
+		if evicted := c.put(newTestResponse("new", now, time.Minute, false)); !evicted || c.has("0") || len(c.entries) != 8 {
 			t.Fatalf("evicted %t, the first to end is there %t, %d entries; want it gone", evicted, c.has("0"), len(c.entries))
 		}
 	}
@@ -59,8 +59,8 @@ func TestEvictionRemovesFirstToExpire(t *testing.T) {
 // TestEvictionLooksAtFew verifies that an eviction examines only eight entries, and marks them
 // as unused.
 func TestEvictionLooksAtFew(t *testing.T) {
-	c := fill(20, time.Now())
-	c.put(entry("new", time.Now(), time.Minute, false))
+	c := newFullCache(20, time.Now())
+	c.put(newTestResponse("new", time.Now(), time.Minute, false))
 	used := 0
 	for _, a := range c.entries {
 		if a.used.Load() {
@@ -77,12 +77,12 @@ func TestUsedEntryIsNotEvicted(t *testing.T) {
 		now := time.Now()
 		c := newResponseCache(2)
 		for _, image := range []string{"r.example/used", "r.example/unused"} {
-			c.put(entry(image, now, time.Hour, false))
+			c.put(newTestResponse(image, now, time.Hour, false))
 		}
 		if c.get(lookupKeyOf(t, "r.example/used"), "", now) == nil {
 			t.Fatal("it is not in the cache")
 		}
-		c.put(entry("r.example/new", now, time.Hour, false))
+		c.put(newTestResponse("r.example/new", now, time.Hour, false))
 		if !c.has("r.example/used") || c.has("r.example/unused") {
 			t.Fatal("the entry that was used was evicted")
 		}
@@ -94,7 +94,7 @@ func TestUsedEntryIsNotEvicted(t *testing.T) {
 func TestInvalidateOnceAMinute(t *testing.T) {
 	c, now := newResponseCache(10), time.Now()
 	put := func(image string, generation uint64) {
-		a := entry(image, now, time.Hour, false)
+		a := newTestResponse(image, now, time.Hour, false)
 		a.generation = generation
 		c.put(a)
 	}
@@ -128,7 +128,7 @@ func TestInvalidateOnceAMinute(t *testing.T) {
 func TestRefusalsAreForgotten(t *testing.T) {
 	c, now := newResponseCache(10), time.Now()
 	for i, image := range []string{"earlier", "later"} {
-		a := entry(image, now, time.Hour, false)
+		a := newTestResponse(image, now, time.Hour, false)
 		a.generation = uint64(i + 1)
 		c.put(a)
 		c.invalidate(a.generation, now.Add(time.Duration(i)))
@@ -144,8 +144,8 @@ func TestRefusalsAreForgotten(t *testing.T) {
 }
 
 func TestClearedCacheIsEmpty(t *testing.T) {
-	c, now := fill(8, time.Now()), time.Now()
-	c.entries[cacheKey{scope: plugin.CacheImage, base: "3"}].generation = 7
+	c, now := newFullCache(8, time.Now()), time.Now()
+	c.entries[cacheKey{scope: plugin.CacheImage, scopedName: "3"}].generation = 7
 	if !c.invalidate(7, now) {
 		t.Fatal("nothing was dropped")
 	}

@@ -23,13 +23,13 @@ import (
 // misbehaving implements all interfaces for third-party code. One of its methods misbehaves.
 type misbehaving struct {
 	accounts
-	at       string // the name of the method that misbehaves
+	method   string // the name of the method that misbehaves
 	behave   func()
-	provider script
+	provider recordingProvider
 }
 
 func (o *misbehaving) call(name string) {
-	if name == o.at {
+	if name == o.method {
 		o.behave()
 	}
 }
@@ -58,7 +58,7 @@ func (o *misbehaving) GetCredentials(ctx context.Context, req *plugin.Request) (
 
 func (o *misbehaving) keyring(t *testing.T, cache config.TokenCacheType) *Keyring {
 	t.Helper()
-	k := must.Get(New(oneProvider(perAccount(cache)), Options{
+	k := must.Get(New(oneProvider(testTokenAttributes(cache)), Options{
 		InProcess:       map[string]plugin.Provider{"p": o},
 		ServiceAccounts: o, Sources: []Source{o},
 	}))(t)
@@ -81,7 +81,7 @@ func TestMisbehavingCode(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						forever := make(chan struct{})
 						defer close(forever)
-						o := &misbehaving{at: at, behave: misbehaves(forever), provider: script{answer: respond(plugin.CacheRegistry, time.Hour, "")}}
+						o := &misbehaving{method: at, behave: misbehaves(forever), provider: recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}}
 						k := o.keyring(t, cache)
 						lookUpAndClose(t, k, at, name == "hangs")
 					})
@@ -152,7 +152,7 @@ func TestErrorThatPanics(t *testing.T) {
 func TestNodeDockerConfigOnADiskThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &nodeDockerConfig{}
-		hung := &nodeFiles{done: make(chan struct{})}
+		hung := &dockerConfigRead{done: make(chan struct{})}
 		n.pending = hung // as if reading the files hangs
 		var wg sync.WaitGroup
 		for i := range 10 {

@@ -11,9 +11,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// setClock returns the time at as if the system clock had been changed by d, in whole seconds.
+// withClockChange returns the time at as if the system clock had been changed by d, in whole seconds.
 // The wall time changes, but the monotonic time does not.
-func setClock(t *testing.T, at time.Time, d time.Duration) time.Time {
+func withClockChange(t *testing.T, at time.Time, d time.Duration) time.Time {
 	t.Helper()
 	set := at
 	wall := (*uint64)(unsafe.Pointer(&set)) // 1 flag bit, 33 bits of seconds, 30 bits of nanoseconds
@@ -24,30 +24,30 @@ func setClock(t *testing.T, at time.Time, d time.Duration) time.Time {
 	return set
 }
 
-var clocks = map[string]time.Duration{"not set": 0, "set back": -24 * time.Hour, "set forward": 24 * time.Hour}
+var clockChanges = map[string]time.Duration{"not set": 0, "set back": -24 * time.Hour, "set forward": 24 * time.Hour}
 
 // TestClockAndSweep verifies that a sweep removes only expired entries, even after the clock
 // was changed.
 func TestClockAndSweep(t *testing.T) {
-	for name, d := range clocks {
+	for name, d := range clockChanges {
 		t.Run(name, func(t *testing.T) {
 			c, now, q := newResponseCache(10), time.Now(), lookupKeyOf(t, "r.example/x")
 			c.created = now.Add(-1) // so that the first get removes expired entries
 			for base, life := range map[string]time.Duration{"short": time.Minute, "long": time.Hour} {
-				c.put(&response{key: cacheKey{plugin.CacheImage, base, ""}, stored: now, expires: now.Add(life)})
+				c.put(&response{key: cacheKey{plugin.CacheImage, base, ""}, storedAt: now, expires: now.Add(life)})
 			}
 			c.get(q, "", now)
-			c.get(q, "", setClock(t, now.Add(sweepInterval), d))
+			c.get(q, "", withClockChange(t, now.Add(sweepInterval), d))
 			if len(c.entries) != 2 {
 				t.Errorf("%d entries before the time, want 2", len(c.entries))
 			}
-			c.get(q, "", setClock(t, now.Add(sweepInterval+1), d))
+			c.get(q, "", withClockChange(t, now.Add(sweepInterval+1), d))
 			if len(c.entries) != 1 {
 				t.Errorf("%d entries after a sweep, want the long one", len(c.entries))
 			}
 			// Expired entries are removed again after another interval.
-			c.put(&response{key: cacheKey{plugin.CacheImage, "short", ""}, stored: now, expires: now.Add(sweepInterval + time.Minute)})
-			c.get(q, "", setClock(t, now.Add(2*sweepInterval+2*time.Second), d))
+			c.put(&response{key: cacheKey{plugin.CacheImage, "short", ""}, storedAt: now, expires: now.Add(sweepInterval + time.Minute)})
+			c.get(q, "", withClockChange(t, now.Add(2*sweepInterval+2*time.Second), d))
 			if len(c.entries) != 1 {
 				t.Errorf("%d entries after the second sweep, want the long one", len(c.entries))
 			}
@@ -57,10 +57,10 @@ func TestClockAndSweep(t *testing.T) {
 
 // TestClockAndExpiry verifies that changing the clock does not change an entry's lifetime.
 func TestClockAndExpiry(t *testing.T) {
-	for name, d := range clocks {
+	for name, d := range clockChanges {
 		now := time.Now()
-		a := &response{stored: now, expires: now.Add(time.Hour)}
-		if a.isExpired(setClock(t, now.Add(59*time.Minute), d)) || !a.isExpired(setClock(t, now.Add(61*time.Minute), d)) {
+		a := &response{storedAt: now, expires: now.Add(time.Hour)}
+		if a.isExpired(withClockChange(t, now.Add(59*time.Minute), d)) || !a.isExpired(withClockChange(t, now.Add(61*time.Minute), d)) {
 			t.Errorf("%s: the response does not live an hour", name)
 		}
 	}
@@ -69,16 +69,16 @@ func TestClockAndExpiry(t *testing.T) {
 // TestClockAndRefresh verifies that changing the clock does not change the interval between two
 // refreshes.
 func TestClockAndRefresh(t *testing.T) {
-	for name, d := range clocks {
+	for name, d := range clockChanges {
 		now := time.Now()
-		a := &response{stored: now, expires: now.Add(time.Hour)}
+		a := &response{storedAt: now, expires: now.Add(time.Hour)}
 		if !a.tryStartRefresh(now.Add(50*time.Minute), time.Minute) {
 			t.Errorf("%s: the first refresh is refused", name)
 		}
-		if a.tryStartRefresh(setClock(t, now.Add(50*time.Minute+time.Second), d), time.Minute) {
+		if a.tryStartRefresh(withClockChange(t, now.Add(50*time.Minute+time.Second), d), time.Minute) {
 			t.Errorf("%s: a second one is begun after a second", name)
 		}
-		if !a.tryStartRefresh(setClock(t, now.Add(52*time.Minute), d), time.Minute) {
+		if !a.tryStartRefresh(withClockChange(t, now.Add(52*time.Minute), d), time.Minute) {
 			t.Errorf("%s: none is begun any more", name)
 		}
 	}

@@ -58,8 +58,8 @@ type flight struct {
 	done    chan struct{}
 	cancel  context.CancelFunc
 
-	waiters int  // guarded by runner.mu
-	refresh bool // guarded by runner.mu; true for a background refresh, which counts as a waiter
+	waiters   int  // guarded by runner.mu
+	isRefresh bool // guarded by runner.mu; true for a background refresh, which counts as a waiter
 
 	// These fields are set before done is closed.
 	response *response
@@ -115,9 +115,9 @@ func (r *runner) fetch(ctx context.Context, key lookupKey, id *identity) provide
 		switch {
 		case err != nil:
 			return providerOutcome{err: err}
-		case f != nil && (w.started || f.canShareResult(key, id)):
+		case f != nil && (w.startedFlight || f.canShareResult(key, id)):
 			o := providerOutcome{response: f.response, duration: f.duration, err: f.err, cache: CacheCoalesced}
-			if w.started && f == w.flight {
+			if w.startedFlight && f == w.flight {
 				o.cache = CacheMiss
 			}
 			return o
@@ -128,9 +128,9 @@ func (r *runner) fetch(ctx context.Context, key lookupKey, id *identity) provide
 
 // waiter is the state of one lookup that waits for a flight.
 type waiter struct {
-	flight  *flight
-	started bool             // this lookup started the flight
-	timeout <-chan time.Time // nil: the lookup waits until the flight is done
+	flight        *flight
+	startedFlight bool             // this lookup started the flight
+	timeout       <-chan time.Time // nil: the lookup waits until the flight is done
 
 	rounds         int     // number of flights whose result this lookup could not use
 	timedOutFlight *flight // flight of another host that took too long; its response is still used if it arrives in time and serves this lookup
@@ -164,7 +164,7 @@ func (r *runner) join(ctx context.Context, key lookupKey, id *identity, w *waite
 	if f := r.findFlight(keys); f != nil {
 		limit, limited := r.waitLimit(f, key)
 		if !limited || limit > 0 {
-			w.flight, w.started, w.timeout = f, false, nil
+			w.flight, w.startedFlight, w.timeout = f, false, nil
 			if limited {
 				w.timeout = time.After(limit)
 			}
@@ -173,7 +173,7 @@ func (r *runner) join(ctx context.Context, key lookupKey, id *identity, w *waite
 		}
 		w.timedOutFlight = f
 	}
-	w.flight, w.started, w.timeout = r.startFlight(ctx, keys, key, id), true, nil
+	w.flight, w.startedFlight, w.timeout = r.startFlight(ctx, keys, key, id), true, nil
 	return nil
 }
 
@@ -184,7 +184,7 @@ func (r *runner) waitLimit(f *flight, key lookupKey) (limit time.Duration, limit
 		return 0, false
 	}
 	limit = maxWaitUnknownScope
-	if r.scope != "" {
+	if r.lastScope != "" {
 		limit = maxWaitGlobalScope
 	}
 	return limit - time.Since(f.started), true
@@ -210,13 +210,13 @@ func (r *runner) flightKeys(key lookupKey, id *identity) []flightKey {
 	scoped := func(scope plugin.CacheKeyType) flightKey {
 		return flightKey{cacheKey: cacheKey{scope, key.scopedName(scope), id.key}}
 	}
-	switch r.scope {
+	switch r.lastScope {
 	case scopeNone:
 		return []flightKey{exclusiveKey(key, id)}
 	case "", plugin.CacheGlobal:
 		return []flightKey{scoped(plugin.CacheRegistry), {cacheKey: cacheKey{identity: id.key}}}
 	}
-	return []flightKey{scoped(r.scope)}
+	return []flightKey{scoped(r.lastScope)}
 }
 
 // exclusiveKey returns the key of a flight for one image of one pod.
@@ -273,9 +273,9 @@ func (r *runner) finishFlight(f *flight, resp *response, err error, d time.Durat
 	defer r.mu.Unlock()
 	r.unregisterFlight(f)
 	if resp != nil {
-		r.scope = resp.key.scope
+		r.lastScope = resp.key.scope
 		if !resp.isCached() {
-			r.scope = scopeNone
+			r.lastScope = scopeNone
 		}
 	}
 	close(f.done)

@@ -18,33 +18,33 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// paced is an in-process provider whose calls take a different time for each host.
-type paced struct {
-	takes  map[string]time.Duration // by host; "" for all others
+// slowProvider is an in-process provider whose calls take a different time for each host.
+type slowProvider struct {
+	delays map[string]time.Duration // by host; "" for all others
 	answer func(context.Context, *plugin.Request) (*plugin.Response, error)
 
-	mu    sync.Mutex
-	execs map[string]int // by host
-	ended map[string]int // number of canceled execs, by host
+	mu            sync.Mutex
+	execs         map[string]int // by host
+	canceledExecs map[string]int // number of canceled execs, by host
 }
 
-func (p *paced) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+func (p *slowProvider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	host, _, _ := strings.Cut(req.Image, "/")
 	p.count(&p.execs, host)
-	d, ok := p.takes[host]
+	d, ok := p.delays[host]
 	if !ok {
-		d = p.takes[""]
+		d = p.delays[""]
 	}
 	select {
 	case <-time.After(d):
 		return p.answer(ctx, req)
 	case <-ctx.Done():
-		p.count(&p.ended, host)
+		p.count(&p.canceledExecs, host)
 		return nil, ctx.Err()
 	}
 }
 
-func (p *paced) count(m *map[string]int, host string) {
+func (p *slowProvider) count(m *map[string]int, host string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if *m == nil {
@@ -53,14 +53,14 @@ func (p *paced) count(m *map[string]int, host string) {
 	(*m)[host]++
 }
 
-func (p *paced) keyring(t *testing.T) *Keyring {
+func (p *slowProvider) keyring(t *testing.T) *Keyring {
 	t.Helper()
 	return must.Get(New(oneProvider(nil), Options{InProcess: map[string]plugin.Provider{"p": p}}))(t)
 }
 
-// learn runs the provider once with the given scope, so that the runner expects this scope from
+// setLastScope runs the provider once with the given scope, so that the runner expects this scope from
 // now on. Then it removes the response from the cache.
-func (p *paced) learn(t *testing.T, k *Keyring, scope plugin.CacheKeyType) {
+func (p *slowProvider) setLastScope(t *testing.T, k *Keyring, scope plugin.CacheKeyType) {
 	t.Helper()
 	answer := p.answer
 	p.answer = respond(scope, time.Second, "*.example")
@@ -69,22 +69,22 @@ func (p *paced) learn(t *testing.T, k *Keyring, scope plugin.CacheKeyType) {
 	p.answer, p.execs = answer, nil
 }
 
-// timed is the result of a lookup and its duration.
-type timed struct {
+// timedResult is the result of a lookup and its duration.
+type timedResult struct {
 	res  *Result
 	err  error
 	took time.Duration
 }
 
-// atOnce looks up images concurrently. The first lookup starts slightly earlier.
-func atOnce(k *Keyring, images ...string) []timed {
-	all := make([]timed, len(images))
+// lookupConcurrently looks up images concurrently. The first lookup starts slightly earlier.
+func lookupConcurrently(k *Keyring, images ...string) []timedResult {
+	all := make([]timedResult, len(images))
 	var wg sync.WaitGroup
 	for i, image := range images {
 		wg.Go(func() {
 			begin := time.Now()
 			res, err := k.Lookup(context.Background(), Request{Image: image})
-			all[i] = timed{res, err, time.Since(begin)}
+			all[i] = timedResult{res, err, time.Since(begin)}
 		})
 		if i == 0 {
 			synctest.Wait()
@@ -117,11 +117,11 @@ func TestAnotherHostIsWaitedForBriefly(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("last %q, %v later", tt.last, tt.later), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := &paced{takes: map[string]time.Duration{"dead.example": time.Hour, "": time.Second / 10}, answer: respond(plugin.CacheRegistry, time.Hour, "")}
+				p := &slowProvider{delays: map[string]time.Duration{"dead.example": time.Hour, "": time.Second / 10}, answer: respond(plugin.CacheRegistry, time.Hour, "")}
 				k := p.keyring(t)
 				defer k.Close()
 				if tt.last != "" {
-					p.learn(t, k, tt.last)
+					p.setLastScope(t, k, tt.last)
 				}
 				var wg sync.WaitGroup
 				wg.Go(func() {
@@ -131,7 +131,7 @@ func TestAnotherHostIsWaitedForBriefly(t *testing.T) {
 				})
 				synctest.Wait()
 				time.Sleep(tt.later)
-				got := atOnce(k, "live.example/x", "live.example/y")
+				got := lookupConcurrently(k, "live.example/x", "live.example/y")
 				for i, want := range []time.Duration{tt.took + time.Second/10, tt.took + time.Second/10} {
 					if got[i].err != nil || len(got[i].res.Credentials) != 1 || got[i].took != want {
 						t.Errorf("live.example: %v after %v, want a credential after %v", got[i].err, got[i].took, want)
@@ -150,7 +150,7 @@ func TestAnotherHostIsWaitedForBriefly(t *testing.T) {
 // it has left, although a lookup for another host has waited for it.
 func TestLeaderOfAnotherHostLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &paced{takes: map[string]time.Duration{"": time.Minute / 2}, answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		p := &slowProvider{delays: map[string]time.Duration{"": time.Minute / 2}, answer: respond(plugin.CacheRegistry, time.Hour, "")}
 		k := p.keyring(t)
 		defer k.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -170,7 +170,7 @@ func TestLeaderOfAnotherHostLeaves(t *testing.T) {
 		})
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if p.ended["dead.example"] != 1 {
+		if p.canceledExecs["dead.example"] != 1 {
 			t.Error("the exec of dead.example goes on, though no caller waits for it")
 		}
 		wg.Wait()
@@ -185,10 +185,10 @@ func TestBurstOverManyHosts(t *testing.T) {
 		all = append(all, fmt.Sprintf("r%d.example/app-%d", i%20, i))
 	}
 	synctest.Test(t, func(t *testing.T) {
-		p := &paced{takes: map[string]time.Duration{"": 30 * time.Second}, answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		p := &slowProvider{delays: map[string]time.Duration{"": 30 * time.Second}, answer: respond(plugin.CacheRegistry, time.Hour, "")}
 		k := p.keyring(t)
 		defer k.Close()
-		for i, got := range atOnce(k, all...) {
+		for i, got := range lookupConcurrently(k, all...) {
 			want := 30*time.Second + maxWaitUnknownScope
 			if i%20 == 0 {
 				want = 30 * time.Second // the first image starts the first exec, and shares it with the images on the same host
@@ -212,27 +212,27 @@ func TestBurstOverManyHosts(t *testing.T) {
 // longer wait for it, and that their own execs are canceled.
 func TestGlobalResponseComesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &paced{takes: map[string]time.Duration{"": 3 * time.Second}, answer: respond(plugin.CacheGlobal, time.Hour, "*.example")}
+		p := &slowProvider{delays: map[string]time.Duration{"": 3 * time.Second}, answer: respond(plugin.CacheGlobal, time.Hour, "*.example")}
 		k := p.keyring(t)
 		defer k.Close()
-		p.learn(t, k, plugin.CacheGlobal)
-		p.ended = nil
-		for _, got := range atOnce(k, "a.example/x", "b.example/x", "b.example/y", "c.example/x") {
+		p.setLastScope(t, k, plugin.CacheGlobal)
+		p.canceledExecs = nil
+		for _, got := range lookupConcurrently(k, "a.example/x", "b.example/x", "b.example/y", "c.example/x") {
 			if got.err != nil || len(got.res.Credentials) != 1 || got.took != 3*time.Second {
 				t.Errorf("%v after %v, want a credential after 3s", got.err, got.took)
 			}
 		}
 		synctest.Wait()
-		if p.execs["a.example"] != 1 || p.execs["b.example"] != 1 || p.ended["a.example"] != 0 || p.ended["b.example"] != 1 || p.ended["c.example"] != 1 {
-			t.Errorf("execs %v, ended %v; want one for each host, and b's and c's cancelled", p.execs, p.ended)
+		if p.execs["a.example"] != 1 || p.execs["b.example"] != 1 || p.canceledExecs["a.example"] != 0 || p.canceledExecs["b.example"] != 1 || p.canceledExecs["c.example"] != 1 {
+			t.Errorf("execs %v, ended %v; want one for each host, and b's and c's cancelled", p.execs, p.canceledExecs)
 		}
 		time.Sleep(time.Hour + 1)
-		p.execs, p.ended = nil, nil
+		p.execs, p.canceledExecs = nil, nil
 		var wg sync.WaitGroup
 		wg.Go(func() { k.Lookup(t.Context(), Request{Image: "a.example/x"}) })
 		time.Sleep(2500 * time.Millisecond)
 		// This lookup starts too late to wait for a's exec, but before a's response.
-		if got := atOnce(k, "b.example/x")[0]; got.err != nil || got.took != time.Second/2 || p.execs["b.example"] != 1 {
+		if got := lookupConcurrently(k, "b.example/x")[0]; got.err != nil || got.took != time.Second/2 || p.execs["b.example"] != 1 {
 			t.Errorf("%v after %v, %d execs; want the response for a after 0.5s", got.err, got.took, p.execs["b.example"])
 		}
 		wg.Wait()
@@ -249,7 +249,7 @@ func TestGlobalResponseComesLate(t *testing.T) {
 // waited for an exec that failed for another host.
 func TestFailureOfAnotherHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &paced{takes: map[string]time.Duration{"dead.example": time.Second / 5, "": time.Second}}
+		p := &slowProvider{delays: map[string]time.Duration{"dead.example": time.Second / 5, "": time.Second}}
 		p.answer = func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 			if strings.HasPrefix(req.Image, "dead.") {
 				return nil, errors.New("no such registry")
@@ -258,7 +258,7 @@ func TestFailureOfAnotherHost(t *testing.T) {
 		}
 		k := p.keyring(t)
 		defer k.Close()
-		got := atOnce(k, "dead.example/x", "live.example/1", "live.example/2", "live.example/3")
+		got := lookupConcurrently(k, "dead.example/x", "live.example/1", "live.example/2", "live.example/3")
 		if got[0].err == nil {
 			t.Error("dead.example has a credential")
 		}
@@ -277,7 +277,7 @@ func TestFailureOfAnotherHost(t *testing.T) {
 // host, then for a failing exec of its own host, and then starts its own exec.
 func TestWaitsForAtMostTwo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &paced{takes: map[string]time.Duration{"dead.example": time.Hour, "": 10 * time.Second}}
+		p := &slowProvider{delays: map[string]time.Duration{"dead.example": time.Hour, "": 10 * time.Second}}
 		p.answer = func(context.Context, *plugin.Request) (*plugin.Response, error) { return nil, errors.New("broken") }
 		k := p.keyring(t)
 		defer k.Close()
@@ -285,7 +285,7 @@ func TestWaitsForAtMostTwo(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		wg.Go(func() { k.Lookup(ctx, Request{Image: "dead.example/x"}) })
 		synctest.Wait()
-		for i, got := range atOnce(k, "live.example/1", "live.example/2", "live.example/3", "live.example/4") {
+		for i, got := range lookupConcurrently(k, "live.example/1", "live.example/2", "live.example/3", "live.example/4") {
 			if got.err == nil || got.took > maxWaitUnknownScope+20*time.Second {
 				t.Errorf("%d: %v after %v, want a failure after at most 20.25s", i, got.err, got.took)
 			}
@@ -304,14 +304,14 @@ func TestWaitsForAtMostTwo(t *testing.T) {
 func TestWaitsForAtMostTwoPods(t *testing.T) {
 	for range 30 {
 		synctest.Test(t, func(t *testing.T) {
-			p := &paced{takes: map[string]time.Duration{"dead.example": time.Hour, "": 10 * time.Second}}
+			p := &slowProvider{delays: map[string]time.Duration{"dead.example": time.Hour, "": 10 * time.Second}}
 			p.answer = func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 				if req.Image == "live.example/y" {
 					return nil, errors.New("no such repository")
 				}
 				return respond(plugin.CacheImage, time.Hour, "")(ctx, req)
 			}
-			k, err := New(oneProvider(perAccount(config.CachePerServiceAccount)), Options{InProcess: map[string]plugin.Provider{"p": p}, ServiceAccounts: &accounts{}})
+			k, err := New(oneProvider(testTokenAttributes(config.CachePerServiceAccount)), Options{InProcess: map[string]plugin.Provider{"p": p}, ServiceAccounts: &accounts{}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,19 +18,19 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// podOf returns the UID of the pod to which a token of accounts is bound.
-func podOf(token plugin.Secret) string {
+// podUIDOf returns the UID of the pod to which a token of accounts is bound.
+func podUIDOf(token plugin.Secret) string {
 	if fields := strings.Fields(token.Reveal()); len(fields) > 2 {
 		return fields[2]
 	}
 	return ""
 }
 
-// forPod returns a provider function that uses the pod's UID as the user name in its response.
-func forPod(scope plugin.CacheKeyType, d time.Duration) func(context.Context, *plugin.Request) (*plugin.Response, error) {
+// respondForPod returns a provider function that uses the pod's UID as the user name in its response.
+func respondForPod(scope plugin.CacheKeyType, d time.Duration) func(context.Context, *plugin.Request) (*plugin.Response, error) {
 	return func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 		return &plugin.Response{CacheKeyType: scope, CacheDuration: &d, Auth: map[string]plugin.AuthConfig{
-			"*.example": {Username: podOf(req.ServiceAccountToken), Password: plugin.NewSecret(canary.PasswordSecret)},
+			"*.example": {Username: podUIDOf(req.ServiceAccountToken), Password: plugin.NewSecret(canary.PasswordSecret)},
 		}}, nil
 	}
 }
@@ -43,8 +43,8 @@ func TestUncachedResponseIsForOnePod(t *testing.T) {
 		for _, d := range []time.Duration{0, -time.Hour, time.Hour} {
 			t.Run(fmt.Sprint(scope, " ", d), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					s := &script{answer: forPod(scope, d)}
-					k := newScripted(t, s, perAccount(config.CachePerServiceAccount), &accounts{})
+					s := &recordingProvider{answer: respondForPod(scope, d)}
+					k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerServiceAccount), &accounts{})
 					defer k.Close()
 					var reqs []Request
 					for i := range 10 { // each pod twice
@@ -81,8 +81,8 @@ func TestUncachedResponseIsForOnePod(t *testing.T) {
 // waits for another pod's exec.
 func TestPodsDoNotWaitForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{answer: forPod(plugin.CacheRegistry, 0)}
-		k := newScripted(t, s, perAccount(config.CachePerServiceAccount), &accounts{})
+		s := &recordingProvider{answer: respondForPod(plugin.CacheRegistry, 0)}
+		k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerServiceAccount), &accounts{})
 		defer k.Close()
 		must.Get(k.Lookup(t.Context(), podRequest("r.example/app", "alice", 0)))(t)
 		begin := time.Now()
@@ -102,14 +102,14 @@ func TestPodsDoNotWaitForOthers(t *testing.T) {
 func TestFailureIsForOnePod(t *testing.T) {
 	for _, d := range []time.Duration{0, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &script{}
+			s := &recordingProvider{}
 			s.answer = func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
-				if podOf(req.ServiceAccountToken) == "pod-uid-0" {
+				if podUIDOf(req.ServiceAccountToken) == "pod-uid-0" {
 					return nil, errors.New("the token is refused")
 				}
-				return forPod(plugin.CacheRegistry, d)(ctx, req)
+				return respondForPod(plugin.CacheRegistry, d)(ctx, req)
 			}
-			k := newScripted(t, s, perAccount(config.CachePerServiceAccount), &accounts{})
+			k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerServiceAccount), &accounts{})
 			defer k.Close()
 			var reqs []Request
 			for i := range 10 {

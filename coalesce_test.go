@@ -20,17 +20,17 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// script is an in-process provider that records its requests. Each call takes a second.
-type script struct {
+// recordingProvider is an in-process provider that records its requests. Each call takes a second.
+type recordingProvider struct {
 	answer func(ctx context.Context, req *plugin.Request) (*plugin.Response, error)
 
-	mu     sync.Mutex
-	images []string
-	tokens []plugin.Secret
-	ended  []error // the context's error after each run
+	mu          sync.Mutex
+	images      []string
+	tokens      []plugin.Secret
+	contextErrs []error // the context's error after each run
 }
 
-func (s *script) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+func (s *recordingProvider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	s.mu.Lock()
 	s.images, s.tokens = append(s.images, req.Image), append(s.tokens, req.ServiceAccountToken)
 	s.mu.Unlock()
@@ -39,7 +39,7 @@ func (s *script) GetCredentials(ctx context.Context, req *plugin.Request) (*plug
 	case <-ctx.Done():
 	}
 	s.mu.Lock()
-	s.ended = append(s.ended, ctx.Err())
+	s.contextErrs = append(s.contextErrs, ctx.Err())
 	s.mu.Unlock()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -47,7 +47,7 @@ func (s *script) GetCredentials(ctx context.Context, req *plugin.Request) (*plug
 	return s.answer(ctx, req)
 }
 
-func (s *script) execs() int {
+func (s *recordingProvider) execs() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.images)
@@ -75,7 +75,7 @@ func oneProvider(attributes *config.TokenAttributes) *config.Config {
 	}}}
 }
 
-func newScripted(t *testing.T, s *script, attributes *config.TokenAttributes, accounts ServiceAccountClient) *Keyring {
+func newRecordingKeyring(t *testing.T, s *recordingProvider, attributes *config.TokenAttributes, accounts ServiceAccountClient) *Keyring {
 	t.Helper()
 	k, err := New(oneProvider(attributes), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, ServiceAccounts: accounts})
 	if err != nil {
@@ -110,8 +110,8 @@ func images(n int, format string) []Request {
 func TestCoalesceOneExecForARegistry(t *testing.T) {
 	for _, scope := range []plugin.CacheKeyType{plugin.CacheRegistry, plugin.CacheGlobal} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &script{answer: respond(scope, time.Hour, "")}
-			k := newScripted(t, s, nil, nil)
+			s := &recordingProvider{answer: respond(scope, time.Hour, "")}
+			k := newRecordingKeyring(t, s, nil, nil)
 			defer k.Close()
 			begin := time.Now()
 			results, errs := lookupAll(k, images(200, "r.example/team/app-%d")...)
@@ -132,8 +132,8 @@ func TestCoalesceOneExecForARegistry(t *testing.T) {
 
 func TestCoalesceTwoRegistriesWhileTheScopeIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
-		k := newScripted(t, s, nil, nil)
+		s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		k := newRecordingKeyring(t, s, nil, nil)
 		defer k.Close()
 		_, errs := lookupAll(k, append(images(50, "a.example/app-%d"), images(50, "b.example/app-%d")...)...)
 		must.Do(t, errors.Join(errs...))
@@ -145,14 +145,14 @@ func TestCoalesceTwoRegistriesWhileTheScopeIsUnknown(t *testing.T) {
 
 func TestCoalesceLeaderFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{}
+		s := &recordingProvider{}
 		s.answer = func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 			if strings.HasSuffix(req.Image, "-0") {
 				return nil, errors.New("no such repository")
 			}
 			return respond(plugin.CacheRegistry, time.Hour, "")(ctx, req)
 		}
-		k := newScripted(t, s, nil, nil)
+		k := newRecordingKeyring(t, s, nil, nil)
 		defer k.Close()
 		begin := time.Now()
 		reqs := append(images(20, "r.example/app-%d"), Request{Image: "r.example/app-0"})
@@ -174,7 +174,7 @@ func TestCoalesceLeaderFails(t *testing.T) {
 
 func TestCoalesceFailureIsNotAChainThoughTheScopeIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{}
+		s := &recordingProvider{}
 		s.answer = func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 			if role := req.ServiceAccountAnnotations["example.com/role"]; role == "bob" {
 				time.Sleep(time.Second) // until alice's response has set the scope
@@ -182,7 +182,7 @@ func TestCoalesceFailureIsNotAChainThoughTheScopeIsKnown(t *testing.T) {
 			}
 			return respond(plugin.CacheRegistry, time.Hour, "")(ctx, req)
 		}
-		k := newScripted(t, s, perAccount(config.CachePerServiceAccount), &accounts{})
+		k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerServiceAccount), &accounts{})
 		defer k.Close()
 		reqs := []Request{podRequest("r.example/0", "alice", 0)}
 		for i := range 5 {
@@ -198,8 +198,8 @@ func TestCoalesceFailureIsNotAChainThoughTheScopeIsKnown(t *testing.T) {
 
 func TestCoalesceDoesNotWaitForWhatMustNotBeCached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{answer: respond(plugin.CacheRegistry, 0, "")}
-		k := newScripted(t, s, nil, nil)
+		s := &recordingProvider{answer: respond(plugin.CacheRegistry, 0, "")}
+		k := newRecordingKeyring(t, s, nil, nil)
 		defer k.Close()
 		must.Get(k.Lookup(t.Context(), Request{Image: "r.example/first"}))(t)
 		begin := time.Now()
@@ -212,8 +212,8 @@ func TestCoalesceDoesNotWaitForWhatMustNotBeCached(t *testing.T) {
 
 func TestCoalesceLeaderLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
-		k := newScripted(t, s, nil, nil)
+		s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		k := newRecordingKeyring(t, s, nil, nil)
 		defer k.Close()
 		ctx, cancel := context.WithCancel(context.Background())
 		var wg sync.WaitGroup
@@ -231,16 +231,16 @@ func TestCoalesceLeaderLeaves(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		wg.Wait()
-		if s.execs() != 1 || s.ended[0] != nil {
-			t.Errorf("execs %d, ended %v: want the leader's exec to continue for the waiter", s.execs(), s.ended)
+		if s.execs() != 1 || s.contextErrs[0] != nil {
+			t.Errorf("execs %d, ended %v: want the leader's exec to continue for the waiter", s.execs(), s.contextErrs)
 		}
 	})
 }
 
 func TestCoalesceLastWaiterLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
-		k := newScripted(t, s, nil, nil)
+		s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		k := newRecordingKeyring(t, s, nil, nil)
 		defer k.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second/2)
 		defer cancel()
@@ -255,8 +255,8 @@ func TestCoalesceLastWaiterLeaves(t *testing.T) {
 		}
 		wg.Wait()
 		synctest.Wait()
-		if len(s.ended) != 1 || !errors.Is(s.ended[0], context.Canceled) {
-			t.Errorf("exec ended with %v, want one that was cancelled", s.ended)
+		if len(s.contextErrs) != 1 || !errors.Is(s.contextErrs[0], context.Canceled) {
+			t.Errorf("exec ended with %v, want one that was cancelled", s.contextErrs)
 		}
 		if _, err := k.Lookup(context.Background(), Request{Image: "r.example/0"}); err != nil {
 			t.Errorf("the next lookup: %v", err)
@@ -307,8 +307,8 @@ func TestCoalesceAnswerDecides(t *testing.T) {
 	}
 	for _, tt := range tests {
 		synctest.Test(t, func(t *testing.T) {
-			s := &script{answer: tt.first}
-			k := newScripted(t, s, nil, nil)
+			s := &recordingProvider{answer: tt.first}
+			k := newRecordingKeyring(t, s, nil, nil)
 			defer k.Close()
 			must.Get(k.Lookup(context.Background(), Request{Image: "r.example/teach-the-scope"}))(t)
 			time.Sleep(time.Minute)
@@ -322,7 +322,7 @@ func TestCoalesceAnswerDecides(t *testing.T) {
 				t.Errorf("%s: %d execs in %v, want %d in %v", tt.name, s.execs(), time.Since(begin), tt.execs, tt.took)
 			}
 			for i, res := range results {
-				if tt.name != "empty" && (len(res.Credentials) != 1 || !mayHave(res.Credentials[0], res.Attempts[0].CacheKey, tt.reqs[i])) {
+				if tt.name != "empty" && (len(res.Credentials) != 1 || !mayUseCredential(res.Credentials[0], res.Attempts[0].CacheKey, tt.reqs[i])) {
 					t.Errorf("%s: %s: %d credentials, or another identity's", tt.name, tt.reqs[i].Image, len(res.Credentials))
 				}
 			}
@@ -330,9 +330,9 @@ func TestCoalesceAnswerDecides(t *testing.T) {
 	}
 }
 
-// mayHave reports whether the scope of the response allows that a request gets the credential
+// mayUseCredential reports whether the scope of the response allows that a request gets the credential
 // c. The user name of c is the image for which c was issued.
-func mayHave(c Credential, scope plugin.CacheKeyType, req Request) bool {
+func mayUseCredential(c Credential, scope plugin.CacheKeyType, req Request) bool {
 	return c.Username == req.Image || !c.CachedUntil.IsZero() && scope != plugin.CacheImage
 }
 
@@ -355,7 +355,7 @@ func (a *accounts) RequestToken(_ context.Context, req TokenRequest) (plugin.Sec
 	return plugin.NewSecret(fmt.Sprintf("%s %s %s %s", canary.TokenSecret, req.ServiceAccount, req.PodUID, req.Audience)), nil
 }
 
-func perAccount(cache config.TokenCacheType) *config.TokenAttributes {
+func testTokenAttributes(cache config.TokenCacheType) *config.TokenAttributes {
 	return &config.TokenAttributes{
 		ServiceAccountTokenAudience: "registry", CacheType: cache, RequireServiceAccount: new(true),
 		RequiredServiceAccountAnnotationKeys: []string{"example.com/role"},
@@ -369,13 +369,13 @@ func podRequest(image, account string, pod int) Request {
 func TestCoalesceServiceAccountsApart(t *testing.T) {
 	for _, cache := range []config.TokenCacheType{config.CachePerServiceAccount, config.CachePerToken} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &script{answer: func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+			s := &recordingProvider{answer: func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 				resp, err := respond(plugin.CacheGlobal, time.Hour, "*.example")(ctx, req)
 				resp.Auth["*.example"] = plugin.AuthConfig{Username: req.ServiceAccountAnnotations["example.com/role"], Password: plugin.NewSecret(canary.PasswordSecret)}
 				return resp, err
 			}}
 			api := &accounts{}
-			k := newScripted(t, s, perAccount(cache), api)
+			k := newRecordingKeyring(t, s, testTokenAttributes(cache), api)
 			defer k.Close()
 			var reqs []Request
 			for i := range 40 {
@@ -407,8 +407,8 @@ func TestCoalesceEchoedTokenIsRefusedToWaiters(t *testing.T) {
 		return resp, err
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{answer: echo}
-		k := newScripted(t, s, perAccount(config.CachePerServiceAccount), &accounts{})
+		s := &recordingProvider{answer: echo}
+		k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerServiceAccount), &accounts{})
 		defer k.Close()
 		results, errs := lookupAll(k, podRequest("r.example/a", "alice", 1), podRequest("r.example/b", "alice", 2), podRequest("r.example/a", "alice", 3))
 		for i, err := range errs {
@@ -419,8 +419,8 @@ func TestCoalesceEchoedTokenIsRefusedToWaiters(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{answer: echo}
-		k := newScripted(t, s, perAccount(config.CachePerToken), &accounts{})
+		s := &recordingProvider{answer: echo}
+		k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerToken), &accounts{})
 		defer k.Close()
 		if _, err := k.Lookup(context.Background(), podRequest("r.example/a", "alice", 1)); err != nil {
 			t.Errorf("cacheType Token: %v; want it allowed", err)
@@ -430,9 +430,9 @@ func TestCoalesceEchoedTokenIsRefusedToWaiters(t *testing.T) {
 
 func TestServiceAccountCacheBeforeToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
 		api := &accounts{}
-		k := newScripted(t, s, perAccount(config.CachePerServiceAccount), api)
+		k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerServiceAccount), api)
 		defer k.Close()
 		for pod := range 500 {
 			must.Get(k.Lookup(context.Background(), podRequest("r.example/app", "alice", pod)))(t)
@@ -444,10 +444,10 @@ func TestServiceAccountCacheBeforeToken(t *testing.T) {
 }
 
 func TestServiceAccountSkips(t *testing.T) {
-	s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
-	attributes := perAccount(config.CachePerServiceAccount)
+	s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+	attributes := testTokenAttributes(config.CachePerServiceAccount)
 	attributes.RequiredServiceAccountAnnotationKeys = []string{"example.com/other"}
-	k := newScripted(t, s, attributes, &accounts{})
+	k := newRecordingKeyring(t, s, attributes, &accounts{})
 	defer k.Close()
 	for want, req := range map[string]Request{
 		"the provider requires a service account, but the request has none":          {Image: "r.example/a"},
@@ -465,7 +465,7 @@ func TestServiceAccountSkips(t *testing.T) {
 }
 
 func TestServiceAccountFailures(t *testing.T) {
-	s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+	s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
 	for _, tt := range []struct {
 		name     string
 		accounts ServiceAccountClient
@@ -476,7 +476,7 @@ func TestServiceAccountFailures(t *testing.T) {
 		{"huge annotation", hugeAnnotation{}, StageServiceAccount},
 		{"no token", noToken{}, StageToken},
 	} {
-		k := newScripted(t, s, perAccount(config.CachePerServiceAccount), tt.accounts)
+		k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerServiceAccount), tt.accounts)
 		res, err := k.Lookup(context.Background(), podRequest("r.example/a", "alice", 1))
 		var lookup *LookupError
 		if !errors.As(err, &lookup) || res.Attempts[0].Stage != tt.stage {
@@ -508,14 +508,14 @@ func (noToken) RequestToken(context.Context, TokenRequest) (plugin.Secret, error
 
 func TestHeldIdentityIsKeyedByToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{answer: respond(plugin.CacheGlobal, time.Hour, "*.example")}
-		k := newScripted(t, s, perAccount(config.CachePerServiceAccount), nil)
+		s := &recordingProvider{answer: respond(plugin.CacheGlobal, time.Hour, "*.example")}
+		k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerServiceAccount), nil)
 		defer k.Close()
 		ask := func(token plugin.Secret, role string) {
 			req := Request{Image: "r.example/a", Token: token, Annotations: map[string]string{"example.com/role": role, "not.selected": role + token.String()}}
 			must.Get(k.Lookup(context.Background(), req))(t)
 		}
-		one, two := heldToken("1", `{"aud":["registry"]}`), heldToken("2", `{"aud":["registry"]}`)
+		one, two := tokenWithClaims("1", `{"aud":["registry"]}`), tokenWithClaims("2", `{"aud":["registry"]}`)
 		ask(one, "a")
 		ask(one, "a")
 		ask(two, "a")

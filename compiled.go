@@ -29,13 +29,13 @@ func compileConfig(e *keyringEnv, c *config.Config, previous *compiledConfig) *c
 	next := &compiledConfig{}
 	for i := range c.Providers {
 		p := &c.Providers[i]
-		at := position{c, i}
+		at := providerPosition{c, i}
 		r := previous.reusableRunner(p)
 		if r == nil {
 			r = newRunner(e, at)
 		}
 		r.position.Store(&at)
-		next.patterns = append(next.patterns, r.entry.MatchImages)
+		next.patterns = append(next.patterns, r.providerConfig.MatchImages)
 		next.runners = append(next.runners, r)
 	}
 	next.index = index.New(next.patterns)
@@ -85,9 +85,9 @@ func hasPath(pattern string) bool {
 	return err == nil && at.Path != ""
 }
 
-// appendMatches appends the providers that match key. For a registry lookup, it also appends
+// appendMatchingCredentials appends the providers that match key. For a registry lookup, it also appends
 // providers that match only some of the registry's images, because their patterns have a path.
-func (c *compiledConfig) appendMatches(key lookupKey, hits []index.Hit) []index.Hit {
+func (c *compiledConfig) appendMatchingProviders(key lookupKey, hits []index.Hit) []index.Hit {
 	hits = c.index.Match(key.location, hits)
 	if !key.isRegistry() {
 		return hits

@@ -19,19 +19,19 @@ import (
 
 const module = "github.com/regcred/regcred"
 
-// allowed lists the third-party modules that a program gets if it uses a package of this
+// allowedModules lists the third-party modules that a program gets if it uses a package of this
 // module. Each new module must be added to docs/project/dependencies.md.
-var allowed = map[string][]string{
+var allowedModules = map[string][]string{
 	"./match":        {},
 	"./plugin":       {"sigs.k8s.io/json"},
 	"./dockerconfig": {"sigs.k8s.io/json"}, // it returns plugin.AuthConfig
-	"./config":       root,
-	"./lint":         root,
-	".":              root,
+	"./config":       rootModules,
+	"./lint":         rootModules,
+	".":              rootModules,
 
-	"./keychain/cloud":      root,
-	"./keychain":            adapter,
-	"./keychain/orasclient": append([]string{"oras.land/oras-go/v2", "github.com/opencontainers/image-spec"}, adapter...),
+	"./keychain/cloud":      rootModules,
+	"./keychain":            adapterModules,
+	"./keychain/orasclient": append([]string{"oras.land/oras-go/v2", "github.com/opencontainers/image-spec"}, adapterModules...),
 
 	"./cmd/ecr-credential-provider": {
 		"sigs.k8s.io/json", "github.com/spf13/pflag",
@@ -41,37 +41,37 @@ var allowed = map[string][]string{
 		"sigs.k8s.io/json", "github.com/spf13/pflag",
 		"sigs.k8s.io/yaml", "go.yaml.in/yaml/v2",
 	},
-	"./cmd/token-credential-provider":        append([]string{"github.com/spf13/pflag"}, root...),
+	"./cmd/token-credential-provider":        append([]string{"github.com/spf13/pflag"}, rootModules...),
 	"./cmd/auth-provider-gcp":                {"sigs.k8s.io/json", "github.com/spf13/pflag"},
-	"./cmd/docker-credential-regcred":        append([]string{"github.com/docker/docker-credential-helpers/credentials", "golang.org/x/sys/unix"}, root...),
+	"./cmd/docker-credential-regcred":        append([]string{"github.com/docker/docker-credential-helpers/credentials", "golang.org/x/sys/unix"}, rootModules...),
 	"./cmd/dockerconfig-credential-provider": {"sigs.k8s.io/json", "github.com/spf13/pflag"},
-	"./cmd/regcred-credential-provider":      append([]string{"github.com/spf13/pflag", "golang.org/x/sys/unix"}, root...),
+	"./cmd/regcred-credential-provider":      append([]string{"github.com/spf13/pflag", "golang.org/x/sys/unix"}, rootModules...),
 	"./cmd/static-credential-provider":       {"sigs.k8s.io/json", "github.com/spf13/pflag"},
 }
 
-// root lists the modules that the root package may import.
-var root = []string{
+// rootModules lists the modules that the root package may import.
+var rootModules = []string{
 	"sigs.k8s.io/json",
 	"sigs.k8s.io/yaml", "go.yaml.in/yaml/v2",
 	"go.yaml.in/yaml/v3",
 	"golang.org/x/sync",
 }
 
-// adapter lists the modules that the go-containerregistry adapter may import.
-var adapter = append([]string{
+// adapterModules lists the modules that the go-containerregistry adapter may import.
+var adapterModules = append([]string{
 	"github.com/google/go-containerregistry",
 	"github.com/docker/cli", "github.com/docker/docker-credential-helpers", "github.com/opencontainers/go-digest",
 	"github.com/sirupsen/logrus", "golang.org/x/sys",
-}, root...)
+}, rootModules...)
 
 // TestDependencies verifies that the public packages depend only on the listed modules, on
 // every operating system.
 func TestDependencies(t *testing.T) {
-	for pkg, modules := range allowed {
+	for pkg, modules := range allowedModules {
 		for _, goos := range []string{"linux", "darwin", "windows"} {
-			deps := list(t, goos, "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", pkg)
+			deps := goList(t, goos, "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", pkg)
 			for _, dep := range deps {
-				if !within(dep, append(modules, module)) {
+				if !inModules(dep, append(modules, module)) {
 					t.Errorf("%s on %s is built from %s", pkg, goos, dep)
 				}
 			}
@@ -95,9 +95,9 @@ func TestEachCloudLinksOnlyItself(t *testing.T) {
 		if named != "" {
 			args = append(args, "./provider/"+named)
 		}
-		deps := list(t, "linux", args...)
+		deps := goList(t, "linux", args...)
 		for cloud, packages := range clouds {
-			linked := slices.IndexFunc(deps, func(dep string) bool { return within(dep, packages) })
+			linked := slices.IndexFunc(deps, func(dep string) bool { return inModules(dep, packages) })
 			if (linked >= 0) != (cloud == named) {
 				t.Errorf("a program with %q: %q linked at %d of %d packages", named, packages, linked, len(deps))
 			}
@@ -105,9 +105,9 @@ func TestEachCloudLinksOnlyItself(t *testing.T) {
 	}
 }
 
-// kubernetes lists the packages that may import Kubernetes modules, and the modules that each
+// kubernetesImporters lists the packages that may import Kubernetes modules, and the modules that each
 // of them may import.
-var kubernetes = map[string][]string{
+var kubernetesImporters = map[string][]string{
 	"kube":                {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go"},
 	"internal/apiserver":  {"k8s.io/apimachinery", "k8s.io/client-go"},
 	"internal/kubeconfig": {"k8s.io/client-go"},
@@ -121,7 +121,7 @@ var kubernetes = map[string][]string{
 // TestKubernetes verifies that only upstream/, a separate module, imports k8s.io/kubernetes. It
 // also verifies that only the packages in kubernetes import Kubernetes client libraries.
 func TestKubernetes(t *testing.T) {
-	imports := list(t, "linux", "-f", "{{$p := .ImportPath}}{{range .Imports}}{{$p}}={{.}} {{end}}{{range .TestImports}}{{$p}}={{.}} {{end}}{{range .XTestImports}}{{$p}}={{.}} {{end}}", "./...")
+	imports := goList(t, "linux", "-f", "{{$p := .ImportPath}}{{range .Imports}}{{$p}}={{.}} {{end}}{{range .TestImports}}{{$p}}={{.}} {{end}}{{range .XTestImports}}{{$p}}={{.}} {{end}}", "./...")
 	used := map[string]bool{}
 	for _, line := range imports {
 		pkg, dep, _ := strings.Cut(line, "=")
@@ -129,18 +129,18 @@ func TestKubernetes(t *testing.T) {
 			continue
 		}
 		pkg = strings.TrimPrefix(pkg, module+"/")
-		if !within(dep, kubernetes[pkg]) {
+		if !inModules(dep, kubernetesImporters[pkg]) {
 			t.Errorf("%s imports %s", pkg, dep)
 		}
 		used[pkg] = true
 	}
-	for pkg := range kubernetes {
+	for pkg := range kubernetesImporters {
 		if !used[pkg] {
 			t.Errorf("%s imports nothing of Kubernetes: the list does not contain the module, or of no use", pkg)
 		}
 	}
-	for _, dep := range list(t, "linux", "-deps", "-test", "-f", "{{.ImportPath}}", "./...") {
-		if within(dep, []string{"k8s.io/kubernetes"}) {
+	for _, dep := range goList(t, "linux", "-deps", "-test", "-f", "{{.ImportPath}}", "./...") {
+		if inModules(dep, []string{"k8s.io/kubernetes"}) {
 			t.Errorf("built from %s", dep)
 		}
 	}
@@ -159,13 +159,13 @@ func TestDependenciesAreExplained(t *testing.T) {
 		explained = append(explained, row[1])
 	}
 	slices.Sort(explained)
-	if diff := cmp.Diff(direct(t), explained); diff != "" {
+	if diff := cmp.Diff(directDependencies(t), explained); diff != "" {
 		t.Errorf("go.mod against docs/project/dependencies.md (-required +explained):\n%s", diff)
 	}
 }
 
-// direct returns the direct dependencies in go.mod, sorted.
-func direct(t *testing.T) []string {
+// directDependencies returns the direct dependencies in go.mod, sorted.
+func directDependencies(t *testing.T) []string {
 	t.Helper()
 	var file struct {
 		Require []struct {
@@ -173,7 +173,7 @@ func direct(t *testing.T) []string {
 			Indirect bool
 		}
 	}
-	must.Do(t, json.Unmarshal(run(t, "linux", "mod", "edit", "-json"), &file))
+	must.Do(t, json.Unmarshal(goCommand(t, "linux", "mod", "edit", "-json"), &file))
 	var paths []string
 	for _, r := range file.Require {
 		if !r.Indirect {
@@ -184,19 +184,19 @@ func direct(t *testing.T) []string {
 	return paths
 }
 
-// within reports whether a package belongs to one of the modules.
-func within(pkg string, modules []string) bool {
+// inModules reports whether a package belongs to one of the modules.
+func inModules(pkg string, modules []string) bool {
 	return slices.ContainsFunc(modules, func(m string) bool { return pkg == m || strings.HasPrefix(pkg, m+"/") })
 }
 
-// list runs "go list" for an operating system and returns the fields of its output.
-func list(t *testing.T, goos string, args ...string) []string {
+// goList runs "go list" for an operating system and returns the fields of its output.
+func goList(t *testing.T, goos string, args ...string) []string {
 	t.Helper()
-	return strings.Fields(string(run(t, goos, append([]string{"list"}, args...)...)))
+	return strings.Fields(string(goCommand(t, goos, append([]string{"list"}, args...)...)))
 }
 
-// run runs the go command for an operating system.
-func run(t *testing.T, goos string, args ...string) []byte {
+// goCommand runs the go command for an operating system.
+func goCommand(t *testing.T, goos string, args ...string) []byte {
 	t.Helper()
 	cmd := exec.Command("go", args...)
 	cmd.Env = append(os.Environ(), "GOOS="+goos, "GOFLAGS=-mod=readonly")

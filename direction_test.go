@@ -25,8 +25,8 @@ func packageLayers(t *testing.T) (layers [][]string) {
 	return layers
 }
 
-// rank returns the number of the layer of a package or of its nearest parent directory.
-func rank(layers [][]string, pkg string) int {
+// layerOf returns the number of the layer of a package or of its nearest parent directory.
+func layerOf(layers [][]string, pkg string) int {
 	for ; pkg != ""; pkg = pkg[:max(0, strings.LastIndexByte(pkg, '/'))] {
 		if i := slices.IndexFunc(layers, func(line []string) bool { return slices.Contains(line, pkg) }); i >= 0 {
 			return i
@@ -40,14 +40,14 @@ func rank(layers [][]string, pkg string) int {
 func TestOneDirection(t *testing.T) {
 	layers, imports := packageLayers(t), 0
 	for _, goos := range []string{"linux", "windows"} {
-		for _, line := range list(t, goos, "-f", "{{$p := .ImportPath}}{{range .Imports}}{{$p}}={{.}} {{end}}", "./...") {
+		for _, line := range goList(t, goos, "-f", "{{$p := .ImportPath}}{{range .Imports}}{{$p}}={{.}} {{end}}", "./...") {
 			pkg, dep, _ := strings.Cut(line, "=")
-			if !within(dep, []string{module}) {
+			if !inModules(dep, []string{module}) {
 				continue
 			}
 			imports++
-			pkg, dep = local(pkg), local(dep)
-			switch above, below := rank(layers, dep), rank(layers, pkg); {
+			pkg, dep = relativePackage(pkg), relativePackage(dep)
+			switch above, below := layerOf(layers, dep), layerOf(layers, pkg); {
 			case above < 0 || below < 0:
 				t.Errorf("%s imports %s: one of them is not listed", pkg, dep)
 			case above >= below:
@@ -60,8 +60,8 @@ func TestOneDirection(t *testing.T) {
 	}
 }
 
-// local returns the directory of a package, relative to this module.
-func local(pkg string) string {
+// relativePackage returns the directory of a package, relative to this module.
+func relativePackage(pkg string) string {
 	if pkg == module {
 		return "regcred"
 	}

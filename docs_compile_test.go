@@ -35,7 +35,7 @@ func TestDocsCompile(t *testing.T) {
 	for _, name := range []string{"docs/conformance.md", "docs/plugin-authors.md"} {
 		for _, m := range regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(readLines(t, name), -1) {
 			file := filepath.Join(t.TempDir(), "snippet.go")
-			must.Do(t, os.WriteFile(file, []byte(whole(t, name, m[1])), 0o600))
+			must.Do(t, os.WriteFile(file, []byte(completeSnippet(t, name, m[1])), 0o600))
 			overlay[filepath.Join(here, "internal", "snippets", fmt.Sprint("s", n), "snippet.go")] = file
 			n++
 		}
@@ -56,9 +56,9 @@ func TestDocsCompile(t *testing.T) {
 	}
 }
 
-// whole completes a snippet to a Go file. It does not change a complete file. It adds imports
+// completeSnippet completes a snippet to a Go file. It does not change a complete file. It adds imports
 // to functions, and puts statements into a function.
-func whole(t *testing.T, name, code string) string {
+func completeSnippet(t *testing.T, name, code string) string {
 	t.Helper()
 	if strings.HasPrefix(code, "package ") {
 		if !strings.Contains(code, "func main()") {

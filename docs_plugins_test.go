@@ -32,7 +32,7 @@ func TestDocsSampleConfigurations(t *testing.T) {
 			t.Errorf("%s: no sample configuration", name)
 		}
 		for _, sample := range samples {
-			for _, problem := range problems(t, sample[1]) {
+			for _, problem := range configProblems(t, sample[1]) {
 				first, _, _ := strings.Cut(strings.TrimSpace(sample[1]), "\n")
 				t.Errorf("%s: the sample that begins with %q: %s", name, first, problem)
 			}
@@ -40,8 +40,8 @@ func TestDocsSampleConfigurations(t *testing.T) {
 	}
 }
 
-// problems returns the errors and warnings for a configuration.
-func problems(t *testing.T, text string) []string {
+// configProblems returns the errors and warnings for a configuration.
+func configProblems(t *testing.T, text string) []string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	must.Do(t, os.WriteFile(file, []byte(text), 0o600))

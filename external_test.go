@@ -105,8 +105,8 @@ func (a apiTypes) walkObject(o types.Object) {
 	}
 }
 
-// exported returns the exported objects of a package.
-func exported(pkg *types.Package) (list []types.Object) {
+// exportedObjects returns the exported objects of a package.
+func exportedObjects(pkg *types.Package) (list []types.Object) {
 	for _, name := range pkg.Scope().Names() {
 		if o := pkg.Scope().Lookup(name); o.Exported() {
 			list = append(list, o)
@@ -120,7 +120,7 @@ func exported(pkg *types.Package) (list []types.Object) {
 func TestPublicTypes(t *testing.T) {
 	public, objects := loadPublic(t), 0
 	for _, pkg := range public {
-		for _, o := range exported(pkg) {
+		for _, o := range exportedObjects(pkg) {
 			objects++
 			apiTypes{map[types.Type]bool{}, func(typ types.Type) {
 				if named, ok := typ.(*types.Named); ok && named.Obj().Pkg() != nil && isInternal(named.Obj().Pkg().Path()) {
@@ -145,7 +145,7 @@ func settingProgram(public []*types.Package) (source string, fields int) {
 		return imports[pkg.Path()]
 	}
 	for _, pkg := range public {
-		for _, o := range exported(pkg) {
+		for _, o := range exportedObjects(pkg) {
 			s, ok := o.Type().Underlying().(*types.Struct)
 			if _, isType := o.(*types.TypeName); !ok || !isType {
 				continue // generic types would need type arguments, but there are none in the public packages

@@ -18,15 +18,15 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// leaving is a context that is canceled just before an exec. The lookup then leaves the flight
+// cancelingContext is a context that is canceled just before an exec. The lookup then leaves the flight
 // that it has just started.
-type leaving struct {
+type cancelingContext struct {
 	context.Context
 	cancel context.CancelFunc
 	armed  atomic.Bool
 }
 
-func (l *leaving) Err() error {
+func (l *cancelingContext) Err() error {
 	err := l.Context.Err()
 	if l.armed.Load() {
 		l.cancel()
@@ -34,22 +34,22 @@ func (l *leaving) Err() error {
 	return err
 }
 
-// podNames records the pods for which tokens were requested.
-type podNames struct {
+// tokenRequestRecorder records the pods for which tokens were requested.
+type tokenRequestRecorder struct {
 	accounts
-	arm func()
-	mu  sync.Mutex
-	got map[string]int
+	arm      func()
+	mu       sync.Mutex
+	requests map[string]int
 }
 
-func (p *podNames) GetServiceAccount(ctx context.Context, namespace, name string) (*ServiceAccount, error) {
+func (p *tokenRequestRecorder) GetServiceAccount(ctx context.Context, namespace, name string) (*ServiceAccount, error) {
 	p.arm()
 	return p.accounts.GetServiceAccount(ctx, namespace, name)
 }
 
-func (p *podNames) RequestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error) {
+func (p *tokenRequestRecorder) RequestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error) {
 	p.mu.Lock()
-	p.got[req.PodName+" "+req.PodUID+" "+req.ServiceAccount]++
+	p.requests[req.PodName+" "+req.PodUID+" "+req.ServiceAccount]++
 	p.mu.Unlock()
 	return p.accounts.RequestToken(ctx, req)
 }
@@ -57,16 +57,16 @@ func (p *podNames) RequestToken(ctx context.Context, req TokenRequest) (plugin.S
 // TestPodIsCopied verifies that the caller may change its Pod when Lookup has returned, even
 // while a token is still being requested for that pod. The race detector also checks this.
 func TestPodIsCopied(t *testing.T) {
-	api := &podNames{got: map[string]int{}}
+	api := &tokenRequestRecorder{requests: map[string]int{}}
 	s := plugin.ProviderFunc(respond(plugin.CacheImage, 0, ""))
-	k, err := New(oneProvider(perAccount(config.CachePerServiceAccount)), Options{InProcess: map[string]plugin.Provider{"p": s}, ServiceAccounts: api})
+	k, err := New(oneProvider(testTokenAttributes(config.CachePerServiceAccount)), Options{InProcess: map[string]plugin.Provider{"p": s}, ServiceAccounts: api})
 	if err != nil {
 		t.Fatal(err)
 	}
 	pod := podRequest("", "alice", 1).Pod
 	for i := range 200 {
 		*pod = Pod{Namespace: "ns", Name: "pod-1", UID: "pod-uid-1", ServiceAccount: "alice"}
-		ctx := &leaving{}
+		ctx := &cancelingContext{}
 		ctx.Context, ctx.cancel = context.WithCancel(t.Context())
 		api.arm = func() { ctx.armed.Store(true) }
 		k.Lookup(ctx, Request{Image: fmt.Sprintf("r.example/app-%d", i), Pod: pod})
@@ -75,41 +75,41 @@ func TestPodIsCopied(t *testing.T) {
 	k.Close()
 	api.mu.Lock()
 	defer api.mu.Unlock()
-	if len(api.got) != 1 || api.got["pod-1 pod-uid-1 alice"] == 0 {
-		t.Errorf("tokens were requested for %v, want for pod-1 alone", api.got)
+	if len(api.requests) != 1 || api.requests["pod-1 pod-uid-1 alice"] == 0 {
+		t.Errorf("tokens were requested for %v, want for pod-1 alone", api.requests)
 	}
 }
 
 // traceKey is the key of a context value, such as a trace ID.
 type traceKey struct{}
 
-// traced records the trace values in the contexts that are passed to third-party code.
-type traced struct {
+// traceRecorder records the trace values in the contexts that are passed to third-party code.
+type traceRecorder struct {
 	accounts
-	mu  sync.Mutex
-	saw map[string]string
+	mu     sync.Mutex
+	values map[string]string
 }
 
-func (tr *traced) note(ctx context.Context, where string) {
+func (tr *traceRecorder) record(ctx context.Context, where string) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
-	tr.saw[where] = fmt.Sprint(ctx.Value(traceKey{}))
+	tr.values[where] = fmt.Sprint(ctx.Value(traceKey{}))
 }
 
-func (tr *traced) GetServiceAccount(ctx context.Context, namespace, name string) (*ServiceAccount, error) {
-	tr.note(ctx, "service account")
+func (tr *traceRecorder) GetServiceAccount(ctx context.Context, namespace, name string) (*ServiceAccount, error) {
+	tr.record(ctx, "service account")
 	return tr.accounts.GetServiceAccount(ctx, namespace, name)
 }
 
-func (tr *traced) RequestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error) {
-	tr.note(ctx, "token")
+func (tr *traceRecorder) RequestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error) {
+	tr.record(ctx, "token")
 	return tr.accounts.RequestToken(ctx, req)
 }
 
-func (tr *traced) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
-	tr.note(ctx, "provider")
+func (tr *traceRecorder) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+	tr.record(ctx, "provider")
 	<-time.After(time.Second)
-	tr.note(ctx, fmt.Sprintf("provider at its end, %v", ctx.Err()))
+	tr.record(ctx, fmt.Sprintf("provider at its end, %v", ctx.Err()))
 	return respond(plugin.CacheRegistry, time.Hour, "")(ctx, req)
 }
 
@@ -118,8 +118,8 @@ func (tr *traced) GetCredentials(ctx context.Context, req *plugin.Request) (*plu
 // deadline.
 func TestValuesOfTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tr := &traced{saw: map[string]string{}}
-		k, err := New(oneProvider(perAccount(config.CachePerServiceAccount)), Options{InProcess: map[string]plugin.Provider{"p": tr}, ServiceAccounts: tr})
+		tr := &traceRecorder{values: map[string]string{}}
+		k, err := New(oneProvider(testTokenAttributes(config.CachePerServiceAccount)), Options{InProcess: map[string]plugin.Provider{"p": tr}, ServiceAccounts: tr})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,8 +134,8 @@ func TestValuesOfTheContext(t *testing.T) {
 		}
 		wg.Wait()
 		for _, where := range []string{"token", "provider", "provider at its end, <nil>"} {
-			if tr.saw[where] != "leader" {
-				t.Errorf("%s saw the trace %q, want the leader's", where, tr.saw[where])
+			if tr.values[where] != "leader" {
+				t.Errorf("%s saw the trace %q, want the leader's", where, tr.values[where])
 			}
 		}
 	})
@@ -148,22 +148,22 @@ func TestCachedResponse(t *testing.T) {
 		ahead  time.Duration
 		tokens *config.TokenAttributes
 		want   bool
-	}{{-1, nil, true}, {0, nil, true}, {1, nil, true}, {0, perAccount(config.CachePerServiceAccount), false}} {
-		r, now := runnerWith(t, &script{}, Options{RefreshAhead: tt.ahead}, tt.tokens), time.Now()
-		r.cache.put(entry("r.example/x", now, time.Hour, false))
+	}{{-1, nil, true}, {0, nil, true}, {1, nil, true}, {0, testTokenAttributes(config.CachePerServiceAccount), false}} {
+		r, now := runnerWith(t, &recordingProvider{}, Options{RefreshAhead: tt.ahead}, tt.tokens), time.Now()
+		r.cache.put(newTestResponse("r.example/x", now, time.Hour, false))
 		if got := r.cachedResponse(t.Context(), lookupKeyOf(t, "r.example/x"), now) != nil; got != tt.want {
 			t.Errorf("RefreshAhead %d, attributes %v: a response %t, want %t", tt.ahead, tt.tokens, got, tt.want)
 		}
 	}
 }
 
-// looked is a context that calls the function at when its Err method is called.
-type looked struct {
+// errHookContext is a context that calls the function at when its Err method is called.
+type errHookContext struct {
 	context.Context
 	at func()
 }
 
-func (l looked) Err() error {
+func (l errHookContext) Err() error {
 	l.at()
 	return l.Context.Err()
 }
@@ -171,10 +171,10 @@ func (l looked) Err() error {
 // TestResponseBetweenCacheAndFlight verifies that a response is a cache hit if it is stored
 // after fetch has read the cache for the first time, even if the response is empty.
 func TestResponseBetweenCacheAndFlight(t *testing.T) {
-	s := &script{}
+	s := &recordingProvider{}
 	r, q, now := runnerWith(t, s, Options{}, nil), lookupKeyOf(t, "r.example/x"), time.Now()
-	a := entry(q.name, now, time.Hour, false)
-	got := r.fetch(looked{t.Context(), func() { r.cache.put(a) }}, q, &identity{origin: r.origin})
+	a := newTestResponse(q.name, now, time.Hour, false)
+	got := r.fetch(errHookContext{t.Context(), func() { r.cache.put(a) }}, q, &identity{origin: r.origin})
 	if got.err != nil || got.response != a || got.cache != CacheHit || s.execs() != 0 {
 		t.Errorf("%v, %q, %d execs; want a hit", got.err, got.cache, s.execs())
 	}
@@ -184,7 +184,7 @@ func TestResponseBetweenCacheAndFlight(t *testing.T) {
 // lookup waits for another host's flight.
 func TestResponseWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &paced{takes: map[string]time.Duration{"": time.Second}, answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		p := &slowProvider{delays: map[string]time.Duration{"": time.Second}, answer: respond(plugin.CacheRegistry, time.Hour, "")}
 		r, q := runnerWith(t, p, Options{}, nil), lookupKeyOf(t, "live.example/x")
 		noIdentity := &identity{origin: r.origin}
 		var wg sync.WaitGroup
@@ -194,7 +194,7 @@ func TestResponseWhileWaiting(t *testing.T) {
 		wg.Go(func() { got = r.fetch(t.Context(), q, noIdentity) })
 		synctest.Wait()
 		a := newResponse(map[string]plugin.AuthConfig{"live.example": {}}, r.origin)
-		a.key, a.expires = cacheKey{scope: plugin.CacheImage, base: q.name}, time.Now().Add(time.Hour)
+		a.key, a.expires = cacheKey{scope: plugin.CacheImage, scopedName: q.name}, time.Now().Add(time.Hour)
 		r.cache.put(a)
 		wg.Wait()
 		if got.err != nil || got.response != a || got.cache != CacheCoalesced || p.execs["live.example"] != 0 {
@@ -207,7 +207,7 @@ func TestResponseWhileWaiting(t *testing.T) {
 // after the scope of responses has changed from Registry to Image.
 func TestExclusiveFlightIsFoundByItsImage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &paced{takes: map[string]time.Duration{"r.example": time.Second, "other.example": 1500 * time.Millisecond}}
+		p := &slowProvider{delays: map[string]time.Duration{"r.example": time.Second, "other.example": 1500 * time.Millisecond}}
 		p.answer = func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 			if req.Image == "r.example/fails" {
 				return nil, errors.New("no such repository")
@@ -216,7 +216,7 @@ func TestExclusiveFlightIsFoundByItsImage(t *testing.T) {
 		}
 		k := p.keyring(t)
 		defer k.Close()
-		p.learn(t, k, plugin.CacheRegistry)
+		p.setLastScope(t, k, plugin.CacheRegistry)
 		var wg sync.WaitGroup
 		look := func(image string, want CacheResult) {
 			wg.Go(func() {
@@ -239,20 +239,20 @@ func TestExclusiveFlightIsFoundByItsImage(t *testing.T) {
 	})
 }
 
-// hooked is a context that counts the functions registered with AfterFunc.
-type hooked struct {
+// afterFuncContext is a context that counts the functions registered with AfterFunc.
+type afterFuncContext struct {
 	context.Context
-	hooks, ever atomic.Int64
+	active, total atomic.Int64
 }
 
-func (h *hooked) Value(any) any { return nil } // hides the parent's *cancelCtx, because package context would register the functions there
+func (h *afterFuncContext) Value(any) any { return nil } // hides the parent's *cancelCtx, because package context would register the functions there
 
-func (h *hooked) AfterFunc(f func()) func() bool {
-	h.hooks.Add(1)
-	h.ever.Add(1)
+func (h *afterFuncContext) AfterFunc(f func()) func() bool {
+	h.active.Add(1)
+	h.total.Add(1)
 	stop := context.AfterFunc(h.Context, f)
 	return func() bool {
-		h.hooks.Add(-1)
+		h.active.Add(-1)
 		return stop()
 	}
 }
@@ -263,8 +263,8 @@ func (h *hooked) AfterFunc(f func()) func() bool {
 func TestFlightsLeaveNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const flights = 1000
-		k := newScripted(t, &script{}, nil, nil)
-		host := &hooked{Context: k.env.ctx}
+		k := newRecordingKeyring(t, &recordingProvider{}, nil, nil)
+		host := &afterFuncContext{Context: k.env.ctx}
 		k.env.ctx = host
 		r := k.compiled.Load().runners[0]
 		var contexts []context.Context
@@ -276,8 +276,8 @@ func TestFlightsLeaveNothingBehind(t *testing.T) {
 			must.Get(k.Lookup(t.Context(), Request{Image: fmt.Sprintf("r.example/%d", i)}))(t)
 		}
 		synctest.Wait()
-		if n := host.hooks.Load(); n != 0 || host.ever.Load() != flights || len(r.inFlight) != 0 {
-			t.Errorf("%d of %d hooks and %d flights are left, want none of %d", n, host.ever.Load(), len(r.inFlight), flights)
+		if n := host.active.Load(); n != 0 || host.total.Load() != flights || len(r.inFlight) != 0 {
+			t.Errorf("%d of %d hooks and %d flights are left, want none of %d", n, host.total.Load(), len(r.inFlight), flights)
 		}
 		for _, ctx := range contexts {
 			if ctx.Err() == nil {
@@ -290,7 +290,7 @@ func TestFlightsLeaveNothingBehind(t *testing.T) {
 // TestNoFlightAfterClose verifies that a lookup that is in progress does not start an exec
 // after Close.
 func TestNoFlightAfterClose(t *testing.T) {
-	s := &script{}
+	s := &recordingProvider{}
 	r := runnerWith(t, s, Options{}, nil)
 	r.env.close()
 	if got := r.fetch(t.Context(), lookupKeyOf(t, "r.example/x"), &identity{origin: r.origin}); got.err != ErrClosed || s.execs() != 0 || len(r.inFlight) != 0 {

@@ -25,7 +25,7 @@ import (
 type identity struct {
 	key         string // part of the cache key; "" if there is no service account or token
 	annotations map[string]string
-	origin      *origin
+	origin      *responseOrigin
 	report      *Identity // for the Attempt; may be nil
 
 	// pod describes the token to request. It is zero if Request.Token is used. It is a
@@ -116,7 +116,7 @@ func (r *runner) selectAnnotations(all map[string]string, report *Identity) map[
 // kubelet: it requests the token first, even if the response is cached.
 func (r *runner) setPodIdentity(ctx context.Context, id *identity, pod *Pod) (err error) {
 	ref := id.report.ServiceAccount
-	id.origin = &origin{r.name, Origin{Kind: FromProvider, ServiceAccount: &ref}}
+	id.origin = &responseOrigin{r.name, Origin{Kind: FromProvider, ServiceAccount: &ref}}
 	id.pod = TokenRequest{
 		Namespace: pod.Namespace, ServiceAccount: pod.ServiceAccount, ServiceAccountUID: ref.UID,
 		PodName: pod.Name, PodUID: pod.UID,
@@ -144,7 +144,7 @@ func (r *runner) tokenIdentity(req *Request) (id identity, skipped string, err e
 	if req.Pod != nil {
 		ref = ObjectRef{Namespace: req.Pod.Namespace, Name: req.Pod.ServiceAccount}
 		id.report.ServiceAccount = ref
-		id.origin = &origin{r.name, Origin{Kind: FromProvider, ServiceAccount: &ref}}
+		id.origin = &responseOrigin{r.name, Origin{Kind: FromProvider, ServiceAccount: &ref}}
 	}
 	if err := r.checkAudience(req.Token); err != nil {
 		return id, "", err

@@ -25,10 +25,10 @@ func TestAttemptIdentity(t *testing.T) {
 	const audience, role = "registry.example", "example.com/role"
 	account := ObjectRef{Namespace: "ns", Name: "alice", UID: "uid-alice"}
 	pod := podRequest("r.example/a", "alice", 1)
-	held := Request{Image: "r.example/a", Token: heldToken("", `{"aud":["`+audience+`"]}`), Annotations: map[string]string{role: "x"}}
+	held := Request{Image: "r.example/a", Token: tokenWithClaims("", `{"aud":["`+audience+`"]}`), Annotations: map[string]string{role: "x"}}
 	tests := []struct {
 		name     string
-		requests []Request // looked up in order; want is the identity of the last one
+		requests []Request // errHookContext up in order; want is the identity of the last one
 		cache    config.TokenCacheType
 		required []string
 		api      ServiceAccountClient
@@ -52,12 +52,12 @@ func TestAttemptIdentity(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			attributes := perAccount(tt.cache)
+			attributes := testTokenAttributes(tt.cache)
 			attributes.ServiceAccountTokenAudience = audience
 			attributes.RequiredServiceAccountAnnotationKeys = tt.required
 			attributes.OptionalServiceAccountAnnotationKeys = []string{role, "example.com/absent"}
-			s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
-			k := newScripted(t, s, attributes, tt.api)
+			s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+			k := newRecordingKeyring(t, s, attributes, tt.api)
 			defer k.Close()
 			var res *Result
 			for _, req := range tt.requests {
@@ -76,12 +76,12 @@ func TestAttemptIdentity(t *testing.T) {
 // hanging is a ServiceAccountClient with one method that hangs.
 type hanging struct {
 	accounts
-	at    plugin.Stage
-	asked TokenRequest // the last request for a token
+	stage       plugin.Stage
+	lastRequest TokenRequest // the last request for a token
 }
 
 func (h *hanging) GetServiceAccount(ctx context.Context, namespace, name string) (*ServiceAccount, error) {
-	if h.at == StageServiceAccount {
+	if h.stage == StageServiceAccount {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
@@ -89,8 +89,8 @@ func (h *hanging) GetServiceAccount(ctx context.Context, namespace, name string)
 }
 
 func (h *hanging) RequestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error) {
-	h.asked = req
-	if h.at == StageToken {
+	h.lastRequest = req
+	if h.stage == StageToken {
 		<-ctx.Done()
 		return plugin.Secret{}, ctx.Err()
 	}
@@ -103,7 +103,7 @@ func TestServiceAccountsHang(t *testing.T) {
 		for _, stage := range []plugin.Stage{StageServiceAccount, StageToken} {
 			t.Run(string(cache)+" "+string(stage), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					k := newScripted(t, &script{}, perAccount(cache), &hanging{at: stage})
+					k := newRecordingKeyring(t, &recordingProvider{}, testTokenAttributes(cache), &hanging{stage: stage})
 					defer k.Close()
 					ended := make(chan *Result, 1)
 					go func() {
@@ -128,21 +128,21 @@ func TestServiceAccountsHang(t *testing.T) {
 // that were deleted and created again.
 func TestTokenRequestInFull(t *testing.T) {
 	api := &hanging{}
-	k := newScripted(t, &script{answer: respond(plugin.CacheImage, 0, "")}, perAccount(config.CachePerToken), api)
+	k := newRecordingKeyring(t, &recordingProvider{answer: respond(plugin.CacheImage, 0, "")}, testTokenAttributes(config.CachePerToken), api)
 	defer k.Close()
 	must.Get(k.Lookup(t.Context(), podRequest("r.example/a", "alice", 1)))(t)
 	want := TokenRequest{
 		Namespace: "ns", ServiceAccount: "alice", ServiceAccountUID: "uid-alice",
 		PodName: "pod-1", PodUID: "pod-uid-1", Audience: "registry",
 	}
-	if diff := cmp.Diff(want, api.asked); diff != "" {
+	if diff := cmp.Diff(want, api.lastRequest); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-// heldToken returns a token for Request.Token with the given claims. Different values of the
+// tokenWithClaims returns a token for Request.Token with the given claims. Different values of the
 // parameter of make different tokens.
-func heldToken(of string, claims string) plugin.Secret {
+func tokenWithClaims(of string, claims string) plugin.Secret {
 	return plugin.NewSecret("e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + "." + canary.TokenSecret + of)
 }
 
@@ -154,21 +154,21 @@ func TestHeldTokenForAnotherAudience(t *testing.T) {
 		token plugin.Secret
 		is    string // the expected error text; "" if the provider gets the token
 	}{
-		"its own":           {heldToken("", `{"aud":["registry"]}`), ""},
-		"one of several":    {heldToken("", `{"aud":["vault","registry"]}`), ""},
-		"no list":           {heldToken("", `{"aud":"registry"}`), ""},
-		"another":           {heldToken("", `{"aud":["vault"]}`), `has the audiences ["vault"]`},
-		"others":            {heldToken("", `{"aud":["vault","registry.example"]}`), `has the audiences ["vault" "registry.example"]`},
-		"a part of it":      {heldToken("", `{"aud":["regis","registry2","REGISTRY"]}`), `has the audiences ["regis" "registry2" "REGISTRY"]`},
-		"many":              {heldToken("", `{"aud":["`+strings.Repeat("x", 200)+`","2","3","4","5","6"]}`), `has the audiences ["` + strings.Repeat("x", 100) + `" "2" "3" "4" "5"]`},
-		"none":              {heldToken("", `{"sub":"x"}`), "has no audience"},
+		"its own":           {tokenWithClaims("", `{"aud":["registry"]}`), ""},
+		"one of several":    {tokenWithClaims("", `{"aud":["vault","registry"]}`), ""},
+		"no list":           {tokenWithClaims("", `{"aud":"registry"}`), ""},
+		"another":           {tokenWithClaims("", `{"aud":["vault"]}`), `has the audiences ["vault"]`},
+		"others":            {tokenWithClaims("", `{"aud":["vault","registry.example"]}`), `has the audiences ["vault" "registry.example"]`},
+		"a part of it":      {tokenWithClaims("", `{"aud":["regis","registry2","REGISTRY"]}`), `has the audiences ["regis" "registry2" "REGISTRY"]`},
+		"many":              {tokenWithClaims("", `{"aud":["`+strings.Repeat("x", 200)+`","2","3","4","5","6"]}`), `has the audiences ["` + strings.Repeat("x", 100) + `" "2" "3" "4" "5"]`},
+		"none":              {tokenWithClaims("", `{"sub":"x"}`), "has no audience"},
 		"not a token":       {plugin.NewSecret(canary.TokenSecret), "is not a JSON Web Token, so its audience is unknown"},
-		"claims of no kind": {heldToken("", `["registry"]`), "is not a JSON Web Token, so its audience is unknown"},
+		"claims of no kind": {tokenWithClaims("", `["registry"]`), "is not a JSON Web Token, so its audience is unknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
-				k := newScripted(t, s, perAccount(config.CachePerServiceAccount), nil)
+				s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+				k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerServiceAccount), nil)
 				defer k.Close()
 				res, err := k.Lookup(t.Context(), Request{Image: "r.example/a", Token: tt.token, Annotations: map[string]string{"example.com/role": "x"}})
 				at, want := res.Attempts[0], ""

@@ -73,12 +73,12 @@ func (k *Keyring) Lookup(ctx context.Context, req Request) (*Result, error) {
 		return nil, err
 	}
 	var buf [1]*response
-	l := lookup{env: k.env, compiled: k.compiled.Load(), key: key, res: newResult(), responses: buf[:0]}
+	l := lookup{env: k.env, compiled: k.compiled.Load(), key: key, result: newResult(), responses: buf[:0]}
 	l.addPullSecrets(req.PullSecrets)
 	l.querySources(ctx)
 	l.callProviders(ctx, &req)
-	k.env.emitAttempts(ctx, l.res.Attempts, key.name)
-	return l.res, l.err(ctx)
+	k.env.emitAttempts(ctx, l.result.Attempts, key.name)
+	return l.result, l.err(ctx)
 }
 
 // Invalidate removes the cache entry that c came from, so that the next lookup runs the

@@ -27,10 +27,10 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// static returns the same response to every request, without delay.
-type static plugin.Response
+// staticProvider returns the same response to every request, without delay.
+type staticProvider plugin.Response
 
-func (s static) GetCredentials(context.Context, *plugin.Request) (*plugin.Response, error) {
+func (s staticProvider) GetCredentials(context.Context, *plugin.Request) (*plugin.Response, error) {
 	resp := plugin.Response(s)
 	return &resp, nil
 }
@@ -43,9 +43,9 @@ func users(auth ...string) map[string]plugin.AuthConfig {
 	return m
 }
 
-// keyringOf returns a keyring with the providers p0, p1, … Each provider matches every image
+// newProvidersKeyring returns a keyring with the providers p0, p1, … Each provider matches every image
 // whose host has one to three labels.
-func keyringOf(t testing.TB, opts Options, answers ...plugin.Provider) *Keyring {
+func newProvidersKeyring(t testing.TB, opts Options, answers ...plugin.Provider) *Keyring {
 	t.Helper()
 	c := &config.Config{}
 	opts.BinDir, opts.InProcess = "none", map[string]plugin.Provider{}
@@ -62,8 +62,8 @@ func keyringOf(t testing.TB, opts Options, answers ...plugin.Provider) *Keyring 
 	return k
 }
 
-// inOrder formats credentials as "key=user", in order.
-func inOrder(res *Result) string {
+// formatCredentials formats credentials as "key=user", in order.
+func formatCredentials(res *Result) string {
 	var b strings.Builder
 	for _, c := range res.Credentials {
 		fmt.Fprintf(&b, "%s=%s ", c.Match, c.Username)
@@ -72,8 +72,8 @@ func inOrder(res *Result) string {
 }
 
 func TestLookupOrder(t *testing.T) {
-	registry := func(auth ...string) static {
-		return static{CacheKeyType: plugin.CacheRegistry, Auth: users(auth...)}
+	registry := func(auth ...string) staticProvider {
+		return staticProvider{CacheKeyType: plugin.CacheRegistry, Auth: users(auth...)}
 	}
 	tests := []struct {
 		name, image string
@@ -101,10 +101,10 @@ func TestLookupOrder(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			k := keyringOf(t, Options{}, tt.answers...)
+			k := newProvidersKeyring(t, Options{}, tt.answers...)
 			for range 2 { // the second lookup uses the cache
 				res := must.Get(k.Lookup(t.Context(), Request{Image: tt.image}))(t)
-				if got := inOrder(res); got != tt.want {
+				if got := formatCredentials(res); got != tt.want {
 					t.Errorf("got %q, want %q", got, tt.want)
 				}
 			}
@@ -124,7 +124,7 @@ func TestLookupThreeKeyrings(t *testing.T) {
 		t.Fatal(err)
 	}
 	opts := Options{Sources: []Source{NodeDockerConfig(NodePaths{RootDir: t.TempDir(), Home: home})}}
-	k := keyringOf(t, opts, static{CacheKeyType: plugin.CacheRegistry, Auth: users("r.io/x/y", "plugin")})
+	k := newProvidersKeyring(t, opts, staticProvider{CacheKeyType: plugin.CacheRegistry, Auth: users("r.io/x/y", "plugin")})
 	secrets := []PullSecret{
 		secret("kubernetes.io/dockerconfigjson", ".dockerconfigjson", `{"auths":{"r.io":{"username":"s1","password":"`+canary.PasswordSecret+`"}}}`),
 		secret("Opaque", ".dockerconfigjson", `{"auths":{"r.io":{"username":"s2"}}}`),
@@ -132,7 +132,7 @@ func TestLookupThreeKeyrings(t *testing.T) {
 		secret("kubernetes.io/dockercfg", ".dockercfg", `{"r.io/x":{"username":"s4"}}`),
 	}
 	res := must.Get(k.Lookup(t.Context(), Request{Image: "r.io/x/y", PullSecrets: secrets}))(t)
-	if got, want := inOrder(res), "r.io/x=s4 r.io=s1 r.io/x=node r.io/x/y=plugin"; got != want {
+	if got, want := formatCredentials(res), "r.io/x=s4 r.io=s1 r.io/x=node r.io/x/y=plugin"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	wantSources := []Origin{
@@ -204,7 +204,7 @@ func TestNodeDockerConfigCanceled(t *testing.T) {
 func TestBrokenSourceIsNoAnonymousPull(t *testing.T) {
 	root := t.TempDir()
 	must.Do(t, os.Mkdir(filepath.Join(root, "config.json"), 0o700))
-	k := keyringOf(t, Options{Sources: []Source{NodeDockerConfig(NodePaths{RootDir: root})}})
+	k := newProvidersKeyring(t, Options{Sources: []Source{NodeDockerConfig(NodePaths{RootDir: root})}})
 	_, err := k.Lookup(t.Context(), Request{Image: "r.io/x"})
 	want := "no credentials for r.io/x: node docker config: " + filepath.Join(root, "config.json") + ": is a directory, not a regular file"
 	if fmt.Sprint(err) != want {
@@ -213,19 +213,19 @@ func TestBrokenSourceIsNoAnonymousPull(t *testing.T) {
 }
 
 func TestLookupRegistry(t *testing.T) {
-	k := keyringOf(t, Options{}, static{CacheKeyType: plugin.CacheImage, Auth: users("r.io", "host", "r.io/x", "path", "index.docker.io", "hub")})
+	k := newProvidersKeyring(t, Options{}, staticProvider{CacheKeyType: plugin.CacheImage, Auth: users("r.io", "host", "r.io/x", "path", "index.docker.io", "hub")})
 	for registry, want := range map[string]string{"r.io": "r.io=host", "gcr.io": "", "docker.io": "index.docker.io=hub", "registry-1.docker.io": "index.docker.io=hub", "localhost": ""} {
 		res, err := k.Lookup(t.Context(), Request{Registry: registry})
 		if err != nil {
 			t.Errorf("%s: %v", registry, err)
-		} else if got := inOrder(res); got != want {
+		} else if got := formatCredentials(res); got != want {
 			t.Errorf("%s: got %q, want %q", registry, got, want)
 		}
 	}
 }
 
 func TestLookupInvalidRequest(t *testing.T) {
-	k := keyringOf(t, Options{})
+	k := newProvidersKeyring(t, Options{})
 	for want, req := range map[string]Request{
 		`image "": invalid reference format`:                                              {},
 		`a request must name either an image or a registry, not both`:                     {Image: "a", Registry: "b.io"},
@@ -249,7 +249,7 @@ func TestFailureIsData(t *testing.T) {
 		defer mu.Unlock()
 		events = append(events, e.Kind)
 	}
-	k := keyringOf(t, Options{Observer: observer}, boom, static{CacheKeyType: plugin.CacheImage})
+	k := newProvidersKeyring(t, Options{Observer: observer}, boom, staticProvider{CacheKeyType: plugin.CacheImage})
 	res, err := k.Lookup(t.Context(), Request{Image: "r.io/x"})
 	var lookup *LookupError
 	if !errors.As(err, &lookup) || res == nil || len(lookup.Failed) != 1 || lookup.Failed[0].Provider != "p0" {
@@ -269,8 +269,8 @@ func TestFailureIsData(t *testing.T) {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 
-	k = keyringOf(t, Options{}, boom, static{CacheKeyType: plugin.CacheImage, Auth: users("r.io", "u")})
-	if res, err := k.Lookup(t.Context(), Request{Image: "r.io/x"}); err != nil || inOrder(res) != "r.io=u" || res.Attempts[0].Err == nil {
+	k = newProvidersKeyring(t, Options{}, boom, staticProvider{CacheKeyType: plugin.CacheImage, Auth: users("r.io", "u")})
+	if res, err := k.Lookup(t.Context(), Request{Image: "r.io/x"}); err != nil || formatCredentials(res) != "r.io=u" || res.Attempts[0].Err == nil {
 		t.Errorf("a failure hides another provider's credentials: %v", err)
 	}
 }
@@ -287,7 +287,9 @@ func TestMissingExecutableIsAnAttempt(t *testing.T) {
 
 func TestProvidersRunSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow := func() *script { return &script{answer: respond(plugin.CacheRegistry, time.Hour, "")} }
+		slow := func() *recordingProvider {
+			return &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		}
 		c := &config.Config{}
 		in := map[string]plugin.Provider{}
 		for i := range 3 {
@@ -327,19 +329,19 @@ func TestInProcessDeadline(t *testing.T) {
 func TestCacheDurations(t *testing.T) {
 	tests := []struct {
 		name     string
-		response static
+		response staticProvider
 		wait     time.Duration
 		execs    int
 	}{
-		{"nil is the default of an hour", static{CacheKeyType: plugin.CacheImage, Auth: users("r.example", "u")}, time.Hour, 1},
-		{"and ends after it", static{CacheKeyType: plugin.CacheImage, Auth: users("r.example", "u")}, time.Hour + 1, 2},
-		{"own duration", static{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Minute), Auth: users("r.example", "u")}, time.Minute + 1, 2},
-		{"0 is not replaced by the default", static{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Duration(0)), Auth: users("r.example", "u")}, 0, 2},
-		{"negative", static{CacheKeyType: plugin.CacheImage, CacheDuration: new(-time.Hour), Auth: users("r.example", "u")}, 0, 2},
-		{"huge", static{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Duration(1<<63 - 1)), Auth: users("r.example", "u")}, 24 * 365 * time.Hour, 1},
-		{"empty answers are kept", static{CacheKeyType: plugin.CacheGlobal}, time.Minute, 1},
-		{"but a minute only", static{CacheKeyType: plugin.CacheGlobal}, time.Minute + 1, 2},
-		{"or less", static{CacheKeyType: plugin.CacheGlobal, CacheDuration: new(time.Second)}, time.Second + 1, 2},
+		{"nil is the default of an hour", staticProvider{CacheKeyType: plugin.CacheImage, Auth: users("r.example", "u")}, time.Hour, 1},
+		{"and ends after it", staticProvider{CacheKeyType: plugin.CacheImage, Auth: users("r.example", "u")}, time.Hour + 1, 2},
+		{"own duration", staticProvider{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Minute), Auth: users("r.example", "u")}, time.Minute + 1, 2},
+		{"0 is not replaced by the default", staticProvider{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Duration(0)), Auth: users("r.example", "u")}, 0, 2},
+		{"negative", staticProvider{CacheKeyType: plugin.CacheImage, CacheDuration: new(-time.Hour), Auth: users("r.example", "u")}, 0, 2},
+		{"huge", staticProvider{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Duration(1<<63 - 1)), Auth: users("r.example", "u")}, 24 * 365 * time.Hour, 1},
+		{"empty answers are kept", staticProvider{CacheKeyType: plugin.CacheGlobal}, time.Minute, 1},
+		{"but a minute only", staticProvider{CacheKeyType: plugin.CacheGlobal}, time.Minute + 1, 2},
+		{"or less", staticProvider{CacheKeyType: plugin.CacheGlobal, CacheDuration: new(time.Second)}, time.Second + 1, 2},
 	}
 	for _, tt := range tests {
 		synctest.Test(t, func(t *testing.T) {
@@ -367,8 +369,8 @@ func TestCacheDurations(t *testing.T) {
 func TestCacheScopes(t *testing.T) {
 	for scope, want := range map[plugin.CacheKeyType]int{plugin.CacheImage: 3, plugin.CacheRegistry: 2, plugin.CacheGlobal: 1} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &script{answer: respond(scope, time.Hour, "*.example")}
-			k := newScripted(t, s, nil, nil)
+			s := &recordingProvider{answer: respond(scope, time.Hour, "*.example")}
+			k := newRecordingKeyring(t, s, nil, nil)
 			defer k.Close()
 			for _, image := range []string{"a.example/x", "a.example/y", "a.example/x:tag", "b.example/x", "b.example/x@sha256:" + strings.Repeat("0", 64)} {
 				must.Get(k.Lookup(t.Context(), Request{Image: image}))(t)
@@ -382,11 +384,11 @@ func TestCacheScopes(t *testing.T) {
 
 func TestCacheIsBounded(t *testing.T) {
 	evicted := 0
-	k := keyringOf(t, Options{MaxCacheEntries: 10, Observer: func(e Event) {
+	k := newProvidersKeyring(t, Options{MaxCacheEntries: 10, Observer: func(e Event) {
 		if e.Kind == EventEvict {
 			evicted++
 		}
-	}}, static{CacheKeyType: plugin.CacheImage, Auth: users("r.io", "u")})
+	}}, staticProvider{CacheKeyType: plugin.CacheImage, Auth: users("r.io", "u")})
 	for i := range 100 {
 		must.Get(k.Lookup(t.Context(), Request{Image: fmt.Sprint("r.io/", i)}))(t)
 	}
@@ -397,7 +399,7 @@ func TestCacheIsBounded(t *testing.T) {
 
 func TestCacheForgetsWhatExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newScripted(t, &script{answer: respond(plugin.CacheImage, time.Minute, "")}, nil, nil)
+		k := newRecordingKeyring(t, &recordingProvider{answer: respond(plugin.CacheImage, time.Minute, "")}, nil, nil)
 		defer k.Close()
 		for _, req := range images(5, "r.example/%d") {
 			must.Get(k.Lookup(t.Context(), req))(t)
@@ -412,7 +414,7 @@ func TestCacheForgetsWhatExpired(t *testing.T) {
 
 func TestInvalidate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
 		var dropped []string // providers in the EventInvalidate events
 		k, err := New(oneProvider(nil), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, Observer: func(e Event) {
 			if e.Kind == EventInvalidate {
@@ -465,7 +467,7 @@ func TestInvalidate(t *testing.T) {
 
 func TestRefreshAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
 		k, err := New(oneProvider(nil), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, RefreshAhead: 10 * time.Minute})
 		if err != nil {
 			t.Fatal(err)
@@ -504,7 +506,7 @@ func TestRefreshAhead(t *testing.T) {
 
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{answer: func(context.Context, *plugin.Request) (*plugin.Response, error) { return nil, errors.New("throttled") }}
+		s := &recordingProvider{answer: func(context.Context, *plugin.Request) (*plugin.Response, error) { return nil, errors.New("throttled") }}
 		k, err := New(oneProvider(nil), Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, Backoff: 10 * time.Second})
 		if err != nil {
 			t.Fatal(err)
@@ -543,8 +545,8 @@ func TestBackoff(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
-		k := newScripted(t, s, nil, nil)
+		s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		k := newRecordingKeyring(t, s, nil, nil)
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			if _, err := k.Lookup(context.Background(), Request{Image: "r.example/x"}); !errors.Is(err, ErrClosed) {
@@ -555,8 +557,8 @@ func TestClose(t *testing.T) {
 		k.Close()
 		wg.Wait()
 		synctest.Wait() // Lookup does not wait for an exec that was canceled by Close
-		if len(s.ended) != 1 || !errors.Is(s.ended[0], context.Canceled) {
-			t.Errorf("the exec ended with %v, want it cancelled", s.ended)
+		if len(s.contextErrs) != 1 || !errors.Is(s.contextErrs[0], context.Canceled) {
+			t.Errorf("the exec ended with %v, want it cancelled", s.contextErrs)
 		}
 		if _, err := k.Lookup(context.Background(), Request{Image: "r.example/x"}); !errors.Is(err, ErrClosed) {
 			t.Errorf("after Close: %v, want ErrClosed", err)
@@ -569,11 +571,11 @@ func TestNothingPrintsASecret(t *testing.T) {
 	var logged bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var mu sync.Mutex
-	k := keyringOf(t, Options{Logger: log, Observer: func(e Event) {
+	k := newProvidersKeyring(t, Options{Logger: log, Observer: func(e Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		fmt.Fprintf(&logged, "%v %+v %#v", e, e, e)
-	}}, static{CacheKeyType: plugin.CacheRegistry, Auth: users("r.io", "u")})
+	}}, staticProvider{CacheKeyType: plugin.CacheRegistry, Auth: users("r.io", "u")})
 	req := Request{Image: "r.io/x", Token: plugin.NewSecret(canary.TokenSecret), PullSecrets: []PullSecret{
 		secret("kubernetes.io/dockerconfigjson", ".dockerconfigjson", `{"auths":{"r.io":{"auth":"`+canary.PasswordSecret+`"}}}`)}}
 	for range 2 {
@@ -594,7 +596,7 @@ func TestNothingPrintsASecret(t *testing.T) {
 var cachedOptions = map[string]Options{
 	"none":         {},
 	"Observer":     {Observer: func(Event) {}},
-	"Logger":       {Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}, // at level Info
+	"Logger":       {Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}, // stage level Info
 	"RefreshAhead": {RefreshAhead: time.Minute},
 	"all":          {Observer: func(Event) {}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), RefreshAhead: time.Minute},
 }
@@ -622,7 +624,7 @@ func TestCostOfACachedLookup(t *testing.T) {
 
 // cachedLookup returns a function that looks up a cached response.
 func cachedLookup(t testing.TB, opts Options) func() {
-	k := keyringOf(t, opts, static{CacheKeyType: plugin.CacheRegistry, Auth: users("r.io", "u")})
+	k := newProvidersKeyring(t, opts, staticProvider{CacheKeyType: plugin.CacheRegistry, Auth: users("r.io", "u")})
 	ctx, req := context.Background(), Request{Image: "r.io/team/app:v1"}
 	lookUp := func() {
 		if res, err := k.Lookup(ctx, req); err != nil || len(res.Credentials) != 1 {
@@ -668,7 +670,7 @@ func TestEvictionKeepsUsedEntries(t *testing.T) {
 	now := time.Now()
 	entry := func(host string, ends time.Duration) (lookupKey, *response) {
 		q := must.Get(newLookupKey(Request{Image: host + "/x"}))(t)
-		return q, &response{key: cacheKey{scope: plugin.CacheRegistry, base: q.scopedName(plugin.CacheRegistry)}, stored: now, expires: now.Add(ends)}
+		return q, &response{key: cacheKey{scope: plugin.CacheRegistry, scopedName: q.scopedName(plugin.CacheRegistry)}, storedAt: now, expires: now.Add(ends)}
 	}
 	for range 20 { // map iteration starts at a random entry
 		c := newResponseCache(2)

@@ -22,7 +22,7 @@ type lookup struct {
 	env       *keyringEnv
 	compiled  *compiledConfig
 	key       lookupKey
-	res       *Result
+	result    *Result
 	responses []*response
 }
 
@@ -40,13 +40,13 @@ func newResult() *Result {
 }
 
 func (l *lookup) addAttempt(a Attempt, resp *response) {
-	l.res.Attempts, l.responses = append(l.res.Attempts, a), append(l.responses, resp)
+	l.result.Attempts, l.responses = append(l.result.Attempts, a), append(l.responses, resp)
 }
 
 // appendCredentials appends the credentials of all attempts from index from on. Together, these
 // attempts form one of the kubelet's keyrings.
 func (l *lookup) appendCredentials(from int) {
-	l.res.Credentials = appendMatches(l.res.Credentials, l.key, l.responses[from:], l.res.Attempts[from:])
+	l.result.Credentials = appendMatchingCredentials(l.result.Credentials, l.key, l.responses[from:], l.result.Attempts[from:])
 }
 
 // addPullSecrets adds the credentials of all pull secrets. They form the first keyring.
@@ -78,7 +78,7 @@ func (l *lookup) querySource(ctx context.Context, s Source, name string) {
 	sets, err := await.Call(ctx, "read", func() ([]AuthSet, error) { return s.Auths(ctx, repository) })
 	took := time.Since(start)
 	for _, set := range sets {
-		resp := newResponse(set.Auths, &origin{source: set.Origin})
+		resp := newResponse(set.Auths, &responseOrigin{source: set.Origin})
 		l.addAttempt(Attempt{Kind: set.Origin.Kind, Provider: name, Index: -1, Duration: took, Keys: resp.keys}, resp)
 	}
 	if err != nil || len(sets) == 0 {
@@ -94,7 +94,7 @@ func (l *lookup) querySource(ctx context.Context, s Source, name string) {
 func (l *lookup) callProviders(ctx context.Context, req *Request) {
 	var buf [16]index.Hit
 	from, now, pending := len(l.responses), time.Now(), 0
-	for _, h := range l.compiled.appendMatches(l.key, buf[:0]) {
+	for _, h := range l.compiled.appendMatchingProviders(l.key, buf[:0]) {
 		r, pattern := l.compiled.runners[h.List], l.compiled.patterns[h.List][h.Pattern]
 		a := Attempt{Kind: FromProvider, Provider: r.name, Index: h.List, Pattern: pattern}
 		var resp *response
@@ -117,11 +117,11 @@ func (l *lookup) callProviders(ctx context.Context, req *Request) {
 func (l *lookup) callPendingProviders(ctx context.Context, from, pending int, req *Request) {
 	// The goroutines use copies, so that l and req stay on the stack if all responses are
 	// cached.
-	shared, reqCopy := lookup{env: l.env, compiled: l.compiled, key: l.key, res: l.res, responses: slices.Clone(l.responses)}, *req
+	shared, reqCopy := lookup{env: l.env, compiled: l.compiled, key: l.key, result: l.result, responses: slices.Clone(l.responses)}, *req
 	var wg sync.WaitGroup
 	for i := from; i < len(l.responses); i++ {
 		switch {
-		case l.responses[i] != nil || l.res.Attempts[i].Skipped != "":
+		case l.responses[i] != nil || l.result.Attempts[i].Skipped != "":
 		case pending == 1:
 			shared.callProvider(ctx, i, &reqCopy)
 		default:
@@ -134,7 +134,7 @@ func (l *lookup) callPendingProviders(ctx context.Context, from, pending int, re
 
 // callProvider calls the provider of attempt i and records the outcome in the attempt.
 func (l *lookup) callProvider(ctx context.Context, i int, req *Request) {
-	a := &l.res.Attempts[i]
+	a := &l.result.Attempts[i]
 	r := l.compiled.runners[a.Index]
 	idCtx, cancel := context.WithTimeout(ctx, l.env.opts.Timeout)
 	id, skipped, err := r.identityFor(idCtx, req)
@@ -168,12 +168,12 @@ func (a *Attempt) applyOutcome(o providerOutcome, now time.Time) {
 	resp := o.response
 	a.CacheKey, a.CachedUntil, a.Keys, a.Stderr = resp.key.scope, resp.expires, resp.keys, resp.stderr
 	if o.cache == CacheHit {
-		a.Age = now.Sub(resp.stored)
+		a.Age = now.Sub(resp.storedAt)
 	}
 }
 
 func (l *lookup) err(ctx context.Context) error {
-	if len(l.res.Credentials) > 0 {
+	if len(l.result.Credentials) > 0 {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {
@@ -182,7 +182,7 @@ func (l *lookup) err(ctx context.Context) error {
 	if l.env.isClosed() {
 		return ErrClosed
 	}
-	failed := slices.DeleteFunc(slices.Clone(l.res.Attempts), func(a Attempt) bool { return a.Err == nil })
+	failed := slices.DeleteFunc(slices.Clone(l.result.Attempts), func(a Attempt) bool { return a.Err == nil })
 	if len(failed) == 0 {
 		return nil
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 func TestAnswerForARegistryIsNotForItsImages(t *testing.T) {
-	k := keyringOf(t, Options{}, plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
+	k := newProvidersKeyring(t, Options{}, plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 		resp := &plugin.Response{CacheKeyType: plugin.CacheImage}
 		if strings.Contains(req.Image, "/") {
 			resp.Auth = users(req.Image, "u")
@@ -37,7 +37,7 @@ func TestAnswerForARegistryIsNotForItsImages(t *testing.T) {
 }
 
 func TestRefreshAheadOfShortAnswers(t *testing.T) {
-	for name, s := range map[string]*script{
+	for name, s := range map[string]*recordingProvider{
 		"five minutes":             {answer: respond(plugin.CacheRegistry, 5*time.Minute, "")},
 		"empty, kept for a minute": {answer: respond(plugin.CacheRegistry, time.Hour)},
 	} {
@@ -68,7 +68,7 @@ func TestErrorOfAProviderOfThisProcessIsScrubbed(t *testing.T) {
 		},
 		"nothing": func(context.Context, *plugin.Request) (*plugin.Response, error) { return nil, nil },
 	} {
-		k, err := New(oneProvider(perAccount(config.CachePerServiceAccount)), Options{
+		k, err := New(oneProvider(testTokenAttributes(config.CachePerServiceAccount)), Options{
 			BinDir: "none", ServiceAccounts: &accounts{}, InProcess: map[string]plugin.Provider{"p": p},
 		})
 		if err != nil {
@@ -91,7 +91,7 @@ func (nilAccounts) GetServiceAccount(context.Context, string, string) (*ServiceA
 }
 
 func TestServiceAccountThatIsNil(t *testing.T) {
-	k := newScripted(t, &script{}, perAccount(config.CachePerServiceAccount), nilAccounts{})
+	k := newRecordingKeyring(t, &recordingProvider{}, testTokenAttributes(config.CachePerServiceAccount), nilAccounts{})
 	defer k.Close()
 	res, err := k.Lookup(t.Context(), podRequest("r.example/a", "alice", 1))
 	if err == nil || res.Attempts[0].Stage != StageServiceAccount {
@@ -100,11 +100,11 @@ func TestServiceAccountThatIsNil(t *testing.T) {
 }
 
 func TestNoExecForALookupThatIsOver(t *testing.T) {
-	s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+	s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 50 {
-		k := newScripted(t, s, nil, nil)
+		k := newRecordingKeyring(t, s, nil, nil)
 		if _, err := k.Lookup(ctx, Request{Image: "r.example/a"}); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, want context.Canceled", err)
 		}
@@ -115,14 +115,14 @@ func TestNoExecForALookupThatIsOver(t *testing.T) {
 	}
 }
 
-// podsGone is a ServiceAccountClient that returns an error for the first n pods, as if they had
+// deletedPods is a ServiceAccountClient that returns an error for the first n pods, as if they had
 // been deleted.
-type podsGone struct {
+type deletedPods struct {
 	accounts
 	n int
 }
 
-func (p *podsGone) RequestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error) {
+func (p *deletedPods) RequestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error) {
 	time.Sleep(time.Second)
 	for i := range p.n {
 		if req.PodName == fmt.Sprint("pod-", i) {
@@ -134,7 +134,7 @@ func (p *podsGone) RequestToken(ctx context.Context, req TokenRequest) (plugin.S
 
 func TestATokenThatAnotherPodCouldNotGet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newScripted(t, &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}, perAccount(config.CachePerServiceAccount), &podsGone{n: 5})
+		k := newRecordingKeyring(t, &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}, testTokenAttributes(config.CachePerServiceAccount), &deletedPods{n: 5})
 		defer k.Close()
 		begin := time.Now()
 		var reqs []Request
@@ -177,7 +177,7 @@ func TestASourceThatHangsLeavesTimeForTheNext(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			res, err := k.Lookup(context.Background(), Request{Image: "r.example/a"})
-			if err != nil || inOrder(res) != "r.example=u" || res.Attempts[0].Stage != StageSource {
+			if err != nil || formatCredentials(res) != "r.example=u" || res.Attempts[0].Stage != StageSource {
 				t.Errorf("%v: want the credential of the second source, and the failure of the first", err)
 			}
 		})
@@ -188,8 +188,8 @@ func TestASourceThatHangsLeavesTimeForTheNext(t *testing.T) {
 // TestAttemptKeys verifies that an attempt lists all auth keys of the response in lookup order,
 // including keys that do not match.
 func TestAttemptKeys(t *testing.T) {
-	answer := static{CacheKeyType: plugin.CacheRegistry, Auth: users("r.example", "u", "*.example", "v", "other.example/x", "w")}
-	k := keyringOf(t, Options{}, answer)
+	answer := staticProvider{CacheKeyType: plugin.CacheRegistry, Auth: users("r.example", "u", "*.example", "v", "other.example/x", "w")}
+	k := newProvidersKeyring(t, Options{}, answer)
 	res := must.Get(k.Lookup(t.Context(), Request{Image: "r.example/a"}))(t)
 	if diff := cmp.Diff([]string{"r.example", "other.example/x", "*.example"}, res.Attempts[0].Keys); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

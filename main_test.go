@@ -26,12 +26,12 @@ const testPlugin = "REGCRED_TEST_PLUGIN"
 
 func TestMain(m *testing.M) {
 	if mode := os.Getenv(testPlugin); mode != "" {
-		os.Exit(playPlugin(mode))
+		os.Exit(runTestPlugin(mode))
 	}
 	os.Exit(m.Run())
 }
 
-func playPlugin(mode string) int {
+func runTestPlugin(mode string) int {
 	user := strings.Join(append(os.Args[1:], os.Getenv("REGION")), " ")
 	if kind, ok := strings.CutPrefix(mode, "soak-"); ok {
 		return soakPlugin(kind, user)

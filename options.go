@@ -81,7 +81,7 @@ type Options struct {
 // withDefaults returns a copy of o with defaults for the limits that are not set.
 func (o Options) withDefaults() Options {
 	if o.Timeout <= 0 {
-		o.Timeout = protocol.Timeout
+		o.Timeout = protocol.KubeletTimeout
 	}
 	if o.MaxCacheEntries <= 0 {
 		o.MaxCacheEntries = 100_000

@@ -27,7 +27,7 @@ import (
 // vectors.
 
 // auth is a credential in a test vector.
-type auth struct{ Username, Password text }
+type auth struct{ Username, Password vectorText }
 
 func answer(m map[string]auth) *plugin.Response {
 	resp := &plugin.Response{CacheKeyType: plugin.CacheImage, Auth: map[string]plugin.AuthConfig{}}
@@ -37,9 +37,9 @@ func answer(m map[string]auth) *plugin.Response {
 	return resp
 }
 
-// inProcess returns a keyring with an in-process provider for each of the responses. The
+// newInProcessKeyring returns a keyring with an in-process provider for each of the responses. The
 // providers match all images of the tests.
-func inProcess(t *testing.T, answers []map[string]auth) *regcred.Keyring {
+func newInProcessKeyring(t *testing.T, answers []map[string]auth) *regcred.Keyring {
 	t.Helper()
 	c := &config.Config{}
 	opts := regcred.Options{BinDir: t.TempDir(), InProcess: map[string]plugin.Provider{}}
@@ -53,19 +53,19 @@ func inProcess(t *testing.T, answers []map[string]auth) *regcred.Keyring {
 			return answer(a), nil
 		})
 	}
-	return open(t, c, opts)
+	return newKeyring(t, c, opts)
 }
 
-func open(t *testing.T, c *config.Config, opts regcred.Options) *regcred.Keyring {
+func newKeyring(t *testing.T, c *config.Config, opts regcred.Options) *regcred.Keyring {
 	t.Helper()
 	k := must.Get(regcred.New(c, opts))(t)
 	t.Cleanup(func() { k.Close() })
 	return k
 }
 
-// compare verifies that the credentials are equal and in the same order. It prints only user
+// compareCredentials verifies that the credentials are equal and in the same order. It prints only user
 // names.
-func compare(t *testing.T, what string, got []regcred.Credential, want []auth) {
+func compareCredentials(t *testing.T, what string, got []regcred.Credential, want []auth) {
 	t.Helper()
 	var gotUsers, wantUsers []string
 	var passwords bool
@@ -87,8 +87,8 @@ func TestParityKeyring(t *testing.T) {
 		Image       string
 		Credentials []auth
 	}
-	for _, v := range vectors[vector](t, "keyring") {
-		res, err := inProcess(t, v.Answers).Lookup(t.Context(), regcred.Request{Image: v.Image})
+	for _, v := range loadVectors[vector](t, "keyring") {
+		res, err := newInProcessKeyring(t, v.Answers).Lookup(t.Context(), regcred.Request{Image: v.Image})
 		if err != nil {
 			t.Errorf("image %q: %v", v.Image, err)
 			continue
@@ -97,22 +97,22 @@ func TestParityKeyring(t *testing.T) {
 		for _, a := range v.Answers {
 			keys = append(keys, strings.Join(slices.Sorted(maps.Keys(a)), ","))
 		}
-		compare(t, fmt.Sprintf("image %q, keys %q", v.Image, keys), res.Credentials, v.Credentials)
+		compareCredentials(t, fmt.Sprintf("image %q, keys %q", v.Image, keys), res.Credentials, v.Credentials)
 	}
 }
 
 func TestParityDockerConfig(t *testing.T) {
 	type vector struct {
 		Name, Type, Key string
-		Data            text
+		Data            vectorText
 		Error           bool
 		Lookups         []struct {
 			Image       string
 			Credentials []auth
 		}
 	}
-	k := inProcess(t, nil)
-	for _, v := range vectors[vector](t, "dockerconfig") {
+	k := newInProcessKeyring(t, nil)
+	for _, v := range loadVectors[vector](t, "dockerconfig") {
 		secret := regcred.PullSecret{Type: v.Type, Data: map[string][]byte{v.Key: []byte(v.Data)}}
 		lookups := v.Lookups
 		if v.Error {
@@ -129,7 +129,7 @@ func TestParityDockerConfig(t *testing.T) {
 			if res == nil {
 				t.Fatalf("%s, %s: no Result", v.Name, v.Type)
 			}
-			compare(t, v.Name+", "+v.Type, res.Credentials, l.Credentials)
+			compareCredentials(t, v.Name+", "+v.Type, res.Credentials, l.Credentials)
 		}
 	}
 }
@@ -187,9 +187,9 @@ func TestParityCacheKey(t *testing.T) {
 		Same           bool
 		ErrorA, ErrorB bool
 	}
-	for i, v := range vectors[vector](t, "cachekey") {
+	for i, v := range loadVectors[vector](t, "cachekey") {
 		accounts := &identityVector{}
-		k := open(t, tokenConfig(v.CacheType, v.A.expand(), v.B.expand()), regcred.Options{
+		k := newKeyring(t, tokenConfig(v.CacheType, v.A.expand(), v.B.expand()), regcred.Options{
 			BinDir: t.TempDir(), ServiceAccounts: accounts,
 			InProcess: map[string]plugin.Provider{"p": plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
 				return answer(map[string]auth{"registry.io": {"u", canary.PasswordSecret}}), nil
@@ -249,20 +249,20 @@ func TestParityServiceAccount(t *testing.T) {
 		Credentials   int
 		From          string
 	}
-	for _, v := range vectors[vector](t, "serviceaccount") {
+	for _, v := range loadVectors[vector](t, "serviceaccount") {
 		t.Run(fmt.Sprintf("%s, %s, required %t", v.Name, v.CacheType, v.Require), func(t *testing.T) {
 			c := tokenConfig(v.CacheType)
 			c.Providers[0].TokenAttributes.RequireServiceAccount = &v.Require
 			c.Providers[0].TokenAttributes.RequiredServiceAccountAnnotationKeys = v.Required
 			c.Providers[0].TokenAttributes.OptionalServiceAccountAnnotationKeys = v.Optional
 			var asked *plugin.Request
-			k := open(t, c, regcred.Options{
-				BinDir: t.TempDir(), ServiceAccounts: server{v.Have, v.Fails},
+			k := newKeyring(t, c, regcred.Options{
+				BinDir: t.TempDir(), ServiceAccounts: fakeAPIServer{v.Have, v.Fails},
 				InProcess: map[string]plugin.Provider{"p": plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 					asked = req
-					password := text("open-sesame")
+					password := vectorText("open-sesame")
 					if v.Echo {
-						password = text(req.ServiceAccountToken.Reveal())
+						password = vectorText(req.ServiceAccountToken.Reveal())
 					}
 					return answer(map[string]auth{"registry.io": {"u", password}}), nil
 				})},
@@ -289,14 +289,14 @@ func TestParityServiceAccount(t *testing.T) {
 	}
 }
 
-// server simulates an API server whose service accounts all have the same annotations.
-type server struct {
+// fakeAPIServer simulates an API server whose service accounts all have the same annotations.
+type fakeAPIServer struct {
 	annotations map[string]string
 	fails       string
 }
 
 // GetServiceAccount implements regcred.ServiceAccountClient.
-func (s server) GetServiceAccount(_ context.Context, namespace, name string) (*regcred.ServiceAccount, error) {
+func (s fakeAPIServer) GetServiceAccount(_ context.Context, namespace, name string) (*regcred.ServiceAccount, error) {
 	if s.fails == "get" {
 		return nil, errors.New("refused")
 	}
@@ -304,7 +304,7 @@ func (s server) GetServiceAccount(_ context.Context, namespace, name string) (*r
 }
 
 // RequestToken implements regcred.ServiceAccountClient.
-func (s server) RequestToken(context.Context, regcred.TokenRequest) (plugin.Secret, error) {
+func (s fakeAPIServer) RequestToken(context.Context, regcred.TokenRequest) (plugin.Secret, error) {
 	if s.fails == "token" {
 		return plugin.Secret{}, errors.New("refused")
 	}
@@ -321,7 +321,7 @@ func TestParityCache(t *testing.T) {
 		Ran            []bool
 		Credentials    []int
 	}
-	for i, v := range vectors[vector](t, "cache") {
+	for i, v := range loadVectors[vector](t, "cache") {
 		def := must.Get(time.ParseDuration(v.Default))(t)
 		resp := &plugin.Response{CacheKeyType: plugin.CacheKeyType(v.Scope), Auth: map[string]plugin.AuthConfig{}}
 		for _, key := range v.Keys {
@@ -332,7 +332,7 @@ func TestParityCache(t *testing.T) {
 			resp.CacheDuration = &d
 		}
 		runs := 0
-		k := open(t, &config.Config{Providers: []config.Provider{{
+		k := newKeyring(t, &config.Config{Providers: []config.Provider{{
 			Name: "p", MatchImages: []string{"*.io", "*.io:5000"}, DefaultCacheDuration: &def, APIVersion: plugin.V1,
 		}}}, regcred.Options{BinDir: t.TempDir(), InProcess: map[string]plugin.Provider{
 			"p": plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {

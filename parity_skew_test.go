@@ -64,7 +64,7 @@ type skewCase struct {
 	Kubelets       []string
 }
 
-func skew(t *testing.T) (f skewFile) {
+func loadSkew(t *testing.T) (f skewFile) {
 	t.Helper()
 	data := must.Get(os.ReadFile(filepath.Join("testdata", "parity", "skew.json")))(t)
 	must.Do(t, json.Unmarshal(data, &f))
@@ -114,7 +114,7 @@ func TestParitySkewConfig(t *testing.T) {
 		number  int
 		off     bool
 	}
-	f := skew(t)
+	f := loadSkew(t)
 	refused := map[key]bool{}
 	for _, c := range f.Cases {
 		if c.Kind != "config" {
@@ -128,7 +128,7 @@ func TestParitySkewConfig(t *testing.T) {
 		}
 	}
 	compared, differ := 0, 0
-	for number, v := range vectors[configVector](t, "config") {
+	for number, v := range loadVectors[configVector](t, "config") {
 		c, loadErr := config.Load(v.write(t))
 		for _, k := range f.Kubelets {
 			gate := k.gate(t, tokenGate)
@@ -146,7 +146,7 @@ func TestParitySkewConfig(t *testing.T) {
 				if err == nil {
 					err = c.ValidateFor(k.target(gate, on))
 				}
-				if compared++; (err != nil) != (want || v.refusal() != "") {
+				if compared++; (err != nil) != (want || v.deliberateDifference() != "") {
 					t.Errorf("case %q for kubelet %s, token gate %t: error %v, the kubelet refuses it: %t", v.Name, k.Kubelet, on, err, want)
 				}
 			}
@@ -158,18 +158,18 @@ func TestParitySkewConfig(t *testing.T) {
 	}
 }
 
-// TestParitySkewMatch verifies that location.IsValidBefore136, which ValidateFor uses, accepts
+// TestParitySkewMatch verifies that location.IsValidBeforeKubelet136, which ValidateFor uses, accepts
 // the same patterns as older kubelets.
 func TestParitySkewMatch(t *testing.T) {
 	type vector struct {
-		Pattern text
+		Pattern vectorText
 		Invalid bool
 	}
 	type key struct {
 		kubelet string
 		number  int
 	}
-	f := skew(t)
+	f := loadSkew(t)
 	taken := map[key]bool{} // patterns that other kubelets than the newest accept
 	for _, c := range f.Cases {
 		if invalid, ok := c.Says["invalid"]; c.Kind == "match" && ok {
@@ -181,7 +181,7 @@ func TestParitySkewMatch(t *testing.T) {
 	if len(taken) < 3 {
 		t.Errorf("only %d verdicts differ", len(taken))
 	}
-	for number, v := range vectors[vector](t, "match") {
+	for number, v := range loadVectors[vector](t, "match") {
 		_, err := match.Parse(string(v.Pattern))
 		for _, k := range f.Kubelets {
 			want, other := taken[key{k.Kubelet, number}]
@@ -190,7 +190,7 @@ func TestParitySkewMatch(t *testing.T) {
 			}
 			got := err == nil
 			if k.minor() <= "1.35" {
-				got = location.IsValidBefore136(string(v.Pattern))
+				got = location.IsValidBeforeKubelet136(string(v.Pattern))
 			}
 			if got != want {
 				t.Errorf("pattern %q for kubelet %s: parses: %t, want %t", v.Pattern, k.Kubelet, got, want)
@@ -199,8 +199,8 @@ func TestParitySkewMatch(t *testing.T) {
 	}
 }
 
-// section returns the section about kubelet versions in docs/project/parity.md.
-func section(t *testing.T) string {
+// versionSection returns the section about kubelet versions in docs/project/parity.md.
+func versionSection(t *testing.T) string {
 	t.Helper()
 	data := must.Get(os.ReadFile(filepath.Join("docs", "project", "parity.md")))(t)
 	_, text, ok := strings.Cut(string(data), "\n## Versions\n")
@@ -214,7 +214,7 @@ func section(t *testing.T) string {
 // TestParitySkewTables verifies that docs/project/parity.md contains the recorded figures and
 // feature gates.
 func TestParitySkewTables(t *testing.T) {
-	f, text := skew(t), section(t)
+	f, text := loadSkew(t), versionSection(t)
 	row := func(cells ...string) {
 		t.Helper()
 		if line := "| " + strings.Join(cells, " | ") + " |"; !strings.Contains(text, "\n"+line+"\n") {
@@ -249,14 +249,14 @@ func TestParitySkewTables(t *testing.T) {
 		}
 		cells := []string{"`" + name + "`"}
 		for _, k := range f.Kubelets {
-			cells = append(cells, k.gate(t, name).text())
+			cells = append(cells, k.gate(t, name).docText())
 		}
 		row(cells...)
 	}
 }
 
-// text returns the gate in the format of docs/project/parity.md.
-func (g skewGate) text() string {
+// docText returns the gate in the format of docs/project/parity.md.
+func (g skewGate) docText() string {
 	text := map[bool]string{true: "on", false: "off"}[g.Default]
 	switch {
 	case g.Gone:
@@ -279,13 +279,13 @@ func thousands(n int) string {
 // recorded differences, each with the kubelets that have it.
 func TestParitySkewListed(t *testing.T) {
 	rows := map[string]string{} // by difference: the last minor release that has it
-	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ([^|]*) \\|").FindAllStringSubmatch(section(t), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ([^|]*) \\|").FindAllStringSubmatch(versionSection(t), -1) {
 		rows[m[1]] = m[2]
 	}
 	if len(rows) == 0 {
 		t.Fatal("docs/project/parity.md has no table of versions")
 	}
-	f := skew(t)
+	f := loadSkew(t)
 	seen := map[string]map[string]bool{}
 	for _, c := range f.Cases {
 		if _, ok := rows[c.ID]; !ok {
@@ -306,7 +306,7 @@ func TestParitySkewListed(t *testing.T) {
 				want = false
 			}
 			// Another difference may hide this one.
-			if !seen[id][k.Kubelet] && want && !hidden(id, minor) || seen[id][k.Kubelet] && !want {
+			if !seen[id][k.Kubelet] && want && !hiddenByOther(id, minor) || seen[id][k.Kubelet] && !want {
 				t.Errorf("%s is listed %q, and of kubelet %s recorded: %t", id, until, minor, seen[id][k.Kubelet])
 			}
 		}
@@ -318,10 +318,10 @@ func TestParitySkewListed(t *testing.T) {
 	}
 }
 
-// hidden reports whether another difference hides this one in all test cases of a release. In
+// hiddenByOther reports whether another difference hides this one in all test cases of a release. In
 // 1.33, each configuration with tokens also has a cacheType or is rejected by the newest
 // kubelet, too.
-func hidden(id, minor string) bool { return minor == "1.33" && id == "token-gate" }
+func hiddenByOther(id, minor string) bool { return minor == "1.33" && id == "token-gate" }
 
 // TestParityGates verifies that ValidateFor treats feature gates as the recorded kubelets do.
 func TestParityGates(t *testing.T) {
@@ -331,7 +331,7 @@ func TestParityGates(t *testing.T) {
 	}
 	concerning := regexp.MustCompile(`CredentialProvider|PulledImages`)
 	compared := 0
-	f := skew(t)
+	f := loadSkew(t)
 	// AllAlpha and AllBeta exist in every kubelet, so they are not recorded.
 	named := slices.DeleteFunc(config.FeatureGates(), func(name string) bool { return strings.HasPrefix(name, "All") })
 	for _, k := range f.Kubelets {

@@ -26,20 +26,20 @@ import (
 // kubelet's own packages. docs/project/parity.md lists the deliberate differences.
 
 // text is a string in a test vector. Invalid UTF-8 is encoded as {"base64": "…"}.
-type text string
+type vectorText string
 
-func (s *text) UnmarshalJSON(data []byte) error {
+func (s *vectorText) UnmarshalJSON(data []byte) error {
 	if data[0] == '"' {
 		return json.Unmarshal(data, (*string)(s))
 	}
 	var b struct{ Base64 []byte }
 	err := json.Unmarshal(data, &b)
-	*s = text(b.Base64)
+	*s = vectorText(b.Base64)
 	return err
 }
 
-// vectors loads the test vectors in a file of testdata/parity. It fails if there are none.
-func vectors[T any](t *testing.T, name string) []T {
+// loadVectors loads the test vectors in a file of testdata/parity. It fails if there are none.
+func loadVectors[T any](t *testing.T, name string) []T {
 	t.Helper()
 	data := must.Get(os.ReadFile(filepath.Join("testdata", "parity", name+".json")))(t)
 	var file struct {
@@ -56,10 +56,10 @@ func vectors[T any](t *testing.T, name string) []T {
 
 func TestParityMatch(t *testing.T) {
 	type vector struct {
-		Pattern, Image text
+		Pattern, Image vectorText
 		Match, Invalid bool
 	}
-	for _, v := range vectors[vector](t, "match") {
+	for _, v := range loadVectors[vector](t, "match") {
 		p, err := match.Parse(string(v.Pattern))
 		if (err != nil) != v.Invalid {
 			t.Errorf("match.Parse(%q): error %v, the kubelet's verdict is invalid=%t", v.Pattern, err, v.Invalid)
@@ -72,11 +72,11 @@ func TestParityMatch(t *testing.T) {
 
 func TestParityReferences(t *testing.T) {
 	type vector struct {
-		Reference  text
+		Reference  vectorText
 		Repository string
 		Error      bool
 	}
-	for _, v := range vectors[vector](t, "references") {
+	for _, v := range loadVectors[vector](t, "references") {
 		got, err := match.Repository(string(v.Reference))
 		if (err != nil) != v.Error || err == nil && got != v.Repository {
 			t.Errorf("%q: repository %q, error %v; want %q, error %t", v.Reference, got, err, v.Repository, v.Error)
@@ -86,7 +86,7 @@ func TestParityReferences(t *testing.T) {
 
 type configFile struct {
 	Name, Symlink string
-	Content       text
+	Content       vectorText
 	Dir           bool
 }
 
@@ -166,12 +166,12 @@ const (
 	refusedInternal = "the kubelet's internal version of the file format"
 	refusedName     = "a provider name that is empty or has a backslash"
 
-	acceptedPredecessor = "registry credential config" // name of the test case with a file of the out-of-tree proposal
+	outOfTreeCase = "registry credential config" // name of the test case with a file of the out-of-tree proposal
 )
 
 // refusal returns the deliberate difference because of which regcred rejects v although the
 // kubelet accepts it, or "".
-func (v configVector) refusal() string {
+func (v configVector) deliberateDifference() string {
 	if strings.HasPrefix(v.Name, "internal version") {
 		return refusedInternal
 	}
@@ -187,13 +187,13 @@ func TestParityConfig(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("some file names and links cannot be made on Windows")
 	}
-	for _, v := range vectors[configVector](t, "config") {
+	for _, v := range loadVectors[configVector](t, "config") {
 		t.Run(v.Name, func(t *testing.T) {
 			c, err := config.Load(v.write(t))
-			if v.Name == acceptedPredecessor && err == nil {
+			if v.Name == outOfTreeCase && err == nil {
 				err = c.ValidateFor(config.Target{KubeletVersion: config.NewestKubelet})
 			}
-			if (err != nil) != (v.LoadError != "" || v.refusal() == refusedInternal) {
+			if (err != nil) != (v.LoadError != "" || v.deliberateDifference() == refusedInternal) {
 				t.Fatalf("Load: error %v, the kubelet's is %q", err, v.LoadError)
 			}
 			if err != nil {
@@ -209,7 +209,7 @@ func TestParityConfig(t *testing.T) {
 			if diff := cmp.Diff(want, c.Providers, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("providers differ (-kubelet +regcred):\n%s", diff)
 			}
-			if err := c.Validate(); (err != nil) != (v.ValidateError != "" || v.refusal() == refusedName) {
+			if err := c.Validate(); (err != nil) != (v.ValidateError != "" || v.deliberateDifference() == refusedName) {
 				t.Errorf("Validate: error %v, the kubelet's is %q", err, v.ValidateError)
 			}
 		})
@@ -219,12 +219,12 @@ func TestParityConfig(t *testing.T) {
 func TestParityRequest(t *testing.T) {
 	type vector struct {
 		APIVersion  string
-		Image       text
+		Image       vectorText
 		Token       string
 		Annotations map[string]string
-		Bytes       text
+		Bytes       vectorText
 	}
-	for i, v := range vectors[vector](t, "request") {
+	for i, v := range loadVectors[vector](t, "request") {
 		got, err := plugin.EncodeRequest(&plugin.Request{
 			APIVersion: v.APIVersion, Image: string(v.Image), ServiceAccountToken: plugin.NewSecret(v.Token), ServiceAccountAnnotations: v.Annotations,
 		})
@@ -238,16 +238,16 @@ func TestParityRequest(t *testing.T) {
 // response with any cacheKeyType and reject it afterwards.
 func TestParityResponse(t *testing.T) {
 	type decoded struct {
-		CacheKeyType  text
+		CacheKeyType  vectorText
 		CacheDuration *time.Duration
-		Auth          []struct{ Key, Username, Password text }
+		Auth          []struct{ Key, Username, Password vectorText }
 	}
 	type vector struct {
 		Name, APIVersion string
-		Output           text
+		Output           vectorText
 		Decoded          *decoded
 	}
-	for _, v := range vectors[vector](t, "response") {
+	for _, v := range loadVectors[vector](t, "response") {
 		t.Run(v.Name, func(t *testing.T) {
 			got, err := plugin.DecodeResponse([]byte(v.Output), v.APIVersion)
 			if (err == nil) != (v.Decoded != nil) {

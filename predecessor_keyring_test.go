@@ -22,13 +22,13 @@ import (
 )
 
 const (
-	testHead = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\n"
-	oldHead  = "kind: RegistryCredentialConfig\napiVersion: v1alpha1\n"
+	testHeader      = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\n"
+	outOfTreeHeader = "kind: RegistryCredentialConfig\napiVersion: v1alpha1\n"
 )
 
-// oldKeyring returns a keyring for a configuration of the out-of-tree proposal. Its plugins are
+// newOutOfTreeKeyring returns a keyring for a configuration of the out-of-tree proposal. Its plugins are
 // the test binary. It also returns a list to which the image of each exec is added.
-func oldKeyring(t *testing.T, content string) (*Keyring, *[]string) {
+func newOutOfTreeKeyring(t *testing.T, content string) (*Keyring, *[]string) {
 	t.Helper()
 	c, err := config.Parse("f", []byte(content))
 	if err == nil {
@@ -58,8 +58,8 @@ func oldKeyring(t *testing.T, content string) (*Keyring, *[]string) {
 func TestPredecessorBesideToday(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{
-		"10-old.yaml": oldHead + "providers: [{name: ecr-creds, imageMatchers: [a.example], extraArgs: {region: us-west-2}}, {name: second, imageMatchers: [b.example]}]\n",
-		"20-new.yaml": testHead + "providers: [{name: ecr, matchImages: [c.example], defaultCacheDuration: 12h, apiVersion: " + plugin.V1 + "}]\n",
+		"10-old.yaml": outOfTreeHeader + "providers: [{name: ecr-creds, imageMatchers: [a.example], extraArgs: {region: us-west-2}}, {name: second, imageMatchers: [b.example]}]\n",
+		"20-new.yaml": testHeader + "providers: [{name: ecr, matchImages: [c.example], defaultCacheDuration: 12h, apiVersion: " + plugin.V1 + "}]\n",
 		"30-old.json": `{"kind":"credentialprovider","apiVersion":"v1alpha1","providers":[{"name":"third","imageMatchers":["d.example"]}]}`,
 	} {
 		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
@@ -86,7 +86,7 @@ func TestPredecessorBesideToday(t *testing.T) {
 		res := must.Get(k.Lookup(t.Context(), Request{Image: "registry.example/team/app:v1"}))(t)
 		want := "registry.example/team/app=get-credentials us-west-2 registry.example/team/app=get-credentials of-the-host registry.example/team/app=get-credentials of-the-host " +
 			"registry.example=get-credentials --new of-the-host"
-		if got := inOrder(res); got != want {
+		if got := formatCredentials(res); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 		var got []string
@@ -112,11 +112,11 @@ func TestPredecessorBesideToday(t *testing.T) {
 // of the out-of-tree proposal. Its response for a registry is used only for the requested
 // image.
 func TestPredecessorWithPluginMain(t *testing.T) {
-	k, execs := oldKeyring(t, oldHead+"providers:\n- name: a\n  imageMatchers: [registry.example]\n  extraArgs: {regcred_test_plugin: new, region: here}\n")
+	k, execs := newOutOfTreeKeyring(t, outOfTreeHeader+"providers:\n- name: a\n  imageMatchers: [registry.example]\n  extraArgs: {regcred_test_plugin: new, region: here}\n")
 	defer k.Close()
 	for _, image := range []string{"registry.example/a", "registry.example/a", "registry.example/b"} {
 		res := must.Get(k.Lookup(t.Context(), Request{Image: image}))(t)
-		if got, want := inOrder(res), image+"=get-credentials here"; got != want {
+		if got, want := formatCredentials(res), image+"=get-credentials here"; got != want {
 			t.Errorf("%s: got %q, want %q", image, got, want)
 		}
 	}
@@ -152,7 +152,7 @@ func TestPredecessorCache(t *testing.T) {
 				if tt.expires != 0 {
 					args = fmt.Sprintf("{regcred_test_plugin: old, any: \"1\", expires: %q}", time.Now().Add(tt.expires).Format(time.RFC3339))
 				}
-				k, execs := oldKeyring(t, oldHead+"providers:\n- name: a\n  imageMatchers: [registry.example, \"registry.example:5000\"]\n  extraArgs: "+args+"\n")
+				k, execs := newOutOfTreeKeyring(t, outOfTreeHeader+"providers:\n- name: a\n  imageMatchers: [registry.example, \"registry.example:5000\"]\n  extraArgs: "+args+"\n")
 				defer k.Close()
 				for i, s := range tt.steps {
 					time.Sleep(s.wait)
@@ -170,14 +170,14 @@ func TestPredecessorCache(t *testing.T) {
 // protocol.
 func TestPredecessorWrongProtocol(t *testing.T) {
 	old := func(env string) string {
-		return oldHead + "providers:\n- name: p\n  imageMatchers: [registry.example]\n  extraArgs: {" + env + "}\n"
+		return outOfTreeHeader + "providers:\n- name: p\n  imageMatchers: [registry.example]\n  extraArgs: {" + env + "}\n"
 	}
-	today := testHead + "providers:\n- name: p\n  matchImages: [registry.example]\n  defaultCacheDuration: 1h\n  apiVersion: " + plugin.V1 + "\n" +
+	today := testHeader + "providers:\n- name: p\n  matchImages: [registry.example]\n  defaultCacheDuration: 1h\n  apiVersion: " + plugin.V1 + "\n" +
 		"  env: [{name: " + testPlugin + ", value: old}, {name: ANY, value: \"1\"}]\n"
 	for name, tt := range map[string]struct {
 		content string
 		stage   plugin.Stage
-		want    string // text that the error must contain
+		want    string // docText that the error must contain
 	}{
 		"today's answer to the predecessor's question": {old("regcred_test_plugin: only-new"), plugin.StageAPIVersion, "CredentialProviderResponse"},
 		"the predecessor's answer to today's question": {today, plugin.StageAPIVersion, "RegistryCredentialPluginResponse"},
@@ -185,7 +185,7 @@ func TestPredecessorWrongProtocol(t *testing.T) {
 		"no date":                                      {old(`regcred_test_plugin: old, any: "1", expires: tomorrow`), plugin.StageDecode, "expirationTimestamp"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k, _ := oldKeyring(t, tt.content)
+			k, _ := newOutOfTreeKeyring(t, tt.content)
 			defer k.Close()
 			res, err := k.Lookup(t.Context(), Request{Image: "registry.example/team/app"})
 			var failed *LookupError

@@ -27,7 +27,7 @@ import (
 // TestResultJSON verifies that the JSON contains everything except passwords.
 func TestResultJSON(t *testing.T) {
 	failing := plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) { return nil, errors.New("boom") })
-	k := keyringOf(t, Options{}, static{CacheKeyType: plugin.CacheRegistry, Auth: users("r.io", "u")}, failing)
+	k := newProvidersKeyring(t, Options{}, staticProvider{CacheKeyType: plugin.CacheRegistry, Auth: users("r.io", "u")}, failing)
 	res := must.Get(k.Lookup(t.Context(), Request{Image: "r.io/x"}))(t)
 	for i := range res.Attempts {
 		res.Attempts[i].Duration, res.Attempts[i].CachedUntil = 1500*time.Millisecond, time.Time{}
@@ -97,7 +97,7 @@ providers:
 	}
 	c := must.Get(config.Load(file))(t)
 	opts := Options{BinDir: "none", Environ: []string{"X=" + canary.EnvSecret}, InProcess: map[string]plugin.Provider{
-		"p": static{CacheKeyType: plugin.CacheRegistry, Auth: users("r.example", "u")},
+		"p": staticProvider{CacheKeyType: plugin.CacheRegistry, Auth: users("r.example", "u")},
 	}}
 	k := must.Get(New(c, opts))(t)
 	defer k.Close()

@@ -17,7 +17,7 @@ func (r *runner) refreshIfDue(ctx context.Context, resp *response, key lookupKey
 	}
 	// Without this limit, a response with a lifetime shorter than ahead would be refreshed at
 	// each use.
-	ahead = min(ahead, resp.expires.Sub(resp.stored)/4)
+	ahead = min(ahead, resp.expires.Sub(resp.storedAt)/4)
 	left := resp.expires.Sub(now)
 	if left > ahead || left > subtractJitter(ahead, 10) || !resp.tryStartRefresh(now, ahead/10+time.Second) {
 		return
@@ -26,7 +26,7 @@ func (r *runner) refreshIfDue(ctx context.Context, resp *response, key lookupKey
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if keys := r.flightKeys(key, id); r.findFlight(keys) == nil && !r.retired {
-		r.startFlight(ctx, keys, key, id).refresh = true
+		r.startFlight(ctx, keys, key, id).isRefresh = true
 	}
 }
 
@@ -37,8 +37,8 @@ func (r *runner) cancelRefreshes() {
 	defer r.mu.Unlock()
 	r.retired = true
 	for _, f := range r.inFlight {
-		if f.refresh {
-			f.refresh = false
+		if f.isRefresh {
+			f.isRefresh = false
 			r.removeWaiter(f)
 		}
 	}

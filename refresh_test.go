@@ -14,9 +14,9 @@ import (
 // refreshes reports whether a lookup that uses the response a starts a refresh, if a expires
 // after the time left.
 func (r *runner) refreshes(t *testing.T, a *response, left time.Duration, id *identity) bool {
-	before := a.refreshed.Load()
+	before := a.lastRefresh.Load()
 	r.refreshIfDue(t.Context(), a, lookupKeyOf(t, "r.example/x"), id.key, a.expires.Add(-left))
-	return a.refreshed.Load() != before
+	return a.lastRefresh.Load() != before
 }
 
 // TestRefreshTime verifies when the use of a response starts a refresh: in the last part of the
@@ -41,9 +41,9 @@ func TestRefreshTime(t *testing.T) {
 		{-minute, minute, 0, identity{}, false},
 		{10 * minute, 60 * minute, 0, identity{key: "alice"}, false},
 	} {
-		r := runnerWith(t, &script{}, Options{RefreshAhead: tt.option}, nil)
+		r := runnerWith(t, &recordingProvider{}, Options{RefreshAhead: tt.option}, nil)
 		r.retired = true // so that no exec starts
-		if got := r.refreshes(t, entry("x", time.Now(), tt.life, true), tt.left, &tt.id); got != tt.want {
+		if got := r.refreshes(t, newTestResponse("x", time.Now(), tt.life, true), tt.left, &tt.id); got != tt.want {
 			t.Errorf("RefreshAhead %v, %v of %v left, identity %q: %t, want %t", tt.option, tt.left, tt.life, tt.id.key, got, tt.want)
 		}
 	}
@@ -51,12 +51,12 @@ func TestRefreshTime(t *testing.T) {
 
 // TestRefreshIsJittered verifies that up to a tenth of the time is subtracted at random.
 func TestRefreshIsJittered(t *testing.T) {
-	r := runnerWith(t, &script{}, Options{RefreshAhead: 90}, nil)
+	r := runnerWith(t, &recordingProvider{}, Options{RefreshAhead: 90}, nil)
 	r.retired = true // so that no exec starts
 	often := map[time.Duration]int{}
 	for range 500 {
 		for _, left := range []time.Duration{81, 82, 90, 91} {
-			if r.refreshes(t, entry("x", time.Now(), time.Hour, true), left, &identity{}) {
+			if r.refreshes(t, newTestResponse("x", time.Now(), time.Hour, true), left, &identity{}) {
 				often[left]++
 			}
 		}
@@ -69,7 +69,7 @@ func TestRefreshIsJittered(t *testing.T) {
 // TestNextRefresh verifies that after a failed refresh, the next refresh starts no earlier than
 // a tenth of RefreshAhead and a second later.
 func TestNextRefresh(t *testing.T) {
-	r, a := runnerWith(t, &script{}, Options{RefreshAhead: 10 * time.Minute}, nil), entry("x", time.Now(), time.Hour, true)
+	r, a := runnerWith(t, &recordingProvider{}, Options{RefreshAhead: 10 * time.Minute}, nil), newTestResponse("x", time.Now(), time.Hour, true)
 	r.retired = true // so that no exec starts
 	const left, next = 8 * time.Minute, time.Minute + time.Second
 	for _, step := range []struct {
@@ -86,11 +86,11 @@ func TestNextRefresh(t *testing.T) {
 // the provider was removed.
 func TestOneRefreshAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
 		r := runnerWith(t, s, Options{RefreshAhead: 10 * time.Minute}, nil)
 		noIdentity := &identity{origin: r.origin}
 		use := func() {
-			r.refreshes(t, entry("x", time.Now(), time.Hour, true), 0, noIdentity)
+			r.refreshes(t, newTestResponse("x", time.Now(), time.Hour, true), 0, noIdentity)
 			synctest.Wait()
 		}
 		use()
@@ -116,10 +116,10 @@ func TestOneRefreshAtATime(t *testing.T) {
 // response, even if Reload has removed the provider in the meantime.
 func TestRemovedProviderServesItsLookups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
 		r := runnerWith(t, s, Options{RefreshAhead: 10 * time.Minute}, nil)
 		noIdentity := &identity{origin: r.origin}
-		r.refreshes(t, entry("x", time.Now(), time.Hour, true), 0, noIdentity)
+		r.refreshes(t, newTestResponse("x", time.Now(), time.Hour, true), 0, noIdentity)
 		var got providerOutcome
 		done := make(chan struct{})
 		go func() {
@@ -130,8 +130,8 @@ func TestRemovedProviderServesItsLookups(t *testing.T) {
 		r.cancelRefreshes()
 		r.cancelRefreshes()
 		<-done
-		if got.err != nil || got.cache != CacheCoalesced || s.execs() != 1 || s.ended[0] != nil {
-			t.Errorf("%v, %q, %d execs that ended with %v; want the response that was begun ahead", got.err, got.cache, s.execs(), s.ended)
+		if got.err != nil || got.cache != CacheCoalesced || s.execs() != 1 || s.contextErrs[0] != nil {
+			t.Errorf("%v, %q, %d execs that ended with %v; want the response that was begun ahead", got.err, got.cache, s.execs(), s.contextErrs)
 		}
 	})
 }

@@ -39,8 +39,8 @@ func compileAuth(auth map[string]plugin.AuthConfig) []authEntry {
 // outside service-account mode. The kubelet joins the last two into one string with length
 // prefixes (generateCacheKey).
 type cacheKey struct {
-	scope          plugin.CacheKeyType
-	base, identity string
+	scope                plugin.CacheKeyType
+	scopedName, identity string
 }
 
 // response is the compiled result of one plugin run, pull secret or file. Concurrent lookups
@@ -51,25 +51,25 @@ type cacheKey struct {
 type response struct {
 	entries []authEntry
 	keys    []string // keys of the entries, for Attempts
-	origin  *origin
+	origin  *responseOrigin
 
-	key        cacheKey // set for plugin responses; the scope is set even if the response is not cached
+	key        cacheKey // authSets for plugin responses; the scope is set even if the response is not cached
 	generation uint64   // random; differs from later responses with the same key
 	stderr     string
-	stored     time.Time
+	storedAt   time.Time
 	expires    time.Time // zero if not cached
 
-	used      atomic.Bool  // used since evict last sampled this response
-	refreshed atomic.Int64 // start of the last background refresh, relative to stored; 0 if never
+	used        atomic.Bool  // used since evict last sampled this response
+	lastRefresh atomic.Int64 // start of the last background refresh, relative to stored; 0 if never
 }
 
 // origin describes where the credentials of a response came from.
-type origin struct {
+type responseOrigin struct {
 	provider string
 	source   Origin
 }
 
-func newResponse(auth map[string]plugin.AuthConfig, from *origin) *response {
+func newResponse(auth map[string]plugin.AuthConfig, from *responseOrigin) *response {
 	resp := &response{entries: compileAuth(auth), origin: from}
 	for _, e := range resp.entries {
 		resp.keys = append(resp.keys, e.key.String())
@@ -92,14 +92,14 @@ func (r *response) markUsed() {
 // tryStartRefresh reports whether the caller may start a background refresh. It returns
 // false if one was started within the interval or if another goroutine is starting one.
 func (r *response) tryStartRefresh(now time.Time, interval time.Duration) bool {
-	last, at := r.refreshed.Load(), int64(now.Sub(r.stored)) // monotonic, so changes to the clock have no effect
-	return (last == 0 || at-last >= int64(interval)) && r.refreshed.CompareAndSwap(last, at)
+	last, at := r.lastRefresh.Load(), int64(now.Sub(r.storedAt)) // monotonic, so changes to the clock have no effect
+	return (last == 0 || at-last >= int64(interval)) && r.lastRefresh.CompareAndSwap(last, at)
 }
 
 // canServe reports whether a response for another image may be used for key: its scope
 // must cover key, and one of its auth keys must match.
 func (r *response) canServe(key lookupKey) bool {
-	if !r.isCached() || r.key.base != key.scopedName(r.key.scope) {
+	if !r.isCached() || r.key.scopedName != key.scopedName(r.key.scope) {
 		return false
 	}
 	return slices.ContainsFunc(r.entries, func(e authEntry) bool { return e.key.Match(key.location) })
@@ -117,11 +117,11 @@ func (r *response) credential(e authEntry) Credential {
 	}
 }
 
-// appendMatches appends the credentials for key that a kubelet keyring with these responses
+// appendMatchingCredentials appends the credentials for key that a kubelet keyring with these responses
 // would return. They are sorted by auth key in reverse byte order. Credentials with the same
 // key keep the order of the responses. attempts[i].Matched counts the credentials from
 // responses[i].
-func appendMatches(creds []Credential, key lookupKey, responses []*response, attempts []Attempt) []Credential {
+func appendMatchingCredentials(creds []Credential, key lookupKey, responses []*response, attempts []Attempt) []Credential {
 	from := len(creds)
 	creds = appendEntries(creds, responses, attempts, func(e authEntry) bool { return e.key.Match(key.location) })
 	if len(creds) == from && location.UsesHubKey(key.name) {

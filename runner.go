@@ -25,46 +25,46 @@ import (
 type runner struct {
 	env             *keyringEnv
 	name            string
-	entry           config.Provider         // a deep copy of the provider's configuration
+	providerConfig  config.Provider         // a deep copy of the provider's configuration
 	tokenAttributes *config.TokenAttributes // entry.TokenAttributes; nil outside service-account mode
 	executable      executable.Attributes   // attributes when the runner was created
 	provider        plugin.Provider
-	position        atomic.Pointer[position] // replaced by Reload, because an unchanged provider may have moved within the file
+	position        atomic.Pointer[providerPosition] // executableChanged by Reload, because an unchanged provider may have moved within the file
 	cache           *responseCache
-	origin          *origin // origin of responses without a service account
+	origin          *responseOrigin // responseOrigin of responses without a service account
 
-	mu       sync.Mutex
-	inFlight map[flightKey]*flight
-	scope    plugin.CacheKeyType // scope of the last response; "" if unknown
-	replaced bool                // the executable has changed since the runner was created
-	retired  bool                // Reload has removed the provider
-	backoff  map[string]backoff  // by image
+	mu                sync.Mutex
+	inFlight          map[flightKey]*flight
+	lastScope         plugin.CacheKeyType // lastScope of the last response; "" if unknown
+	executableChanged bool                // the executable has changed since the runner was created
+	retired           bool                // Reload has removed the provider
+	backoff           map[string]backoff  // by image
 }
 
 // scopeNone is the scope of a provider whose last response must not be cached.
 const scopeNone plugin.CacheKeyType = "none"
 
-// position is the location of a provider in its configuration.
-type position struct {
+// providerPosition is the location of a provider in its configuration.
+type providerPosition struct {
 	config *config.Config
 	index  int
 }
 
-func newRunner(e *keyringEnv, at position) *runner {
+func newRunner(e *keyringEnv, at providerPosition) *runner {
 	p := &at.config.Providers[at.index]
 	file, _ := statExecutable(e.ctx, e, p.Name, statTimeout) // lookups will report the error
 	r := &runner{
-		env:        e,
-		name:       p.Name,
-		entry:      cloneProvider(p),
-		executable: file,
-		cache:      newResponseCache(e.opts.MaxCacheEntries),
-		origin:     &origin{p.Name, Origin{Kind: FromProvider}},
-		inFlight:   map[flightKey]*flight{},
-		backoff:    map[string]backoff{},
+		env:            e,
+		name:           p.Name,
+		providerConfig: cloneProvider(p),
+		executable:     file,
+		cache:          newResponseCache(e.opts.MaxCacheEntries),
+		origin:         &responseOrigin{p.Name, Origin{Kind: FromProvider}},
+		inFlight:       map[flightKey]*flight{},
+		backoff:        map[string]backoff{},
 	}
-	r.tokenAttributes = r.entry.TokenAttributes
-	r.provider = newProvider(e, &r.entry, r.fieldPosition)
+	r.tokenAttributes = r.providerConfig.TokenAttributes
+	r.provider = newProvider(e, &r.providerConfig, r.fieldPosition)
 	return r
 }
 
@@ -130,7 +130,7 @@ func (r *runner) exec(ctx context.Context, key lookupKey, id *identity) (*respon
 	if err := r.checkExecutable(ctx); err != nil {
 		return nil, err
 	}
-	answered, stderr, err := r.run(ctx, &plugin.Request{
+	answered, stderr, err := r.runPlugin(ctx, &plugin.Request{
 		Image:                     key.name,
 		ServiceAccountToken:       token,
 		ServiceAccountAnnotations: id.annotations,
@@ -143,9 +143,9 @@ func (r *runner) exec(ctx context.Context, key lookupKey, id *identity) (*respon
 	}
 	resp := newResponse(answered.Auth, id.origin)
 	resp.key = cacheKey{answered.CacheKeyType, key.scopedName(answered.CacheKeyType), id.key}
-	resp.stderr, resp.stored = stderr, time.Now()
-	if d := cacheDuration(answered, r.entry.DefaultCacheDuration); d > 0 {
-		resp.expires = resp.stored.Add(d)
+	resp.stderr, resp.storedAt = stderr, time.Now()
+	if d := cacheDuration(answered, r.providerConfig.DefaultCacheDuration); d > 0 {
+		resp.expires = resp.storedAt.Add(d)
 		resp.generation = rand.Uint64() | 1
 	}
 	return resp, nil
@@ -185,7 +185,7 @@ func (r *runner) checkExecutable(ctx context.Context) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.replaced = true
+	r.executableChanged = true
 	return nil
 }
 
@@ -198,11 +198,11 @@ func (r *runner) isUnchanged(p *config.Provider) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return !r.replaced && r.entry.Equal(p) && r.executable.IsSame(now)
+	return !r.executableChanged && r.providerConfig.Equal(p) && r.executable.IsSame(now)
 }
 
-// run runs the plugin. It returns standard error even if the run succeeds.
-func (r *runner) run(ctx context.Context, req *plugin.Request) (resp *plugin.Response, stderr string, err error) {
+// goCommand runs the plugin. It returns standard error even if the run succeeds.
+func (r *runner) runPlugin(ctx context.Context, req *plugin.Request) (resp *plugin.Response, stderr string, err error) {
 	start := time.Now()
 	if command, ok := r.provider.(plugin.Command); ok {
 		var x *plugin.Exchange
@@ -225,7 +225,7 @@ func (r *runner) checkResponse(resp *plugin.Response, token plugin.Secret) error
 			}
 		}
 	}
-	if !protocol.ValidCacheKeyType(string(resp.CacheKeyType)) {
+	if !protocol.IsValidCacheKeyType(string(resp.CacheKeyType)) {
 		return newStageError(plugin.StageCacheKeyType, "cacheKeyType is %q; it must be Image, Registry or Global", excerpt.TruncateValue(string(resp.CacheKeyType)))
 	}
 	return nil

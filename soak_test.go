@@ -27,8 +27,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// soakFor is the duration of TestSoak. docs/project/testing.md describes how to run it.
-var soakFor = flag.Duration("soak", 0, "how long TestSoak runs, e.g. 10m; 0 means not at all")
+// soakDuration is the duration of TestSoak. docs/project/testing.md describes how to run it.
+var soakDuration = flag.Duration("soak", 0, "how long TestSoak runs, e.g. 10m; 0 means not at all")
 
 // soakRate is the number of lookups per second: 200,000 in ten minutes.
 const soakRate = 334
@@ -80,12 +80,12 @@ func shortLived(user string) plugin.Provider {
 type soak struct {
 	t       *testing.T
 	opts    Options
-	k       *Keyring
+	keyring *Keyring
 	events  atomic.Int64
 	lookups atomic.Int64
 
-	mu  sync.Mutex
-	did map[string]int
+	mu       sync.Mutex
+	outcomes map[string]int
 }
 
 var soakKinds = []string{"good", "fails", "garbage", "hangs", "forks"}
@@ -107,7 +107,7 @@ func (s *soak) configuration(n int) *config.Config {
 			p.Args = []plugin.Secret{plugin.NewSecret("other")}
 		}
 	}
-	add("tokens", "*.tokens.example", perAccount(config.CachePerServiceAccount))
+	add("tokens", "*.tokens.example", testTokenAttributes(config.CachePerServiceAccount))
 	p := add("images", "*.images.example", nil)
 	if n%10 == 0 {
 		p.Args = []plugin.Secret{plugin.NewSecret("other")}
@@ -116,7 +116,7 @@ func (s *soak) configuration(n int) *config.Config {
 }
 
 func newSoak(t *testing.T) *soak {
-	s := &soak{t: t, did: map[string]int{}}
+	s := &soak{t: t, outcomes: map[string]int{}}
 	s.opts = Options{
 		BinDir:  testBinDir(t, soakKinds...),
 		Environ: append(os.Environ(), "GORACE=atexit_sleep_ms=0", "GOMAXPROCS=1"), Timeout: time.Second,
@@ -130,7 +130,7 @@ func newSoak(t *testing.T) *soak {
 		},
 	}
 	k := must.Get(New(s.configuration(0), s.opts))(t)
-	s.k = k
+	s.keyring = k
 	return s
 }
 
@@ -166,7 +166,7 @@ func (s *soak) lookup(rnd *rand.Rand) {
 		stop := time.AfterFunc(time.Duration(rnd.Int64N(int64(50*time.Millisecond))), cancel)
 		defer stop.Stop()
 	}
-	res, err := s.k.Lookup(ctx, req)
+	res, err := s.keyring.Lookup(ctx, req)
 	s.lookups.Add(1)
 	what := kind + ", answered"
 	var failed *LookupError
@@ -180,14 +180,14 @@ func (s *soak) lookup(rnd *rand.Rand) {
 	case len(res.Credentials) != 1:
 		s.t.Errorf("%s: %d credentials", kind, len(res.Credentials))
 	case rnd.IntN(100) == 0:
-		s.k.Invalidate(res.Credentials[0])
+		s.keyring.Invalidate(res.Credentials[0])
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.did[what]++
+	s.outcomes[what]++
 }
 
-// run does lookups for the duration d. Meanwhile it reloads the configuration, and opens and
+// goCommand does lookups for the duration d. Meanwhile it reloads the configuration, and opens and
 // closes other keyrings. It returns when all goroutines have ended.
 func (s *soak) run(d time.Duration, seed uint64) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
@@ -206,7 +206,7 @@ func (s *soak) run(d time.Duration, seed uint64) {
 	wg.Go(func() {
 		for n := 1; ctx.Err() == nil; n++ {
 			time.Sleep(200 * time.Millisecond)
-			if err := s.k.Reload(s.configuration(n)); err != nil {
+			if err := s.keyring.Reload(s.configuration(n)); err != nil {
 				s.t.Error(err)
 			}
 			s.closeAnother(seed + uint64(n))
@@ -233,18 +233,18 @@ func (s *soak) closeAnother(seed uint64) {
 	wg.Wait()
 }
 
-// footprint is the amount of resources that the process uses.
-type footprint struct {
+// resourceUsage is the amount of resources that the process uses.
+type resourceUsage struct {
 	descriptors, goroutines int // descriptors and rss are -1 if unknown
 	heap, rss               int64
 }
 
-func (f footprint) String() string {
+func (f resourceUsage) String() string {
 	return fmt.Sprintf("%d descriptors, %d goroutines, heap %.1f MiB, RSS %.1f MiB", f.descriptors, f.goroutines, float64(f.heap)/(1<<20), float64(f.rss)/(1<<20))
 }
 
 // exceeds returns the names of the resources of which f uses too much, compared with g.
-func (f footprint) exceeds(g footprint) []string {
+func (f resourceUsage) exceeds(g resourceUsage) []string {
 	var in []string
 	note := func(what string, over bool) {
 		if over {
@@ -258,12 +258,12 @@ func (f footprint) exceeds(g footprint) []string {
 	return in
 }
 
-// footprintNow returns the footprint when the numbers of goroutines and descriptors have
+// stableResourceUsage returns the footprint when the numbers of goroutines and descriptors have
 // stopped changing.
-func footprintNow() footprint {
-	var f, last footprint
+func stableResourceUsage() resourceUsage {
+	var f, last resourceUsage
 	for range 20 {
-		f = footprint{descriptors: -1, goroutines: runtime.NumGoroutine(), rss: -1}
+		f = resourceUsage{descriptors: -1, goroutines: runtime.NumGoroutine(), rss: -1}
 		if list, err := os.ReadDir("/proc/self/fd"); err == nil {
 			f.descriptors = len(list)
 		}
@@ -291,25 +291,25 @@ func footprintNow() footprint {
 // reloads and cancellations. At the end, the process must use the same resources as after the
 // first tenth of the time. After Close, it must use the same resources as before the start.
 func TestSoak(t *testing.T) {
-	if *soakFor <= 0 {
+	if *soakDuration <= 0 {
 		t.Skip("only with -args -soak=10m")
 	}
-	first := min(*soakFor/10, time.Minute)
-	before := footprintNow()
+	first := min(*soakDuration/10, time.Minute)
+	before := stableResourceUsage()
 	s := newSoak(t)
 	s.run(first, 1)
-	early := footprintNow()
-	s.run(*soakFor-first, 2)
-	late := footprintNow()
-	s.k.Close()
-	after := footprintNow()
-	t.Logf("%d lookups in %v, %d events", s.lookups.Load(), *soakFor, s.events.Load())
-	for _, what := range slices.Sorted(maps.Keys(s.did)) {
-		t.Logf("%8d %s", s.did[what], what)
+	early := stableResourceUsage()
+	s.run(*soakDuration-first, 2)
+	late := stableResourceUsage()
+	s.keyring.Close()
+	after := stableResourceUsage()
+	t.Logf("%d lookups in %v, %d events", s.lookups.Load(), *soakDuration, s.events.Load())
+	for _, what := range slices.Sorted(maps.Keys(s.outcomes)) {
+		t.Logf("%8d %s", s.outcomes[what], what)
 	}
 	t.Logf("before:       %v", before)
 	t.Logf("after %6v: %v", first, early)
-	t.Logf("after %6v: %v", *soakFor, late)
+	t.Logf("after %6v: %v", *soakDuration, late)
 	t.Logf("closed:       %v", after)
 	if in := late.exceeds(early); in != nil {
 		t.Errorf("it grew in %q", in)
@@ -318,9 +318,9 @@ func TestSoak(t *testing.T) {
 		t.Errorf("after Close there is more than before")
 	}
 	for _, want := range []string{"good, answered", "images, answered", "tokens, answered"} {
-		if s.did[want] == 0 {
+		if s.outcomes[want] == 0 {
 			t.Errorf("none was %s", want)
 		}
 	}
-	canary.AssertAbsent(t, "the soak", fmt.Sprint(s.did))
+	canary.AssertAbsent(t, "the soak", fmt.Sprint(s.outcomes))
 }

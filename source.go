@@ -73,7 +73,7 @@ func (s *PullSecret) parse() (a Attempt, resp *response, ok bool) {
 		return a, nil, true
 	}
 	ref := &ObjectRef{Namespace: s.Namespace, Name: s.Name, UID: s.UID}
-	resp = newResponse(auths, &origin{source: Origin{Kind: FromPullSecret, PullSecret: ref}})
+	resp = newResponse(auths, &responseOrigin{source: Origin{Kind: FromPullSecret, PullSecret: ref}})
 	a.Keys = resp.keys
 	return a, resp, true
 }
@@ -99,7 +99,7 @@ func NodeDockerConfig(p NodePaths) Source { return &nodeDockerConfig{paths: p} }
 func (p NodePaths) Files() []string {
 	var paths []string
 	for _, c := range (&nodeDockerConfig{paths: p}).candidates() {
-		if !slices.Contains(paths, c.path) { // two of the directories may be the same
+		if !slices.Contains(paths, c.path) { // twoProviders of the directories may be the same
 			paths = append(paths, c.path)
 		}
 	}
@@ -110,16 +110,16 @@ type nodeDockerConfig struct {
 	paths NodePaths
 
 	mu      sync.Mutex
-	last    *nodeFiles // nil before the first read
-	pending *nodeFiles // nil if no goroutine is reading the files
+	last    *dockerConfigRead // nil before the first read
+	pending *dockerConfigRead // nil if no goroutine is reading the files
 }
 
-// nodeFiles is the result of one read of the files.
-type nodeFiles struct {
-	done chan struct{} // closed when the other fields are set
-	set  []AuthSet
-	err  error
-	next time.Time // when to read the files again
+// dockerConfigRead is the result of one read of the files.
+type dockerConfigRead struct {
+	done     chan struct{} // closed when the other fields are set
+	authSets []AuthSet
+	err      error
+	nextRead time.Time // when to read the files again
 }
 
 const (
@@ -136,7 +136,7 @@ func (n *nodeDockerConfig) Auths(ctx context.Context, _ string) ([]AuthSet, erro
 	files := n.latestRead(time.Now())
 	select {
 	case <-files.done:
-		return files.set, files.err
+		return files.authSets, files.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -144,20 +144,20 @@ func (n *nodeDockerConfig) Auths(ctx context.Context, _ string) ([]AuthSet, erro
 
 // latestRead returns the read in progress or the last result. If the last result is too old, it
 // starts a new read. Therefore at most one goroutine waits for a file system that hangs.
-func (n *nodeDockerConfig) latestRead(now time.Time) *nodeFiles {
+func (n *nodeDockerConfig) latestRead(now time.Time) *dockerConfigRead {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
 	case n.pending != nil:
 		return n.pending
-	case n.last != nil && !now.After(n.last.next):
+	case n.last != nil && !now.After(n.last.nextRead):
 		return n.last
 	}
-	files := &nodeFiles{done: make(chan struct{})}
+	files := &dockerConfigRead{done: make(chan struct{})}
 	n.pending = files
 	go func() {
-		files.set, files.err = n.readFirstValid(context.Background())
-		files.next = now.Add(nodeConfigTTL)
+		files.authSets, files.err = n.readFirstValid(context.Background())
+		files.nextRead = now.Add(nodeConfigTTL)
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.last, n.pending = files, nil

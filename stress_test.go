@@ -21,49 +21,49 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// longestRun is the maximum duration of a run of the storm plugin.
-const longestRun = time.Second
+// maxRunTime is the maximum duration of a run of the storm plugin.
+const maxRunTime = time.Second
 
-// storm is a plugin with random responses, failures and durations. The user name in a response
+// randomProvider is a plugin with random responses, failures and durations. The user name in a response
 // describes the request for which the credential was issued.
-type storm struct {
+type randomProvider struct {
 	mu      sync.Mutex
 	rnd     *rand.Rand
 	running int
 }
 
-func (s *storm) pick(n int) int {
+func (s *randomProvider) pick(n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.rnd.IntN(n)
 }
 
-func (s *storm) count(delta int) {
+func (s *randomProvider) count(delta int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running += delta
 }
 
-func (s *storm) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+func (s *randomProvider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	s.count(1)
 	defer s.count(-1)
 	select {
-	case <-time.After(time.Duration(1+s.pick(1000)) * longestRun / 1000):
+	case <-time.After(time.Duration(1+s.pick(1000)) * maxRunTime / 1000):
 	case <-ctx.Done():
-		time.Sleep(longestRun / 10) // as long as a plugin may take to exit
+		time.Sleep(maxRunTime / 10) // as long as a plugin may take to exit
 		return nil, ctx.Err()
 	}
 	if s.pick(5) == 0 {
-		return nil, fmt.Errorf("failed for <%s> of <%s>", req.Image, podOf(req.ServiceAccountToken))
+		return nil, fmt.Errorf("failed for <%s> of <%s>", req.Image, podUIDOf(req.ServiceAccountToken))
 	}
 	registry, _, _ := strings.Cut(req.Image, "/")
 	resp := &plugin.Response{
 		CacheKeyType:  []plugin.CacheKeyType{plugin.CacheImage, plugin.CacheRegistry, plugin.CacheGlobal}[s.pick(3)],
-		CacheDuration: new([]time.Duration{-time.Hour, 0, longestRun / 2, time.Hour}[s.pick(4)]),
+		CacheDuration: new([]time.Duration{-time.Hour, 0, maxRunTime / 2, time.Hour}[s.pick(4)]),
 		Auth:          map[string]plugin.AuthConfig{},
 	}
-	to := given{image: req.Image, scope: resp.CacheKeyType, cached: *resp.CacheDuration > 0, account: req.ServiceAccountAnnotations["example.com/role"]}
-	to.pod = podOf(req.ServiceAccountToken)
+	to := issuedFor{image: req.Image, scope: resp.CacheKeyType, cached: *resp.CacheDuration > 0, account: req.ServiceAccountAnnotations["example.com/role"]}
+	to.pod = podUIDOf(req.ServiceAccountToken)
 	for range s.pick(3) {
 		key := []string{registry, req.Image, "*.example", "other.example"}[s.pick(4)]
 		resp.Auth[key] = plugin.AuthConfig{Username: to.String(), Password: plugin.NewSecret(canary.PasswordSecret)}
@@ -71,8 +71,8 @@ func (s *storm) GetCredentials(ctx context.Context, req *plugin.Request) (*plugi
 	return resp, nil
 }
 
-// given describes the request and the response with which a credential was issued.
-type given struct {
+// issuedFor describes the request and the response with which a credential was issued.
+type issuedFor struct {
 	image   string
 	scope   plugin.CacheKeyType
 	cached  bool
@@ -80,13 +80,13 @@ type given struct {
 	pod     string
 }
 
-func (g given) String() string {
+func (g issuedFor) String() string {
 	return fmt.Sprintf("%s %s %t %q %q", g.image, g.scope, g.cached, g.account, g.pod)
 }
 
 // check returns an error if req must not get the credential c, which was issued for g. c may
 // come from a cache entry that was valid at begin.
-func (g given) check(c Credential, req Request, perPod bool, begin time.Time) error {
+func (g issuedFor) check(c Credential, req Request, perPod bool, begin time.Time) error {
 	asked := req.Image + req.Registry
 	registry, _, _ := strings.Cut(asked, "/")
 	gaveTo, _, _ := strings.Cut(g.image, "/")
@@ -117,33 +117,33 @@ func TestCoalesceStorm(t *testing.T) {
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { stress(t, rand.New(rand.NewPCG(seed, seed))) })
+			synctest.Test(t, func(t *testing.T) { runStressTest(t, rand.New(rand.NewPCG(seed, seed))) })
 		})
 	}
 }
 
-// stress sends random lookups to a storm plugin. It verifies for each credential that the
+// runStressTest sends random lookups to a storm plugin. It verifies for each credential that the
 // lookup may use it. synctest checks that no goroutine is left.
-func stress(t *testing.T, rnd *rand.Rand) {
-	s := &storm{rnd: rand.New(rand.NewPCG(rnd.Uint64(), 0))}
+func runStressTest(t *testing.T, rnd *rand.Rand) {
+	s := &randomProvider{rnd: rand.New(rand.NewPCG(rnd.Uint64(), 0))}
 	opts := Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, ServiceAccounts: &accounts{}, MaxCacheEntries: 1 + rnd.IntN(20)}
 	var attributes *config.TokenAttributes
 	switch rnd.IntN(4) {
 	case 0:
-		attributes = perAccount(config.CachePerServiceAccount)
+		attributes = testTokenAttributes(config.CachePerServiceAccount)
 	case 1:
-		attributes = perAccount(config.CachePerToken)
+		attributes = testTokenAttributes(config.CachePerToken)
 	case 2:
-		opts.RefreshAhead, opts.Backoff = longestRun/4, 2*longestRun
+		opts.RefreshAhead, opts.Backoff = maxRunTime/4, 2*maxRunTime
 	}
 	k := must.Get(New(oneProvider(attributes), opts))(t)
 	k.compiled.Load().runners[0].provider = s // call s directly, so that Close waits until s returns
 	closes := rnd.IntN(3) == 0
 	var wg sync.WaitGroup
 	for i := range 150 {
-		req, begin, patience := randomRequest(rnd, attributes != nil, i), time.Duration(rnd.Int64N(int64(6*longestRun))), time.Duration(0)
+		req, begin, patience := randomRequest(rnd, attributes != nil, i), time.Duration(rnd.Int64N(int64(6*maxRunTime))), time.Duration(0)
 		if rnd.IntN(3) == 0 {
-			patience = time.Duration(rnd.Int64N(int64(longestRun)))
+			patience = time.Duration(rnd.Int64N(int64(maxRunTime)))
 		}
 		wg.Go(func() {
 			time.Sleep(begin)
@@ -152,16 +152,16 @@ func stress(t *testing.T, rnd *rand.Rand) {
 	}
 	r := k.compiled.Load().runners[0]
 	if closes {
-		time.Sleep(4 * longestRun)
+		time.Sleep(4 * maxRunTime)
 		k.Close()
 		if s.running != 0 || len(r.cache.entries) != 0 {
 			t.Errorf("%d runs and %d answers are left after Close", s.running, len(r.cache.entries))
 		}
 	}
 	wg.Wait()
-	time.Sleep(longestRun / 10)
+	time.Sleep(maxRunTime / 10)
 	if opts.RefreshAhead > 0 {
-		time.Sleep(longestRun) // wait for refreshes, because they have no waiters
+		time.Sleep(maxRunTime) // wait for refreshes, because they have no waiters
 	}
 	synctest.Wait()
 	if s.running != 0 || len(r.inFlight) != 0 {
@@ -174,8 +174,8 @@ func stress(t *testing.T, rnd *rand.Rand) {
 // canceled. It also verifies that the end of that exec does not unregister the next exec.
 func TestCoalesceFlightThatWasLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{answer: respond(plugin.CacheRegistry, time.Hour, "")}
-		k := newScripted(t, s, nil, nil)
+		s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+		k := newRecordingKeyring(t, s, nil, nil)
 		defer k.Close()
 		k.compiled.Load().runners[0].provider = plugin.ProviderFunc(func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 			resp, err := s.GetCredentials(ctx, req)
@@ -221,7 +221,7 @@ func randomRequest(rnd *rand.Rand, pods bool, i int) (req Request) {
 
 // lookUpOnce does one lookup and cancels it after the duration patience. 0 means no
 // cancelation.
-func lookUpOnce(t *testing.T, k *Keyring, s *storm, req Request, patience time.Duration, closes bool) {
+func lookUpOnce(t *testing.T, k *Keyring, s *randomProvider, req Request, patience time.Duration, closes bool) {
 	ctx, begin := context.Background(), time.Now()
 	if patience > 0 {
 		var cancel context.CancelFunc
@@ -231,7 +231,7 @@ func lookUpOnce(t *testing.T, k *Keyring, s *storm, req Request, patience time.D
 	res, err := k.Lookup(ctx, req)
 	asked := req.Image + req.Registry
 	took := time.Since(begin)
-	if patience > 0 && took > patience || took > 3*longestRun {
+	if patience > 0 && took > patience || took > 3*maxRunTime {
 		t.Errorf("%s: took %v with a patience of %v", asked, took, patience)
 	}
 	if res == nil {
@@ -241,7 +241,7 @@ func lookUpOnce(t *testing.T, k *Keyring, s *storm, req Request, patience time.D
 		return
 	}
 	for _, c := range res.Credentials {
-		var g given
+		var g issuedFor
 		must.Get(fmt.Sscanf(c.Username, "%s %s %t %q %q", &g.image, &g.scope, &g.cached, &g.account, &g.pod))(t)
 		perPod := k.compiled.Load().runners[0].tokenAttributes != nil && k.compiled.Load().runners[0].tokenAttributes.CacheType == config.CachePerToken
 		if err := g.check(c, req, perPod, begin); err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/regcred/regcred/lint"
 )
 
-const migration = "../docs/migration.md"
+const migrationDoc = "../docs/migration.md"
 
 // consoleBlock matches a block of commands, each after a "$ ", with their output.
 var consoleBlock = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
@@ -35,7 +35,7 @@ func TestMigrationCommands(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the commands are those of a Unix shell")
 	}
-	text := must.Get(os.ReadFile(migration))(t)
+	text := must.Get(os.ReadFile(migrationDoc))(t)
 	sh := newShell(t)
 	got := consoleBlock.ReplaceAllStringFunc(string(text), func(block string) string {
 		return "```console\n" + sh.replay(consoleBlock.FindStringSubmatch(block)[1]) + "```"
@@ -44,15 +44,15 @@ func TestMigrationCommands(t *testing.T) {
 		t.Errorf("%d commands were run: has the form of the document changed?", sh.runs)
 	}
 	if *update {
-		must.Do(t, os.WriteFile(migration, []byte(got), 0o644))
+		must.Do(t, os.WriteFile(migrationDoc, []byte(got), 0o644))
 	}
-	if diff := cmp.Diff(withoutMoments(string(text)), withoutMoments(got)); diff != "" && !*update {
+	if diff := cmp.Diff(maskDurations(string(text)), maskDurations(got)); diff != "" && !*update {
 		t.Errorf("if that is meant, run the test with -update (-document +run)\n%s", diff)
 	}
 }
 
-// withoutMoments replaces text that differs between runs, such as times.
-func withoutMoments(s string) string {
+// maskDurations replaces text that differs between runs, such as times.
+func maskDurations(s string) string {
 	s = regexp.MustCompile(`\b(5h59m[0-9.]+s|6h(0m0s)?)`).ReplaceAllString(s, "LIFE")
 	return regexp.MustCompile(`\b[0-9.]+ (µs|ms|s)\b`).ReplaceAllString(s, "SPAN")
 }
@@ -122,7 +122,7 @@ func (sh *shell) run(command string) string {
 // docs/migration.md, that lint reports only infos, and that each provider is a plugin
 // of this repository.
 func TestMigrationConfigurations(t *testing.T) {
-	text := must.Get(os.ReadFile(migration))(t)
+	text := must.Get(os.ReadFile(migrationDoc))(t)
 	samples := regexp.MustCompile("(?ms)^```yaml\n(apiVersion: kubelet\\.config\\.k8s\\.io/.*?)^```$").FindAllStringSubmatch(string(text), -1)
 	seen := map[string]bool{}
 	for _, sample := range samples {

@@ -39,7 +39,7 @@ func TestOldProtocol(t *testing.T) {
 			testBothProtocols(t, w, program(bin, p.plugin))
 		})
 	}
-	t.Run("example", func(t *testing.T) { testDocumentsExample(t, bin) })
+	t.Run("example", func(t *testing.T) { testProposalExample(t, bin) })
 }
 
 func newTestEnv(t *testing.T, host, user string) *testEnv {
@@ -110,9 +110,9 @@ func testArgument(t *testing.T, cmd plugin.Command, image string) {
 	}
 }
 
-// theExample is the configuration in the document "Out-of-Tree Credential Providers". Its two
+// proposalExample is the configuration in the document "Out-of-Tree Credential Providers". Its two
 // patterns are quoted here, because the original is invalid YAML.
-const theExample = `kind: credentialprovider
+const proposalExample = `kind: credentialprovider
 apiVersion: v1alpha1
 providers:
 -
@@ -124,7 +124,7 @@ providers:
     region: us-west-2
 `
 
-const todaysExample = `kind: CredentialProviderConfig
+const currentExample = `kind: CredentialProviderConfig
 apiVersion: kubelet.config.k8s.io/v1
 providers:
 - name: ecr-creds
@@ -136,15 +136,15 @@ providers:
   env: [{name: REGION, value: us-west-2}]
 `
 
-// testDocumentsExample verifies that theExample and todaysExample return the same credential for
+// testProposalExample verifies that proposalExample and currentExample return the same credential for
 // the document's image.
-func testDocumentsExample(t *testing.T, bin string) {
+func testProposalExample(t *testing.T, bin string) {
 	w := newTestEnv(t, "012345678910.dkr.ecr.us-east-1.amazonaws.com", "AWS")
 	prepareAWS(t, w)
 	plugins := filepath.Join(w.dir, "plugins")
 	must.Do(t, os.Mkdir(plugins, 0o755))
 	must.Do(t, os.Symlink(program(bin, "ecr-credential-provider"), filepath.Join(plugins, "ecr-creds")))
-	for name, config := range map[string]string{"the document's": theExample, "today's": todaysExample} {
+	for name, config := range map[string]string{"the document's": proposalExample, "today's": currentExample} {
 		cmd := exec.Command(program(bin, "regcred"), "--config", w.file(t, "config.yaml", config), "--bin-dir", plugins,
 			"get", "--no-node-config", "-o", "docker-config", w.host+"/my-image")
 		cmd.Env = slices.Concat(w.net.Environ(), w.env, []string{"HOME=" + w.dir})

@@ -30,8 +30,8 @@ var pluginPages = map[string]string{
 	"static-credential-provider":       "static.md",
 }
 
-// others lists the programs without a page in docs/plugins.
-var others = []string{"regcred", "docker-credential-regcred", "regcred-credential-provider"}
+// nonPluginPrograms lists the programs without a page in docs/plugins.
+var nonPluginPrograms = []string{"regcred", "docker-credential-regcred", "regcred-credential-provider"}
 
 // buildDir holds the built programs. TestMain creates and removes it.
 var buildDir string
@@ -75,8 +75,8 @@ func program(dir, name string) string {
 func TestPrograms(t *testing.T) {
 	dir := build(t)
 	entries := must.Get(os.ReadDir(dir))(t)
-	if got, want := len(entries), len(pluginPages)+len(others); got != want {
-		t.Errorf("%d programs, want %d: the plugins that have a document, and %q", got, want, others)
+	if got, want := len(entries), len(pluginPages)+len(nonPluginPrograms); got != want {
+		t.Errorf("%d programs, want %d: the plugins that have a document, and %q", got, want, nonPluginPrograms)
 	}
 	helper := program(dir, "docker-credential-regcred")
 	if got, want := output(t, helper, "--version"), "docker-credential-regcred v9.8.7\n"; got != want {

@@ -53,7 +53,7 @@ func invocations(t *testing.T) map[string]struct {
 		args  []string
 		image string
 	}{
-		"ecr-credential-provider":          {nil, private},
+		"ecr-credential-provider":          {nil, privateImage},
 		"auth-provider-gcp":                {[]string{"get-credentials"}, "gcr.io/project/app"},
 		"acr-credential-provider":          {[]string{write("azure.json", `{"useManagedIdentityExtension":true}`)}, "team.azurecr.io/app"},
 		"token-credential-provider":        {[]string{"--registry=registry.example", "--username=jwt", "--audience=registry.example"}, ""},
@@ -66,7 +66,7 @@ func invocations(t *testing.T) map[string]struct {
 func TestProtocol(t *testing.T) {
 	bin := build(t)
 	t.Run("bad requests", func(t *testing.T) { testBadRequests(t, bin) })
-	t.Run("nobody there", func(t *testing.T) { testNobodyThere(t, bin) })
+	t.Run("nobody there", func(t *testing.T) { testUnreachableServers(t, bin) })
 	t.Run("terminated", func(t *testing.T) { testTerminated(t, bin) })
 }
 
@@ -107,9 +107,9 @@ func testBadRequests(t *testing.T, bin string) {
 	}
 }
 
-// testNobodyThere checks each plugin's error if no server is reachable. The error must be one line,
+// testUnreachableServers checks each plugin's error if no server is reachable. The error must be one line,
 // without the usage text and without repetition.
-func testNobodyThere(t *testing.T, bin string) {
+func testUnreachableServers(t *testing.T, bin string) {
 	for called, how := range invocations(t) {
 		if how.image == "" {
 			continue

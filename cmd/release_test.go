@@ -30,8 +30,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// shipped lists the programs of a release.
-var shipped = strings.Fields(`acr-credential-provider auth-provider-gcp docker-credential-regcred dockerconfig-credential-provider
+// releasedPrograms lists the programs of a release.
+var releasedPrograms = strings.Fields(`acr-credential-provider auth-provider-gcp docker-credential-regcred dockerconfig-credential-provider
 	ecr-credential-provider regcred regcred-credential-provider static-credential-provider token-credential-provider`)
 
 // newReleaseCheckout creates a checkout with tiny programs, and with this repository's
@@ -53,7 +53,7 @@ func newReleaseCheckout(t *testing.T) string {
 		"docs/playground/main.go": tinyPlayground,
 		"deploy/kubectl/script":   "#!/bin/sh\n",
 	}
-	for _, name := range shipped {
+	for _, name := range releasedPrograms {
 		files["cmd/"+name+"/main.go"] = "package main\n\nvar version string\n\nfunc main() { println(version) }\n"
 	}
 	for _, pattern := range []string{"release.sh", "go.mod", "go.sum", "deploy/kubectl/krew.yaml", "deploy/chart/*.yaml", "deploy/manifests/*.yaml", "internal/image/*.go", "internal/image/build/*.go"} {
@@ -223,7 +223,7 @@ func sum(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content
 func archivedChecksums(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
-	for _, name := range append(slices.Clone(shipped), "LICENSE") {
+	for _, name := range append(slices.Clone(releasedPrograms), "LICENSE") {
 		content := must.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 		if name != "docker-credential-regcred" {
 			files[name] = sum(content)

@@ -48,15 +48,15 @@ var conversations = []struct {
 	prepare             func(*node)
 	want                []string
 }{
-	{"the instance's role", "ecr-credential-provider", private, onAWS,
+	{"the instance's role", "ecr-credential-provider", privateImage, onAWS,
 		[]string{"aws-imds-token", "aws-imds-role", "aws-imds-credentials", "aws-ecr-authorization"}},
 	{"the container's role, for ECR Public", "ecr-credential-provider", "public.ecr.aws/team/app", inContainer,
 		[]string{"aws-container-credentials", "aws-ecr-public-authorization"}},
 	{"the instance's region", "ecr-credential-provider", "registry.example/team/app", inRegion,
 		[]string{"aws-imds-token", "aws-imds-region", "aws-imds-role", "aws-imds-credentials", "aws-ecr-authorization"}},
-	{"a pod's role", "ecr-credential-provider", private, asRole,
+	{"a pod's role", "ecr-credential-provider", privateImage, asRole,
 		[]string{"aws-sts-web-identity", "aws-ecr-authorization-as-role"}},
-	{"a role of the registry's account", "ecr-credential-provider", private, withRole,
+	{"a role of the registry's account", "ecr-credential-provider", privateImage, withRole,
 		[]string{"aws-imds-token", "aws-imds-role", "aws-imds-credentials", "aws-sts-role", "aws-ecr-authorization-as-role"}},
 
 	{"the node's token", "auth-provider-gcp", "gcr.io/project/app", onGoogle("get-credentials"),
@@ -78,13 +78,13 @@ var conversations = []struct {
 		[]string{"azure-entra-client-secret", "azure-acr-challenge", "azure-acr-exchange"}},
 	{"a pod's identity", "acr-credential-provider", "team.azurecr.io/app", asIdentity,
 		[]string{"azure-entra-client-assertion", "azure-acr-challenge", "azure-acr-exchange-of-pod"}},
-	{"a pod's bound identity", "acr-credential-provider", "team.azurecr.io/app", asBound,
+	{"a pod's bound identity", "acr-credential-provider", "team.azurecr.io/app", withIdentityBinding,
 		[]string{"azure-identity-binding", "azure-acr-challenge", "azure-acr-exchange"}},
-	{"a cloud of one's own, another's image", "acr-credential-provider", "team.azurecr.other.example/app", inOwnCloud,
+	{"a cloud of one's own, another's image", "acr-credential-provider", "team.azurecr.other.example/app", inCustomCloud,
 		[]string{"azure-resource-manager"}},
 }
 
-const private = "111122223333.dkr.ecr.eu-west-1.amazonaws.com/team/app"
+const privateImage = "111122223333.dkr.ecr.eu-west-1.amazonaws.com/team/app"
 
 // TestWire compares the messages of the cloud plugins and of the fake clouds with the
 // samples in wireDir. With -update it rewrites the samples.
@@ -148,7 +148,7 @@ func newNode(t *testing.T) *node {
 	t.Cleanup(net.Close)
 	token := testcloud.AzureJWT(map[string]any{"sub": "system:serviceaccount:team:app", "jti": canary.TokenSecret})
 	n := &node{t: t, net: net, tap: &tap{}, dir: t.TempDir()}
-	n.tap.hide(token, "SERVICE-ACCOUNT-TOKEN")
+	n.tap.mask(token, "SERVICE-ACCOUNT-TOKEN")
 	n.req.ServiceAccountToken = plugin.NewSecret(token)
 	return n
 }
@@ -181,7 +181,7 @@ func (n *node) run(path string) []string {
 // local returns the address of a handler on the node or on its link-local network. The samples
 // contain name instead of the address.
 func (n *node) local(name string, h http.Handler) string {
-	server := httptest.NewServer(n.tap.of(name, h))
+	server := httptest.NewServer(n.tap.wrap(name, h))
 	n.t.Cleanup(server.Close)
 	return server.URL
 }
@@ -193,27 +193,27 @@ func (n *node) file(name, text string) string {
 	return path
 }
 
-// noToken removes the service account token from the request, as for a provider without
+// removeToken removes the service account token from the request, as for a provider without
 // tokenAttributes.
-func (n *node) noToken() { n.req.ServiceAccountToken = plugin.Secret{} }
+func (n *node) removeToken() { n.req.ServiceAccountToken = plugin.Secret{} }
 
 func onAWS(n *node) {
 	cloud := must.Get(testcloud.NewAWS())(n.t)
 	n.t.Cleanup(cloud.Close)
 	cloud.Update(func(s *testcloud.AWSState) {
 		s.Password = canary.PasswordSecret
-		n.tap.hide(s.SecretKey, "SECRET-KEY")
-		n.tap.hide(s.SessionToken, "SESSION-TOKEN")
-		n.tap.hide(base64.StdEncoding.EncodeToString([]byte("AWS:"+canary.PasswordSecret)), "BASE64-OF-AWS:PASSWORD")
-		n.tap.hide("metadata-session", "METADATA-TOKEN")
+		n.tap.mask(s.SecretKey, "SECRET-KEY")
+		n.tap.mask(s.SessionToken, "SESSION-TOKEN")
+		n.tap.mask(base64.StdEncoding.EncodeToString([]byte("AWS:"+canary.PasswordSecret)), "BASE64-OF-AWS:PASSWORD")
+		n.tap.mask("metadata-session", "METADATA-TOKEN")
 	})
-	n.net.Handle("*.amazonaws.com", n.tap.of("", cloud))
+	n.net.Handle("*.amazonaws.com", n.tap.wrap("", cloud))
 	n.environ = append(append(cloud.Environ(), n.net.Environ()...),
 		"AWS_EC2_METADATA_SERVICE_ENDPOINT="+n.local("169.254.169.254", cloud))
 	for _, service := range []string{"", "_ECR", "_ECR_PUBLIC", "_STS"} {
 		n.environ = append(n.environ, "AWS_ENDPOINT_URL"+service+"=")
 	}
-	n.noToken()
+	n.removeToken()
 }
 
 // inContainer sets up a pod on EKS or a task on ECS.
@@ -222,7 +222,7 @@ func inContainer(n *node) {
 	cloud := must.Get(testcloud.NewAWS())(n.t)
 	n.t.Cleanup(cloud.Close)
 	cloud.Update(func(s *testcloud.AWSState) { s.ContainerToken = canary.TokenSecret })
-	n.tap.hide(canary.TokenSecret, "CONTAINER-TOKEN")
+	n.tap.mask(canary.TokenSecret, "CONTAINER-TOKEN")
 	n.environ = append(n.environ, "AWS_CONTAINER_AUTHORIZATION_TOKEN="+canary.TokenSecret,
 		"AWS_CONTAINER_CREDENTIALS_FULL_URI="+n.local("169.254.170.2", cloud)+"/v2/credentials")
 }
@@ -254,15 +254,15 @@ func onGoogle(args ...string) func(*node) {
 		cloud := must.Get(testcloud.NewGoogle(n.net))(n.t)
 		n.t.Cleanup(cloud.Close)
 		cloud.Update(func(s *testcloud.GoogleState) {
-			s.Token, s.Federated, s.Account = canary.TokenSecret+"-node", canary.TokenSecret+"-federated", canary.TokenSecret+"-account"
+			s.Token, s.FederatedToken, s.ImpersonatedToken = canary.TokenSecret+"-node", canary.TokenSecret+"-federated", canary.TokenSecret+"-account"
 			s.Dockercfg = `{"gcr.io":{"username":"user","password":"` + canary.PasswordSecret + `"}}`
 		})
-		n.tap.hide(canary.TokenSecret+"-node", "NODE-TOKEN")
-		n.tap.hide(canary.TokenSecret+"-federated", "FEDERATED-TOKEN")
-		n.tap.hide(canary.TokenSecret+"-account", "ACCESS-TOKEN")
-		n.tap.hide(canary.PasswordSecret, "PASSWORD")
+		n.tap.mask(canary.TokenSecret+"-node", "NODE-TOKEN")
+		n.tap.mask(canary.TokenSecret+"-federated", "FEDERATED-TOKEN")
+		n.tap.mask(canary.TokenSecret+"-account", "ACCESS-TOKEN")
+		n.tap.mask(canary.PasswordSecret, "PASSWORD")
 		for _, host := range []string{"sts.googleapis.com", "iamcredentials.googleapis.com"} {
-			n.net.Handle(host, n.tap.of("", cloud))
+			n.net.Handle(host, n.tap.wrap("", cloud))
 		}
 		metadata := n.local("169.254.169.254", cloud)
 		n.environ = append(cloud.Environ(), "GCE_METADATA_HOST="+strings.TrimPrefix(metadata, "http://"))
@@ -277,7 +277,7 @@ func onGoogle(args ...string) func(*node) {
 func onAzure(config string) func(*node) {
 	return func(n *node) {
 		n.azure(config)
-		n.noToken()
+		n.removeToken()
 	}
 }
 
@@ -289,14 +289,14 @@ func (n *node) azure(config string) *testcloud.Azure {
 		s.RefreshToken = canary.TokenSecret + "-refresh"
 		s.Metadata = `[{"name":"Own","resourceManager":"https://management.own.example","authentication":{"loginEndpoint":"https://login.own.example/",` +
 			`"audiences":["https://management.own.example"]},"suffixes":{"acrLoginServer":"azurecr.own.example"}}]`
-		n.tap.hide(s.AccessToken, "ACCESS-TOKEN")
-		n.tap.hide(s.RefreshToken, "REFRESH-TOKEN")
-		n.tap.hide(s.Header, "IDENTITY-HEADER")
+		n.tap.mask(s.AccessToken, "ACCESS-TOKEN")
+		n.tap.mask(s.RefreshToken, "REFRESH-TOKEN")
+		n.tap.mask(s.IdentityHeader, "IDENTITY-HEADER")
 	})
-	n.tap.hide(canary.PasswordSecret, "CLIENT-SECRET")
-	n.tap.hide(canary.TokenSecret, "MESSAGE") // a message for users, which the plugin does not print
+	n.tap.mask(canary.PasswordSecret, "CLIENT-SECRET")
+	n.tap.mask(canary.TokenSecret, "MESSAGE") // a message for users, which the plugin does not print
 	for _, host := range []string{"*.azurecr.io", "login.microsoftonline.com", "management.own.example"} {
-		n.net.Handle(host, n.tap.of("", cloud))
+		n.net.Handle(host, n.tap.wrap("", cloud))
 	}
 	n.environ = append(append(cloud.Environ(), n.net.Environ()...), "AZURE_POD_IDENTITY_AUTHORITY_HOST="+n.local("169.254.169.254", cloud))
 	n.args = []string{n.file("azure.json", `{"tenantId": "node-tenant", `+config+`}`)}
@@ -305,7 +305,7 @@ func (n *node) azure(config string) *testcloud.Azure {
 
 func onAppService(n *node) {
 	cloud := n.azure(`"useManagedIdentityExtension": true, "userAssignedIdentityID": "node-client"`)
-	n.noToken()
+	n.removeToken()
 	n.environ = append(n.environ, cloud.AppServiceEnviron()...)
 	n.environ = append(n.environ, "IDENTITY_ENDPOINT="+n.local("127.0.0.1", cloud)+"/appservice/token")
 }
@@ -317,18 +317,18 @@ func asIdentity(n *node) {
 	}
 }
 
-// asBound sets up a pod on AKS with an identity binding.
-func asBound(n *node) {
+// withIdentityBinding sets up a pod on AKS with an identity binding.
+func withIdentityBinding(n *node) {
 	cloud := n.azure(`"useManagedIdentityExtension": true`)
-	server := httptest.NewTLSServer(n.tap.of("example.com", cloud))
+	server := httptest.NewTLSServer(n.tap.wrap("example.com", cloud))
 	n.t.Cleanup(server.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	n.args = append(n.args, "--ib-sni-name=example.com", "--ib-apiserver-ip="+server.Listener.Addr().String(),
 		"--ib-ca-file="+n.file("ca.crt", string(ca)), "--ib-default-client-id=pod-client")
 }
 
-func inOwnCloud(n *node) {
+func inCustomCloud(n *node) {
 	n.azure(`"useManagedIdentityExtension": true, "resourceManagerEndpoint": "https://management.own.example/"`)
 	n.args = append(n.args, "--other-hosts=empty")
-	n.noToken()
+	n.removeToken()
 }

@@ -28,13 +28,13 @@ type tap struct {
 }
 
 // hide replaces a secret with a placeholder.
-func (p *tap) hide(secret, placeholder string) {
+func (p *tap) mask(secret, placeholder string) {
 	p.secrets = append(p.secrets, [2]string{secret, "{" + placeholder + "}"})
 }
 
-// of returns a handler that calls next and records the exchange. If name is not empty, name
+// wrap returns a handler that calls next and records the exchange. If name is not empty, name
 // replaces the host in the record.
-func (p *tap) of(name string, next http.Handler) http.Handler {
+func (p *tap) wrap(name string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
@@ -62,7 +62,7 @@ func (p *tap) samples() []string {
 		for _, secret := range p.secrets {
 			text = strings.ReplaceAll(text, secret[0], secret[1])
 		}
-		for _, v := range variable {
+		for _, v := range variablePatterns {
 			text = v.pattern.ReplaceAllString(text, v.replacement)
 		}
 		list = append(list, text)
@@ -70,8 +70,8 @@ func (p *tap) samples() []string {
 	return list
 }
 
-// variable matches text that differs between runs or SDK versions.
-var variable = []struct {
+// variablePatterns matches text that differs between runs or SDK versions.
+var variablePatterns = []struct {
 	pattern     *regexp.Regexp
 	replacement string
 }{

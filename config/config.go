@@ -105,11 +105,11 @@ func (c *Config) finishLoad(errs []error) (*Config, error) {
 }
 
 func (c *Config) addFile(left *readLimits, name string, data []byte) error {
-	if err := left.subtract(name, data); err != nil {
+	if err := left.consume(name, data); err != nil {
 		return err
 	}
 	f := &File{Name: name, First: len(c.Providers), data: func() []byte { return data }, source: newSourceFile(name, data)}
-	d, err := decodeFile(f.source, (*diagnosis).validateRemainder)
+	d, err := decodeFile(f.source, (*diagnosis).validateDecodableParts)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func configSeeds(t testing.TB) []string {
 		seeds = append(seeds, testConfig+secret+brk, testHead+"providers:\n-"+secret[1:]+brk)
 	}
 	for _, args := range []string{"{token: %s}", "[{name: token, value: %s}]", "{a=%s: x}", "{%s: 1}", "[{%s: x}]", "[%s]", "{name: a, value: %s}", "{a: {b: %s}}", "[{name: a, value: [%s]}]", "{a: *%s}"} {
-		seeds = append(seeds, oldHead+"providers:\n- name: a\n  imageMatchers: [a.example]\n  extraArgs: "+strings.ReplaceAll(args, "%s", canary.EnvSecret)+"\n")
+		seeds = append(seeds, outOfTreeHeader+"providers:\n- name: a\n  imageMatchers: [a.example]\n  extraArgs: "+strings.ReplaceAll(args, "%s", canary.EnvSecret)+"\n")
 	}
 	return append(seeds, testJSON, strings.Replace(testJSON, `"name"`, `"env":[{"name":"A","value":"`+canary.EnvSecret+`"}],"name"`, 1))
 }

@@ -39,8 +39,8 @@ type v1Provider struct {
 	DefaultCacheDuration *wireDuration `json:"defaultCacheDuration"`
 }
 
-// betaProvider is a provider in a v1beta1 or v1alpha1 file.
-type betaProvider struct {
+// preV1Provider is a provider in a v1beta1 or v1alpha1 file.
+type preV1Provider struct {
 	v1Provider
 	TokenAttributes absentField `json:"tokenAttributes"`
 }
@@ -87,7 +87,7 @@ type decodedFile struct {
 
 // decodeFile decodes a file as the kubelet's strict decoder does. It returns errors from
 // [sourceFile.diagnose], because the errors of the kubelet's libraries may quote secrets.
-func decodeFile(src *sourceFile, more remainderValidator) (decodedFile, error) {
+func decodeFile(src *sourceFile, more partsValidator) (decodedFile, error) {
 	doc, duplicates, err := src.toJSON()
 	if err != nil {
 		return decodedFile{}, err
@@ -114,7 +114,7 @@ func (m typeMeta) fileFormat() fileFormat {
 	case m.isOutOfTree():
 		return wireConfig[outOfTreeProvider]{}
 	case m.APIVersion == V1Beta1 || m.APIVersion == V1Alpha1:
-		return wireConfig[betaProvider]{}
+		return wireConfig[preV1Provider]{}
 	}
 	return wireConfig[v1Provider]{}
 }

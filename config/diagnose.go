@@ -20,16 +20,16 @@ import (
 // the decoder. The decoder's own errors are not usable: they stop at the first problem, have no
 // positions, and quote values.
 type diagnosis struct {
-	src  *sourceFile
-	list fieldErrors
+	src    *sourceFile
+	errors fieldErrors
 }
 
-// remainderValidator adds validation errors to a diagnosis: see [diagnosis.validateRemainder].
-type remainderValidator func(d *diagnosis, value any, want *shape)
+// partsValidator adds validation errors to a diagnosis: see [diagnosis.validateDecodableParts].
+type partsValidator func(d *diagnosis, value any, want *shape)
 
 // diagnose returns all errors of a document. cause is the decoder's error for the kind
 // and version, if any; its text is not used.
-func (s *sourceFile) diagnose(doc []byte, meta typeMeta, want *shape, cause error, more remainderValidator) error {
+func (s *sourceFile) diagnose(doc []byte, meta typeMeta, want *shape, cause error, more partsValidator) error {
 	if isSyntax, offset := kjson.SyntaxErrorOffset(cause); isSyntax {
 		return s.jsonError(offset, cause)
 	}
@@ -44,20 +44,20 @@ func (s *sourceFile) diagnose(doc []byte, meta typeMeta, want *shape, cause erro
 	}
 	d := &diagnosis{src: s}
 	d.checkDocument(value, meta, want, more)
-	if len(d.list.errs) == 0 {
-		d.list.add(&FieldError{File: s.name, Msg: "is not valid for its kind and version"})
+	if len(d.errors.errs) == 0 {
+		d.errors.add(&FieldError{File: s.name, Msg: "is not valid for its kind and version"})
 	}
-	return d.list.join()
+	return d.errors.join()
 }
 
-func (d *diagnosis) checkDocument(value any, meta typeMeta, want *shape, more remainderValidator) {
+func (d *diagnosis) checkDocument(value any, meta typeMeta, want *shape, more partsValidator) {
 	fields, isMapping := value.(map[string]any)
 	switch {
 	case isMapping && meta.Kind == "" && fields["providers"] == nil && diagnose.ExplainDocument(fields) != "":
-		d.list.add(&FieldError{File: d.src.name, Msg: "this is " + diagnose.ExplainDocument(fields)})
+		d.errors.add(&FieldError{File: d.src.name, Msg: "this is " + diagnose.ExplainDocument(fields)})
 		return
 	case !isMapping && diagnose.IsTOML(d.src.text()):
-		d.list.add(&FieldError{File: d.src.name, Msg: "this looks like TOML, such as a container runtime configuration: a " + Kind + " is YAML or JSON"})
+		d.errors.add(&FieldError{File: d.src.name, Msg: "this looks like TOML, such as a container runtime configuration: a " + Kind + " is YAML or JSON"})
 		return
 	case isMapping:
 		for _, wrong := range meta.allErrors() {
@@ -77,12 +77,12 @@ func (d *diagnosis) checkDocument(value any, meta typeMeta, want *shape, more re
 }
 
 func (d *diagnosis) addError(at fieldPath, value, msg string) {
-	d.list.add(d.src.valuePosition(at).newFieldError(value, msg))
+	d.errors.add(d.src.valuePosition(at).newFieldError(value, msg))
 }
 
 // checkValue compares a value with its expected shape. null is always valid.
 func (d *diagnosis) checkValue(v any, want *shape, at fieldPath) {
-	if v == nil || d.list.isFull() {
+	if v == nil || d.errors.isFull() {
 		return
 	}
 	switch v := v.(type) {
@@ -115,7 +115,7 @@ func (d *diagnosis) checkValue(v any, want *shape, at fieldPath) {
 
 func (d *diagnosis) checkObject(v map[string]any, want *shape, at fieldPath) {
 	for _, name := range slices.Sorted(maps.Keys(v)) {
-		if d.list.isFull() {
+		if d.errors.isFull() {
 			return
 		}
 		if field, key := want.findField(name); field != nil {
@@ -189,13 +189,13 @@ func (d *diagnosis) reportUnknownField(name string, want *shape, at fieldPath) {
 	default:
 		key, msg = hiddenName(name), "has an unknown field"+known
 	}
-	d.list.add(d.src.keyPosition(at.with(key)).newFieldError("", msg))
+	d.errors.add(d.src.keyPosition(at.with(key)).newFieldError("", msg))
 }
 
 // findDuplicates reports fields that are set twice: in the same mapping, or in a mapping and in
 // another mapping that is merged into it.
 func (d *diagnosis) findDuplicates(n *yaml.Node, want *shape, at fieldPath) {
-	if d.list.isFull() || len(at) > maxNodeDepth {
+	if d.errors.isFull() || len(at) > maxNodeDepth {
 		return
 	}
 	switch n.Kind {
@@ -205,7 +205,7 @@ func (d *diagnosis) findDuplicates(n *yaml.Node, want *shape, at fieldPath) {
 		}
 	case yaml.MappingNode:
 		seen := map[string]bool{}
-		for i := 0; i+1 < len(n.Content) && !d.list.isFull(); i += 2 {
+		for i := 0; i+1 < len(n.Content) && !d.errors.isFull(); i += 2 {
 			key, value := n.Content[i], n.Content[i+1]
 			if isMergeKey(key) {
 				continue
@@ -218,7 +218,7 @@ func (d *diagnosis) findDuplicates(n *yaml.Node, want *shape, at fieldPath) {
 			d.findDuplicates(value, field, at.with(name))
 		}
 		for key, m := range mergedMappings(n) {
-			for i := 0; i+1 < len(m.Content) && !d.list.isFull(); i += 2 {
+			for i := 0; i+1 < len(m.Content) && !d.errors.isFull(); i += 2 {
 				if name := m.Content[i].Value; seen[name] {
 					d.reportDuplicate(key, at, "a field is set here and by the merge key <<: set it only once")
 				} else {
@@ -231,5 +231,5 @@ func (d *diagnosis) findDuplicates(n *yaml.Node, want *shape, at fieldPath) {
 
 // reportDuplicate reports a duplicate field at the position of its second key.
 func (d *diagnosis) reportDuplicate(key *yaml.Node, at fieldPath, msg string) {
-	d.list.add(d.src.withNodePosition(Position{File: d.src.name, Path: at.String()}, key).newFieldError("", msg))
+	d.errors.add(d.src.withNodePosition(Position{File: d.src.name, Path: at.String()}, key).newFieldError("", msg))
 }

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// unusualForms returns functions that change the syntax of a document. The kubelet reads the
+// unusualSyntax returns functions that change the syntax of a document. The kubelet reads the
 // changed document like the original.
-func unusualForms() map[string]func(string) string {
+func unusualSyntax() map[string]func(string) string {
 	replace := func(old, new string) func(string) string {
 		return func(s string) string { return strings.ReplaceAll(s, old, new) }
 	}
@@ -62,7 +62,7 @@ func TestAliasesOfUnusualDocuments(t *testing.T) {
 		return testConfig + "  args:\n  - &a " + strings.Repeat("x", long) + "\n" + strings.Repeat("  - *a\n", count) + "  env:\n  - &e {name: A, value: b}\n  - {<<: *e, name: B}\n"
 	}
 	const refused = "f: YAML aliases expand to more than 16 MiB or more than 131072 values: replace the aliases with their values"
-	for name, write := range unusualForms() {
+	for name, write := range unusualSyntax() {
 		t.Run(name, func(t *testing.T) {
 			small := write(strings.Replace(doc(10, 10), "<<: *e, name: B", "<<: *e", 1))
 			if _, err := yaml.YAMLToJSONStrict([]byte(small)); err != nil {
@@ -83,7 +83,7 @@ func TestAliasesOfUnusualDocuments(t *testing.T) {
 // Editors also treat U+2028 as a line end.
 func TestPositionsOfUnusualDocuments(t *testing.T) {
 	before := map[string]int{"a directive": 2, "a directive, and a broken one": 3, "comments": 3}
-	for name, write := range unusualForms() {
+	for name, write := range unusualSyntax() {
 		_, err := Parse("f", []byte(write(strings.Replace(testConfig, "name: ecr", "name: 5", 1))))
 		want := fmt.Sprintf(`f:%d:9: providers[0].name: is a number, but must be a string: quote it: "5"`, 4+before[name])
 		if diff := cmp.Diff([]string{want}, errorLines(t, "", err)); diff != "" {

@@ -12,22 +12,22 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// stated is the default and the stage of a feature gate in a kubelet.
-type stated struct {
+// gateState is the default and the stage of a feature gate in a kubelet.
+type gateState struct {
 	Name, Stage           string
 	Default, Locked, Gone bool
 }
 
-// statedOf returns this package's data about a feature gate in a kubelet.
-func statedOf(t *testing.T, version, name string) stated {
+// gateStateOf returns this package's data about a feature gate in a kubelet.
+func gateStateOf(t *testing.T, version, name string) gateState {
 	t.Helper()
 	k := must.Get(Target{KubeletVersion: version}.resolve())(t)
 	g := featureGates[name]
 	if k.supports(g.removedSince) || !k.supports(g.alphaSince) {
-		return stated{Name: name, Gone: true}
+		return gateState{Name: name, Gone: true}
 	}
 	stage := map[string]string{gateAllAlpha: "ALPHA", gateAllBeta: "BETA", "": "GA"}[k.defaultGate(g)]
-	return stated{name, stage, k.supports(g.betaSince), k.supports(g.lockedSince), false}
+	return gateState{name, stage, k.supports(g.betaSince), k.supports(g.lockedSince), false}
 }
 
 // TestGatesAreTheKubelets compares the history of the feature gates with
@@ -37,7 +37,7 @@ func TestGatesAreTheKubelets(t *testing.T) {
 	var skew struct {
 		Kubelets []struct {
 			Kubelet string
-			Gates   []stated
+			Gates   []gateState
 		}
 	}
 	data := must.Get(os.ReadFile(filepath.Join("..", "testdata", "parity", "skew.json")))(t)
@@ -50,7 +50,7 @@ func TestGatesAreTheKubelets(t *testing.T) {
 			if _, ok := featureGates[want.Name]; !ok {
 				continue // TestParityGates checks that no gate is missing
 			}
-			if got := statedOf(t, s.Kubelet, want.Name); got != want {
+			if got := gateStateOf(t, s.Kubelet, want.Name); got != want {
 				t.Errorf("kubelet %s: got %+v, want %+v", s.Kubelet, got, want)
 			}
 			compared++
@@ -70,18 +70,18 @@ func TestGatesAreTheKubelets(t *testing.T) {
 func TestGatesOfOlderKubelets(t *testing.T) {
 	for _, tt := range []struct {
 		version string
-		want    stated
+		want    gateState
 	}{
-		{"1.22", stated{Gone: true}},
-		{"1.23", stated{Stage: "ALPHA"}},
-		{"1.28", stated{Stage: "ALPHA"}},
-		{"1.29", stated{Stage: "BETA", Default: true}},
-		{"1.30", stated{Stage: "BETA", Default: true}},
-		{"1.31", stated{Stage: "GA", Default: true, Locked: true}},
-		{"1.32", stated{Stage: "GA", Default: true, Locked: true}},
+		{"1.22", gateState{Gone: true}},
+		{"1.23", gateState{Stage: "ALPHA"}},
+		{"1.28", gateState{Stage: "ALPHA"}},
+		{"1.29", gateState{Stage: "BETA", Default: true}},
+		{"1.30", gateState{Stage: "BETA", Default: true}},
+		{"1.31", gateState{Stage: "GA", Default: true, Locked: true}},
+		{"1.32", gateState{Stage: "GA", Default: true, Locked: true}},
 	} {
 		tt.want.Name = gateDisableInTree
-		if got := statedOf(t, tt.version, gateDisableInTree); got != tt.want {
+		if got := gateStateOf(t, tt.version, gateDisableInTree); got != tt.want {
 			t.Errorf("kubelet %s: got %+v, want %+v", tt.version, got, tt.want)
 		}
 	}

@@ -47,43 +47,43 @@ func (m typeMeta) isOutOfTree() bool {
 	return m.Kind == kindOutOfTree || m.Kind == kindOutOfTreeExample
 }
 
-type typeError struct{ field, value, msg string }
+type typeMetaError struct{ field, value, msg string }
 
 // firstError returns the first reason why a kind and version are not supported, or nil.
-func (m typeMeta) firstError() *typeError {
+func (m typeMeta) firstError() *typeMetaError {
 	group, version, _ := strings.Cut(m.APIVersion, "/")
 	switch {
 	case m.isOutOfTree() && m.APIVersion == "":
-		return &typeError{"apiVersion", "", "missing: set it to " + versionOutOfTree}
+		return &typeMetaError{"apiVersion", "", "missing: set it to " + versionOutOfTree}
 	case m.isOutOfTree() && m.APIVersion != versionOutOfTree:
-		return &typeError{"apiVersion", m.APIVersion,
+		return &typeMetaError{"apiVersion", m.APIVersion,
 			"not a version of " + m.Kind + ": must be " + versionOutOfTree + " (the kubelet needs kind " + Kind + ")"}
 	case m.isOutOfTree():
 		return nil
 	case m.Kind == kindOutOfTreeProvider:
-		return &typeError{"kind", m.Kind, "this kind is for a provider, not for the file: use " + kindOutOfTree + " here"}
+		return &typeMetaError{"kind", m.Kind, "this kind is for a provider, not for the file: use " + kindOutOfTree + " here"}
 	case strings.EqualFold(m.Kind, kindOutOfTree):
-		return &typeError{"kind", m.Kind, "did you mean " + kindOutOfTree + "? (case matters)"}
+		return &typeMetaError{"kind", m.Kind, "did you mean " + kindOutOfTree + "? (case matters)"}
 	case m.Kind == "":
-		return &typeError{"kind", "", "missing: set it to " + Kind}
+		return &typeMetaError{"kind", "", "missing: set it to " + Kind}
 	case m.Kind != Kind:
-		return &typeError{"kind", m.Kind, diagnose.ExplainKind(m.Kind)}
+		return &typeMetaError{"kind", m.Kind, diagnose.ExplainKind(m.Kind)}
 	case m.APIVersion == "" || group == configFileGroup && version == "":
-		return &typeError{"apiVersion", "", "missing or without a version: set it to " + V1}
+		return &typeMetaError{"apiVersion", "", "missing or without a version: set it to " + V1}
 	case group == execProtocolGroup:
-		return &typeError{"apiVersion", m.APIVersion, "this version is for a provider, not for the file: use " + V1 + " here"}
+		return &typeMetaError{"apiVersion", m.APIVersion, "this version is for a provider, not for the file: use " + V1 + " here"}
 	case m.APIVersion != V1 && m.APIVersion != V1Beta1 && m.APIVersion != V1Alpha1:
-		return &typeError{"apiVersion", m.APIVersion, "not supported: must be " + V1 + ", " + V1Beta1 + " or " + V1Alpha1}
+		return &typeMetaError{"apiVersion", m.APIVersion, "not supported: must be " + V1 + ", " + V1Beta1 + " or " + V1Alpha1}
 	}
 	return nil
 }
 
 // allErrors returns all errors in the kind and version. If the kind is missing, the version
 // must be a version of [Kind].
-func (m typeMeta) allErrors() []*typeError {
-	errs := []*typeError{m.firstError()}
+func (m typeMeta) allErrors() []*typeMetaError {
+	errs := []*typeMetaError{m.firstError()}
 	if m.Kind == "" {
 		errs = append(errs, typeMeta{m.APIVersion, Kind}.firstError())
 	}
-	return slices.DeleteFunc(errs, func(e *typeError) bool { return e == nil })
+	return slices.DeleteFunc(errs, func(e *typeMetaError) bool { return e == nil })
 }

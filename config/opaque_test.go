@@ -21,7 +21,7 @@ import (
 func TestConfigIsOpaque(t *testing.T) {
 	for _, text := range []string{
 		testConfig + "  args: [" + canary.ArgSecret + "]\n  env: [{name: A, value: " + canary.EnvSecret + "}]\n",
-		oldHead + "providers:\n- name: a\n  imageMatchers: [a.example]\n  extraArgs: {a: " + canary.EnvSecret + "}\n",
+		outOfTreeHeader + "providers:\n- name: a\n  imageMatchers: [a.example]\n  extraArgs: {a: " + canary.EnvSecret + "}\n",
 	} {
 		c := must.Get(Parse("f", []byte(text)))(t)
 		c.Position(0, "name") // so that the file is parsed

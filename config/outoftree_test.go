@@ -22,17 +22,17 @@ import (
 )
 
 const (
-	oldHead     = "kind: RegistryCredentialConfig\napiVersion: v1alpha1\n"
-	oldProvider = `- name: ecr-creds
+	outOfTreeHeader       = "kind: RegistryCredentialConfig\napiVersion: v1alpha1\n"
+	outOfTreeProviderText = `- name: ecr-creds
   imageMatchers: ["*.example.com"]
   extraArgs:
     region: us-west-2
 `
-	oldConfig = oldHead + "providers:\n" + oldProvider
+	outOfTreeConfig = outOfTreeHeader + "providers:\n" + outOfTreeProviderText
 )
 
-// oldWant returns the provider that oldConfig is expected to contain.
-func oldWant() Provider {
+// wantOutOfTreeProvider returns the provider that outOfTreeConfig is expected to contain.
+func wantOutOfTreeProvider() Provider {
 	return Provider{Name: "ecr-creds", MatchImages: []string{"*.example.com"}, APIVersion: plugin.OutOfTree,
 		DefaultCacheDuration: new(time.Duration(0)), Env: []EnvVar{{"REGION", plugin.NewSecret("us-west-2")}}}
 }
@@ -41,7 +41,7 @@ func oldWant() Provider {
 // have been quoted.
 func TestOutOfTreeExample(t *testing.T) {
 	c := must.Get(Load("testdata/predecessor.yaml"))(t)
-	want := oldWant()
+	want := wantOutOfTreeProvider()
 	want.MatchImages = []string{"*.dkr.ecr.*.amazonaws.com", "*.dkr.ecr.*.amazonaws.com.cn"}
 	if diff := cmp.Diff([]Provider{want}, c.Providers); diff != "" {
 		t.Errorf("providers (-want +got)\n%s", diff)
@@ -79,30 +79,30 @@ func writeSlashedPaths(err error) error {
 // provider.
 func TestOutOfTreeAccepts(t *testing.T) {
 	list := "  - name: region\n    value: us-west-2\n"
-	inList := strings.Replace(oldConfig, "    region: us-west-2\n", list, 1)
+	inList := strings.Replace(outOfTreeConfig, "    region: us-west-2\n", list, 1)
 	for name, content := range map[string]string{
-		"the document's kind":      oldConfig,
-		"the example's kind":       strings.Replace(oldConfig, kindOutOfTree, "credentialprovider", 1),
+		"the document's kind":      outOfTreeConfig,
+		"the example's kind":       strings.Replace(outOfTreeConfig, kindOutOfTree, "credentialprovider", 1),
 		"list":                     inList,
-		"type of the provider":     oldConfig + "  kind: RegistryCredentialProvider\n  apiVersion: v1alpha1\n",
-		"the example's type":       oldConfig + "  kind: credentialprovider\n",
-		"empty type":               oldConfig + "  kind: \"\"\n  apiVersion: null\n",
-		"upper case":               strings.Replace(oldConfig, "region:", "REGION:", 1),
+		"type of the provider":     outOfTreeConfig + "  kind: RegistryCredentialProvider\n  apiVersion: v1alpha1\n",
+		"the example's type":       outOfTreeConfig + "  kind: credentialprovider\n",
+		"empty type":               outOfTreeConfig + "  kind: \"\"\n  apiVersion: null\n",
+		"upper case":               strings.Replace(outOfTreeConfig, "region:", "REGION:", 1),
 		"mixed case in a list":     strings.Replace(inList, "region", "rEGion", 1),
 		"JSON":                     `{"kind":"RegistryCredentialConfig","apiVersion":"v1alpha1","providers":[{"name":"ecr-creds","imageMatchers":["*.example.com"],"extraArgs":{"region":"us-west-2"}}]}`,
 		"JSON, list":               `{"kind":"RegistryCredentialConfig","apiVersion":"v1alpha1","providers":[{"name":"ecr-creds","imageMatchers":["*.example.com"],"extraArgs": [ {"name":"region","value":"us-west-2"}]}]}`,
-		"merge":                    oldHead + "providers:\n- <<: {name: ecr-creds}\n  imageMatchers: [\"*.example.com\"]\n  extraArgs: {<<: {region: us-west-2}}\n",
-		"second document, BOM":     "\ufeff" + oldConfig + "---\nkind: Other\n",
-		"CRLF":                     strings.ReplaceAll(oldConfig, "\n", "\r\n"),
-		"an alias that is one":     strings.Replace(oldConfig, "- name", "- &x\n  name", 1),
-		"patterns through aliases": oldHead + "providers:\n- name: &n ecr-creds\n  imageMatchers: [&p \"*.example.com\"]\n  extraArgs: {region: us-west-2}\n",
+		"merge":                    outOfTreeHeader + "providers:\n- <<: {name: ecr-creds}\n  imageMatchers: [\"*.example.com\"]\n  extraArgs: {<<: {region: us-west-2}}\n",
+		"second document, BOM":     "\ufeff" + outOfTreeConfig + "---\nkind: Other\n",
+		"CRLF":                     strings.ReplaceAll(outOfTreeConfig, "\n", "\r\n"),
+		"an alias that is one":     strings.Replace(outOfTreeConfig, "- name", "- &x\n  name", 1),
+		"patterns through aliases": outOfTreeHeader + "providers:\n- name: &n ecr-creds\n  imageMatchers: [&p \"*.example.com\"]\n  extraArgs: {region: us-west-2}\n",
 	} {
 		c, err := Load(writeFile(t, "f", content))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if diff := cmp.Diff([]Provider{oldWant()}, c.Providers); diff != "" {
+		if diff := cmp.Diff([]Provider{wantOutOfTreeProvider()}, c.Providers); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
 		}
 		if err := c.Validate(); err != nil {
@@ -120,7 +120,7 @@ func TestOutOfTreeEnv(t *testing.T) {
 		"[{name: b, value: x}, {value: z, name: a}]": {{"B", plugin.NewSecret("x")}, {"A", plugin.NewSecret("z")}},
 		"{dry-run: \"true\", a.b_c9: x}":             {{"A.B_C9", plugin.NewSecret("x")}, {"DRY-RUN", plugin.NewSecret("true")}},
 	} {
-		c, err := Load(writeFile(t, "f", oldHead+"providers:\n- {name: a, imageMatchers: [a.example], extraArgs: "+args+"}\n"))
+		c, err := Load(writeFile(t, "f", outOfTreeHeader+"providers:\n- {name: a, imageMatchers: [a.example], extraArgs: "+args+"}\n"))
 		if err != nil {
 			t.Errorf("%s: %v", args, err)
 			continue
@@ -149,10 +149,10 @@ func TestOutOfTreeRejects(t *testing.T) {
 		words    = " (YAML parses yes, no, on and off as booleans)"
 	)
 	replace := func(old, new string) string {
-		if !strings.Contains(oldConfig, old) {
+		if !strings.Contains(outOfTreeConfig, old) {
 			t.Fatalf("%q is not in the test configuration", old)
 		}
-		return strings.Replace(oldConfig, old, new, 1)
+		return strings.Replace(outOfTreeConfig, old, new, 1)
 	}
 	args := func(args string) string { return replace("\n    region: us-west-2", " "+args) }
 	tests := []struct {
@@ -176,17 +176,17 @@ func TestOutOfTreeRejects(t *testing.T) {
 			"f:9:3: providers[0].env: unknown field: this kind of file uses extraArgs to set environment variables",
 			"f:10:3: providers[0].defaultCacheDuration: unknown field: not supported in this kind of file, because responses are cached until their expirationTimestamp",
 			"f:11:3: providers[0].tokenAttributes: unknown field: supported only in kind CredentialProviderConfig"}},
-		{"type of a provider", oldConfig + "  kind: Pod\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n", []string{
+		{"type of a provider", outOfTreeConfig + "  kind: Pod\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n", []string{
 			`f:8:9: providers[0].kind: must be RegistryCredentialProvider or credentialprovider or be omitted: "Pod"`,
 			`f:9:15: providers[0].apiVersion: must be v1alpha1 or be omitted: "credentialprovider.kubelet.k8s.io/v1"`}},
-		{"kind of another provider", oldConfig + "  kind: RegistryCredentialConfig\n  apiVersion: v1alpha1\n", []string{
+		{"kind of another provider", outOfTreeConfig + "  kind: RegistryCredentialConfig\n  apiVersion: v1alpha1\n", []string{
 			`f:8:9: providers[0].kind: must be RegistryCredentialProvider or credentialprovider or be omitted: "RegistryCredentialConfig"`}},
-		{"type of a provider, in another case", oldConfig + "  Kind: Pod\n", []string{"f:8:3: providers[0].Kind: unknown field: did you mean kind? (case matters)"}},
+		{"type of a provider, in another case", outOfTreeConfig + "  Kind: Pod\n", []string{"f:8:3: providers[0].Kind: unknown field: did you mean kind? (case matters)"}},
 		{"misspelt", replace("imageMatchers", "imagematchers") + "  extraArg: {}\nmetadata: {}\n", []string{
 			"f:5:3: providers[0].imagematchers: unknown field: did you mean imageMatchers? (case matters)",
 			"f:8:3: providers[0].extraArg: unknown field: did you mean extraArgs?",
 			"f:9:1: metadata: unknown field; the known fields are apiVersion, kind and providers"}},
-		{"wrong types", oldHead + "providers:\n- {name: 1, imageMatchers: a.example, extraArgs: region}\n- {imageMatchers: [1, yes]}\n", []string{
+		{"wrong types", outOfTreeHeader + "providers:\n- {name: 1, imageMatchers: a.example, extraArgs: region}\n- {imageMatchers: [1, yes]}\n", []string{
 			`f:4:10: providers[0].name: is a number, but must be a string: quote it: "1"`,
 			`f:4:28: providers[0].imageMatchers: is a string, but must be a list: put a dash before each item: "a.example"`,
 			"f:4:50: providers[0].extraArgs: is a string, but must be a list of items with name and value, or a mapping of names to values",
@@ -218,10 +218,10 @@ func TestOutOfTreeRejects(t *testing.T) {
 		{"secret as a name", args("{" + canary.EnvSecret + ": 1, " + canary.ArgSecret + ": x, " + canary.ArgSecret + ": z}"), []string{
 			"f:6:32: providers[0].extraArgs: is a number, but must be a string: quote it",
 			"f:6:55: providers[0].extraArgs: a field is set twice: remove one of them"}},
-		{"secret as a field, with fields set twice", oldConfig + "  " + canary.EnvSecret + ": {a: 1, a: 2}\n", []string{
+		{"secret as a field, with fields set twice", outOfTreeConfig + "  " + canary.EnvSecret + ": {a: 1, a: 2}\n", []string{
 			"f:8:3: providers[0]: has an unknown field; the known fields are apiVersion, extraArgs, imageMatchers, kind and name",
 			"f:8:27: providers[0]: a field is set twice: remove one of them"}},
-		{"duplicate provider", oldConfig + oldProvider, []string{`f:8:9: providers[1].name: duplicate provider name (also at f:4:9); names must be unique across all files: "ecr-creds"`}},
+		{"duplicate provider", outOfTreeConfig + outOfTreeProviderText, []string{`f:8:9: providers[1].name: duplicate provider name (also at f:4:9); names must be unique across all files: "ecr-creds"`}},
 		{"unquoted pattern", replace(`["*.example.com"]`, "\n  - a.example.com\n  - *.example.com"), []string{"f:7:5: " + asterisk}},
 		{"unquoted pattern in a flow", replace(`["*.example.com"]`, "[a.example, *.example.com , \"*.quoted\",*]"), []string{"f:5:30: " + asterisk, "f:5:57: " + asterisk}},
 		{"unquoted pattern on a line of its own", replace(`["*.example.com"]`, "[\n    # not this: *.example\n    \"x, *.example\", 'y, *.z',\n    *x.example.com\n  ]"), []string{"f:8:5: " + asterisk}},
@@ -257,23 +257,23 @@ func TestOutOfTreeValidate(t *testing.T) {
 	const no = "cannot be used as an environment variable name: "
 	const boolean = "must be quoted, because YAML parses yes, no, on and off as booleans"
 	provider := func(args string) string {
-		return oldHead + "providers:\n- name: a\n  imageMatchers: [a.example]\n  extraArgs: " + args + "\n"
+		return outOfTreeHeader + "providers:\n- name: a\n  imageMatchers: [a.example]\n  extraArgs: " + args + "\n"
 	}
 	tests := []struct {
 		name, content string
 		want          []string
 	}{
-		{"no providers", oldHead + "providers: []\n", []string{"f: providers: missing: at least one provider is required"}},
-		{"nothing at all", oldHead + "providers: [{}]\n", []string{
+		{"no providers", outOfTreeHeader + "providers: []\n", []string{"f: providers: missing: at least one provider is required"}},
+		{"nothing at all", outOfTreeHeader + "providers: [{}]\n", []string{
 			"f:3:13: providers[0].name: missing: set the plugin's file name",
 			"f:3:13: providers[0].imageMatchers: missing: at least one pattern is required"}},
-		{"null", oldHead + "providers: [null]\n", []string{
+		{"null", outOfTreeHeader + "providers: [null]\n", []string{
 			"f:3:13: providers[0].name: missing: set the plugin's file name",
 			"f:3:13: providers[0].imageMatchers: missing: at least one pattern is required"}},
-		{"names", oldHead + "providers:\n- {name: a/b, imageMatchers: [a.example]}\n- {name: \"..\", imageMatchers: [a.example]}\n", []string{
+		{"names", outOfTreeHeader + "providers:\n- {name: a/b, imageMatchers: [a.example]}\n- {name: \"..\", imageMatchers: [a.example]}\n", []string{
 			`f:4:10: providers[0].name: must be a file name in the kubelet's --image-credential-provider-bin-dir, without slashes: "a/b"`,
 			`f:5:10: providers[1].name: must be the file name of the plugin, not a directory: ".."`}},
-		{"patterns", oldHead + "providers:\n- {name: a, imageMatchers: [a.example, \"b.example:port\", \"user:" + canary.ArgSecret + "@[x\"]}\n", []string{
+		{"patterns", outOfTreeHeader + "providers:\n- {name: a, imageMatchers: [a.example, \"b.example:port\", \"user:" + canary.ArgSecret + "@[x\"]}\n", []string{
 			`f:4:40: providers[0].imageMatchers[1]: invalid pattern for regcred: the text after the first colon in the host is not a port: "b.example:port"`,
 			`f:4:58: providers[0].imageMatchers[2]: invalid pattern for regcred: missing ] after the IPv6 address: "…@[x"`}},
 		{"names of variables", provider("{\"\": x, \"a=" + canary.EnvSecret + "\": x, \"a\\0b\": x, \"a b\": x, 1a: x, \"a$\": x, ſ: x, ok-1.a_: x}"), []string{
@@ -307,16 +307,16 @@ func TestOutOfTreeValidate(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			path := writeFile(t, "f", tt.content)
 			c := must.Get(Load(path))(t)
-			if diff := cmp.Diff(tt.want, placesOf(t, path, c.Validate())); diff != "" {
+			if diff := cmp.Diff(tt.want, errorLinesWithoutDirs(t, path, c.Validate())); diff != "" {
 				t.Errorf("errors (-want +got)\n%s", diff)
 			}
 		})
 	}
 }
 
-// placesOf is like errorLines. In addition, it removes directories from file names in the
+// errorLinesWithoutDirs is like errorLines. In addition, it removes directories from file names in the
 // messages.
-func placesOf(t *testing.T, path string, err error) []string {
+func errorLinesWithoutDirs(t *testing.T, path string, err error) []string {
 	t.Helper()
 	lines := errorLines(t, filepath.Dir(path), err)
 	for i := range lines {
@@ -325,13 +325,13 @@ func placesOf(t *testing.T, path string, err error) []string {
 	return lines
 }
 
-// predecessorDir creates a directory with a CredentialProviderConfig between two files of the
+// mixedConfigDir creates a directory with a CredentialProviderConfig between two files of the
 // out-of-tree proposal.
-func predecessorDir(t *testing.T) (string, *Config) {
+func mixedConfigDir(t *testing.T) (string, *Config) {
 	t.Helper()
 	dir := t.TempDir()
 	for name, content := range map[string]string{
-		"10-old.yaml": oldConfig + "- {name: second, imageMatchers: [b.example]}\n",
+		"10-old.yaml": outOfTreeConfig + "- {name: second, imageMatchers: [b.example]}\n",
 		"20-new.yaml": testConfig,
 		"30-old.json": `{"kind":"credentialprovider","apiVersion":"v1alpha1","providers":[{"name":"third","imageMatchers":["c.example"]}]}`,
 	} {
@@ -342,7 +342,7 @@ func predecessorDir(t *testing.T) (string, *Config) {
 }
 
 func TestOutOfTreeInADirectory(t *testing.T) {
-	dir, c := predecessorDir(t)
+	dir, c := mixedConfigDir(t)
 	var got []string
 	for _, p := range c.Providers {
 		got = append(got, p.Name+" "+p.APIVersion)
@@ -371,13 +371,13 @@ func TestOutOfTreeInADirectory(t *testing.T) {
 	must.Do(t, os.WriteFile(twice, []byte(strings.Replace(testConfig, "ecr", "third", 1)), 0o600))
 	_, err := Load(dir)
 	want = []string{fmt.Sprintf(`40-new.yaml:4:9: providers[0].name: duplicate provider name (also at %s:1:75); names must be unique across all files: "third"`, "30-old.json")}
-	if diff := cmp.Diff(want, placesOf(t, twice, err)); diff != "" {
+	if diff := cmp.Diff(want, errorLinesWithoutDirs(t, twice, err)); diff != "" {
 		t.Errorf("the same name twice (-want +got)\n%s", diff)
 	}
 }
 
 func TestFiles(t *testing.T) {
-	dir, c := predecessorDir(t)
+	dir, c := mixedConfigDir(t)
 	var got []File
 	for _, f := range c.Files() {
 		data, err := os.ReadFile(f.Name)
@@ -408,7 +408,7 @@ func TestFiles(t *testing.T) {
 // TestOutOfTreeByHand verifies that the providers in a Config without files are validated for
 // their protocol.
 func TestOutOfTreeByHand(t *testing.T) {
-	c := &Config{Providers: []Provider{oldWant(), Provider{Name: "new", MatchImages: []string{"a.example"}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1}}}
+	c := &Config{Providers: []Provider{wantOutOfTreeProvider(), Provider{Name: "new", MatchImages: []string{"a.example"}, DefaultCacheDuration: new(time.Hour), APIVersion: plugin.V1}}}
 	if err := c.Validate(); err != nil {
 		t.Error(err)
 	}
@@ -446,7 +446,7 @@ func TestOutOfTreeVersionInTodaysFile(t *testing.T) {
 func TestOutOfTreeManyProblems(t *testing.T) {
 	const n = 4 * maxFieldErrors
 	allocs := func(args string, check func(*Config, *sourceFile)) float64 {
-		content := oldHead + "providers:\n- name: a\n  imageMatchers: [a.example]\n  extraArgs:\n" + args
+		content := outOfTreeHeader + "providers:\n- name: a\n  imageMatchers: [a.example]\n  extraArgs:\n" + args
 		c, _ := Load(writeFile(t, "f", content))
 		s := newSourceFile("f", []byte(content))
 		s.root()
@@ -464,8 +464,8 @@ func TestOutOfTreeManyProblems(t *testing.T) {
 		}},
 		"the same field": {"    a: b\n", func(_ *Config, s *sourceFile) {
 			d := &diagnosis{src: s}
-			if d.findDuplicates(s.root(), newShape(reflect.TypeFor[wireConfig[outOfTreeProvider]]()), nil); len(d.list.errs) != maxFieldErrors+1 {
-				t.Errorf("%d errors, want %d", len(d.list.errs), maxFieldErrors+1)
+			if d.findDuplicates(s.root(), newShape(reflect.TypeFor[wireConfig[outOfTreeProvider]]()), nil); len(d.errors.errs) != maxFieldErrors+1 {
+				t.Errorf("%d errors, want %d", len(d.errors.errs), maxFieldErrors+1)
 			}
 		}},
 	} {

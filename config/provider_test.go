@@ -26,8 +26,8 @@ func fullProvider() *Provider {
 
 // change is one change to a field of a value.
 type change struct {
-	at string
-	do func()
+	path  string
+	apply func()
 }
 
 // possibleChanges returns the possible changes to v and to the values that v contains. The test
@@ -77,8 +77,8 @@ func TestProviderEqual(t *testing.T) {
 	for i := range n {
 		p := fullProvider()
 		c := possibleChanges(t, "", reflect.ValueOf(p).Elem())[i]
-		if c.do(); p.Equal(fullProvider()) || fullProvider().Equal(p) {
-			t.Errorf("still equal with another %s", c.at)
+		if c.apply(); p.Equal(fullProvider()) || fullProvider().Equal(p) {
+			t.Errorf("still equal with another %s", c.path)
 		}
 	}
 	p, q := fullProvider(), fullProvider()

@@ -120,7 +120,7 @@ func (r *readLimits) read(name string) ([]byte, error) {
 	return data, nil
 }
 
-func (r *readLimits) subtract(name string, data []byte) error {
+func (r *readLimits) consume(name string, data []byte) error {
 	r.bytes -= len(data)
 	for _, separator := range []byte("\n\r,[{-:?") {
 		r.entries -= bytes.Count(data, []byte{separator})

@@ -12,12 +12,12 @@ import (
 	"github.com/regcred/regcred/internal/diagnose"
 )
 
-// validateRemainder adds validation errors for the parts of a document that can be decoded, so
+// validateDecodableParts adds validation errors for the parts of a document that can be decoded, so
 // that all errors are reported at once. It checks only the rules that are the same in every
 // kubelet.
-func (d *diagnosis) validateRemainder(value any, want *shape) {
+func (d *diagnosis) validateDecodableParts(value any, want *shape) {
 	known, ok := decodableParts(value, want).(map[string]any)
-	if !ok || d.list.isFull() {
+	if !ok || d.errors.isFull() {
 		return
 	}
 	known["kind"], known["apiVersion"] = Kind, V1
@@ -34,18 +34,18 @@ func (d *diagnosis) validateRemainder(value any, want *shape) {
 	// The kubelet's version is unknown here, so use the rules of the more lenient kubelet.
 	v := &validator{c: c, kubelet: kubelet{minor: sinceStrictColons - 1}}
 	if _, written := known["providers"]; !written {
-		v.list.add(d.src.valuePosition(fieldPath{"providers"}).newFieldError("", noProvidersMessage))
+		v.errors.add(d.src.valuePosition(fieldPath{"providers"}).newFieldError("", noProvidersMessage))
 	}
 	for i := range c.Providers {
-		if v.list.isFull() {
+		if v.errors.isFull() {
 			break
 		}
 		v.checkBasics(i, &c.Providers[i])
 	}
-	reported := slices.Clone(d.list.errs)
-	for _, err := range v.list.errs {
+	reported := slices.Clone(d.errors.errs)
+	for _, err := range v.errors.errs {
 		if !slices.ContainsFunc(reported, func(e *FieldError) bool { return isWithin(err.Path, e.Path) }) {
-			d.list.add(err)
+			d.errors.add(err)
 		}
 	}
 }

@@ -37,11 +37,11 @@ func (c *Config) ValidateFor(t Target) error {
 	v := &validator{c: c, kubelet: k, versionGiven: t.KubeletVersion != ""}
 	v.checkRelease()
 	if len(c.Providers) == 0 {
-		v.list.add(&FieldError{File: c.path, Path: "providers", Msg: noProvidersMessage})
+		v.errors.add(&FieldError{File: c.path, Path: "providers", Msg: noProvidersMessage})
 	}
-	c.reportDuplicateNames(&v.list) // [Load] has not checked a Config that was created from Providers
+	c.reportDuplicateNames(&v.errors) // [Load] has not checked a Config that was created from Providers
 	for i := range c.Providers {
-		if v.list.isFull() {
+		if v.errors.isFull() {
 			break
 		}
 		switch p := &c.Providers[i]; {
@@ -53,7 +53,7 @@ func (c *Config) ValidateFor(t Target) error {
 			v.checkProvider(i, p) // the provider has no file, so checkRelease did not reject its kind
 		}
 	}
-	return v.list.join()
+	return v.errors.join()
 }
 
 const noProvidersMessage = "missing: at least one provider is required"
@@ -64,12 +64,12 @@ type validator struct {
 	c            *Config
 	kubelet      kubelet
 	versionGiven bool // the caller specified a kubelet version
-	list         fieldErrors
+	errors       fieldErrors
 }
 
 func (v *validator) addError(i int, value, msg string, path ...any) {
-	if !v.list.isFull() {
-		v.list.add(v.c.newFieldError(i, value, msg, path...))
+	if !v.errors.isFull() {
+		v.errors.add(v.c.newFieldError(i, value, msg, path...))
 	}
 }
 
@@ -77,23 +77,23 @@ func (v *validator) addError(i int, value, msg string, path ...any) {
 func (v *validator) checkRelease() {
 	k, c := v.kubelet, v.c
 	for _, msg := range k.gateErrors() {
-		v.list.add(&FieldError{File: c.path, Msg: msg})
+		v.errors.add(&FieldError{File: c.path, Msg: msg})
 	}
 	if msg := k.noProvidersReason(); msg != "" {
-		v.list.add(&FieldError{File: c.path, Msg: msg})
+		v.errors.add(&FieldError{File: c.path, Msg: msg})
 		return
 	}
 	if c.dir && k.minor < sinceDirectory {
-		v.list.add(&FieldError{File: c.path, Msg: k.unsupportedFeature("a configuration directory", sinceDirectory) + "; use a single file"})
+		v.errors.add(&FieldError{File: c.path, Msg: k.unsupportedFeature("a configuration directory", sinceDirectory) + "; use a single file"})
 	}
 	for i := range c.files {
 		f := c.files[i]
 		since := apiVersionSince(configFileGroup, f.APIVersion)
 		switch {
-		case f.OutOfTree() && v.versionGiven && !v.list.isFull():
-			v.list.add(f.Position("kind").newFieldError(f.Kind, "kubelets do not support this kind; run regcred convert"))
+		case f.OutOfTree() && v.versionGiven && !v.errors.isFull():
+			v.errors.add(f.Position("kind").newFieldError(f.Kind, "kubelets do not support this kind; run regcred convert"))
 		case !f.OutOfTree() && k.minor < since:
-			v.list.add(f.Position("apiVersion").newFieldError(f.APIVersion, k.unsupportedFeature("this version of the file", since)+k.supportedVersion(configFileGroup)))
+			v.errors.add(f.Position("apiVersion").newFieldError(f.APIVersion, k.unsupportedFeature("this version of the file", since)+k.supportedVersion(configFileGroup)))
 		}
 	}
 }
@@ -145,13 +145,13 @@ func (v *validator) checkPatterns(i int, p *Provider, host string) {
 		v.addError(i, "", "missing: at least one pattern is required", "matchImages")
 	}
 	for j, m := range p.MatchImages {
-		if v.list.isFull() {
+		if v.errors.isFull() {
 			return
 		}
 		_, err := match.Parse(m)
 		switch {
 		case err == nil:
-		case !location.IsValidBefore136(m):
+		case !location.IsValidBeforeKubelet136(m):
 			v.addError(i, excerpt.RedactPattern(m), "invalid pattern for "+host+": "+patternProblem(m, err), "matchImages", j)
 		case v.kubelet.minor >= sinceStrictColons:
 			v.addError(i, excerpt.RedactPattern(m), v.kubelet.strictColonsError(), "matchImages", j)

@@ -16,7 +16,7 @@ func (v *validator) checkExtraArgs(i int, p *Provider) {
 	}
 	first := make(map[string]int, len(p.Env))
 	for k, e := range p.Env {
-		if v.list.isFull() {
+		if v.errors.isFull() {
 			return
 		}
 		msg := variableProblem(e.Name)

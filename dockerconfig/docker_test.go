@@ -23,7 +23,7 @@ import (
 // go-containerregistry. An image without a repository is looked up as a registry. For other images,
 // go-containerregistry also queries helpers for the repository.
 func TestAgainstDocker(t *testing.T) {
-	dir, environ := helpers(t)
+	dir, environ := createHelpers(t)
 	for _, entry := range append(environ, "PATH="+dir) {
 		key, value, _ := strings.Cut(entry, "=")
 		t.Setenv(key, value)

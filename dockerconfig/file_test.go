@@ -14,14 +14,14 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// secret is the credential that most tests use.
-func secret() Auth { return Auth{Username: "u", Password: plugin.NewSecret(canary.PasswordSecret)} }
+// testAuth is the credential that most tests use.
+func testAuth() Auth { return Auth{Username: "u", Password: plugin.NewSecret(canary.PasswordSecret)} }
 
 // authField returns the auth field for secret.
 func authField() string { return `"auth":"` + b64("u:"+canary.PasswordSecret) + `"` }
 
 func TestParseFile(t *testing.T) {
-	one := &File{Auths: map[string]Auth{"r.io": secret()}}
+	one := &File{Auths: map[string]Auth{"r.io": testAuth()}}
 	none := &File{Auths: map[string]Auth{}}
 	tests := []struct {
 		name, data string

@@ -34,31 +34,40 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// holdVar is an environment variable with the path of a FIFO that is closed when the test ends.
-const holdVar = "HELPER_HOLD"
+// holdFIFOVar is an environment variable with the path of a FIFO that is closed when the test ends.
+const holdFIFOVar = "HELPER_HOLD"
 
-var roles = map[string]func(server string) int{
-	"good":     func(server string) int { return say(server, "u", canary.PasswordSecret) },
-	"whoami":   func(server string) int { return say(server, server+" "+os.Getenv("WHO"), canary.PasswordSecret) },
-	"args":     func(server string) int { return say(server, strings.Join(os.Args[1:], " "), canary.PasswordSecret) },
-	"identity": func(server string) int { return say(server, "<token>", canary.TokenSecret) },
-	"blank":    func(server string) int { return say(server, "", "") },
-	"none":     func(string) int { return fail("credentials not found in native keychain\n") },
-	"no-url":   func(string) int { return fail("no credentials server URL") },
+var helperBehaviors = map[string]func(server string) int{
+	"good": func(server string) int { return printCredential(server, "u", canary.PasswordSecret) },
+	"whoami": func(server string) int {
+		return printCredential(server, server+" "+os.Getenv("WHO"), canary.PasswordSecret)
+	},
+	"args": func(server string) int {
+		return printCredential(server, strings.Join(os.Args[1:], " "), canary.PasswordSecret)
+	},
+	"identity": func(server string) int { return printCredential(server, "<token>", canary.TokenSecret) },
+	"blank":    func(server string) int { return printCredential(server, "", "") },
+	"none":     func(string) int { return printError("credentials not found in native keychain\n") },
+	"no-url":   func(string) int { return printError("no credentials server URL") },
 	"failing": func(string) int { // as docker's helpers do, or worse
 		os.Stderr.WriteString("password was " + canary.PasswordSecret)
-		return fail("cannot unlock the store with " + canary.PasswordSecret)
+		return printError("cannot unlock the store with " + canary.PasswordSecret)
 	},
-	"none-with-more": func(string) int { return fail("credentials not found in native keychain: " + canary.PasswordSecret) },
+	"none-with-more": func(string) int {
+		return printError("credentials not found in native keychain: " + canary.PasswordSecret)
+	},
 	"none-and-well": func(string) int {
 		fmt.Println("credentials not found in native keychain")
 		return 0
 	},
-	"garbage":    func(string) int { fmt.Println("user " + canary.PasswordSecret); return 0 },
-	"number":     func(string) int { fmt.Println(`{"Username":"u","Secret":1}`); return 0 },
-	"no-secret":  func(string) int { fmt.Println(`{"Username":"` + canary.PasswordSecret + `"}`); return 0 },
-	"two-values": func(string) int { say("", "u", canary.PasswordSecret); return say("", "u", canary.PasswordSecret) },
-	"silent":     func(string) int { return 0 },
+	"garbage":   func(string) int { fmt.Println("user " + canary.PasswordSecret); return 0 },
+	"number":    func(string) int { fmt.Println(`{"Username":"u","Secret":1}`); return 0 },
+	"no-secret": func(string) int { fmt.Println(`{"Username":"` + canary.PasswordSecret + `"}`); return 0 },
+	"two-values": func(string) int {
+		printCredential("", "u", canary.PasswordSecret)
+		return printCredential("", "u", canary.PasswordSecret)
+	},
+	"silent": func(string) int { return 0 },
 	"flooding": func(string) int {
 		for {
 			if _, err := os.Stdout.Write(bytes.Repeat([]byte(canary.PasswordSecret), 1000)); err != nil {
@@ -68,36 +77,36 @@ var roles = map[string]func(server string) int{
 	},
 	"hanging": func(string) int { waitForTestEnd(); return 0 },
 	"forking": func(server string) int { // leaves a child process that keeps stdout open
-		startHolder()
-		return say(server, "u", canary.PasswordSecret)
+		startStdoutHolder()
+		return printCredential(server, "u", canary.PasswordSecret)
 	},
-	"forking-hanging": func(string) int { startHolder(); waitForTestEnd(); return 0 },
+	"forking-hanging": func(string) int { startStdoutHolder(); waitForTestEnd(); return 0 },
 	"holder":          func(string) int { waitForTestEnd(); return 0 },
 }
 
 func runHelper(name string) int {
 	server, _ := io.ReadAll(os.Stdin)
-	return roles[name](string(server))
+	return helperBehaviors[name](string(server))
 }
 
-func say(server, user, password string) int {
+func printCredential(server, user, password string) int {
 	json.NewEncoder(os.Stdout).Encode(map[string]string{"ServerURL": server, "Username": user, "Secret": password})
 	return 0
 }
 
-func fail(text string) int {
+func printError(text string) int {
 	os.Stdout.WriteString(text)
 	return 1
 }
 
 // waitForTestEnd blocks until the test ends.
 func waitForTestEnd() {
-	if f, err := os.Open(os.Getenv(holdVar)); err == nil {
+	if f, err := os.Open(os.Getenv(holdFIFOVar)); err == nil {
 		io.Copy(io.Discard, f)
 	}
 }
 
-func startHolder() {
+func startStdoutHolder() {
 	child := exec.Command(filepath.Join(filepath.Dir(os.Args[0]), helperPrefix+"holder"))
 	child.Stdout, child.Stderr = os.Stdout, os.Stderr
 	if err := child.Start(); err != nil {
@@ -105,23 +114,23 @@ func startHolder() {
 	}
 }
 
-// helpers creates a helper for each role. It returns their directory and environment.
-func helpers(t testing.TB) (dir string, environ []string) {
+// createHelpers creates a helper for each role. It returns their directory and environment.
+func createHelpers(t testing.TB) (dir string, environ []string) {
 	t.Helper()
 	self := must.Get(os.Executable())(t)
 	dir = t.TempDir()
-	for name := range roles {
+	for name := range helperBehaviors {
 		must.Do(t, os.Symlink(self, filepath.Join(dir, helperPrefix+name)))
 	}
 	fifo := filepath.Join(t.TempDir(), "hold")
 	must.Do(t, syscall.Mkfifo(fifo, 0o600))
 	f := must.Get(os.OpenFile(fifo, os.O_RDWR, 0))(t)
 	t.Cleanup(func() { f.Close() })
-	return dir, []string{holdVar + "=" + fifo, "GORACE=atexit_sleep_ms=0", "WHO=me", "SECRET=" + canary.EnvSecret}
+	return dir, []string{holdFIFOVar + "=" + fifo, "GORACE=atexit_sleep_ms=0", "WHO=me", "SECRET=" + canary.EnvSecret}
 }
 
 func TestHelperGet(t *testing.T) {
-	dir, environ := helpers(t)
+	dir, environ := createHelpers(t)
 	const notShown = "the helper's output is hidden because it might contain secrets: to see it, run the helper manually as the same user and in the same environment"
 	const notAnswer = "invalid credential helper response: "
 	tests := []struct {
@@ -129,11 +138,11 @@ func TestHelperGet(t *testing.T) {
 		want Auth
 		err  string // after the helper's name and server
 	}{
-		{"good", secret(), ""},
+		{"good", testAuth(), ""},
 		{"whoami", Auth{Username: "r.io me", Password: plugin.NewSecret(canary.PasswordSecret)}, ""},
 		{"args", Auth{Username: "get", Password: plugin.NewSecret(canary.PasswordSecret)}, ""},
 		{"identity", Auth{IdentityToken: plugin.NewSecret(canary.TokenSecret)}, ""},
-		{"forking", secret(), ""},
+		{"forking", testAuth(), ""},
 		{"blank", Auth{}, ""},
 		{"none", Auth{}, ""},
 		{"no-url", Auth{}, `exit status 1: "no credentials server URL"`},
@@ -165,7 +174,7 @@ func TestHelperGet(t *testing.T) {
 // TestHelperDeadline verifies that Get returns at the deadline, even if a child process keeps
 // standard output open.
 func TestHelperDeadline(t *testing.T) {
-	dir, environ := helpers(t)
+	dir, environ := createHelpers(t)
 	for _, name := range []string{"hanging", "forking-hanging"} {
 		_, err := Helper{Name: name, Dir: dir, Environ: environ, Timeout: 200 * time.Millisecond}.Get(t.Context(), "r.io")
 		want := `docker-credential-` + name + ` get "r.io": no response within 200ms: context deadline exceeded`
@@ -183,7 +192,7 @@ func TestHelperDeadline(t *testing.T) {
 // TestHelperSearch verifies that helpers are searched in the PATH of the helper's environment, but
 // not in relative directories.
 func TestHelperSearch(t *testing.T) {
-	dir, environ := helpers(t)
+	dir, environ := createHelpers(t)
 	t.Chdir(filepath.Dir(dir))
 	relative := filepath.Base(dir)
 	path := func(dirs ...string) []string {
@@ -223,7 +232,7 @@ func TestHelperSearch(t *testing.T) {
 
 // TestHelperAsksItself verifies that a plugin does not call the helper that runs it.
 func TestHelperAsksItself(t *testing.T) {
-	dir, environ := helpers(t)
+	dir, environ := createHelpers(t)
 	environ = append(environ, dockerjson.CallerEnvName+"=docker-credential-good")
 	_, err := Helper{Name: "good", Dir: dir, Environ: environ}.Get(t.Context(), "r.io")
 	const want = `docker-credential-good get "r.io": the helper would call itself (REGCRED_ASKED_BY is set): remove this helper from the docker config file`
@@ -236,7 +245,7 @@ func TestHelperAsksItself(t *testing.T) {
 }
 
 func TestHelperInheritsEnvironment(t *testing.T) {
-	dir, environ := helpers(t)
+	dir, environ := createHelpers(t)
 	for _, entry := range environ {
 		key, value, _ := strings.Cut(entry, "=")
 		t.Setenv(key, value)

@@ -56,7 +56,7 @@ func TestProblems(t *testing.T) {
 		"deep":          {strings.Repeat("[", 10001), []string{"line 1, column 10001: not JSON: nested too deeply"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := problems(ConfigJSON, []byte(tt.data))
+			got := findProblems(ConfigJSON, []byte(tt.data))
 			if len(got) != len(tt.want) {
 				t.Fatalf("got %v, want %q", got, tt.want)
 			}
@@ -86,7 +86,7 @@ func FuzzProblems(f *testing.F) {
 		for name, tt := range map[string]struct {
 			err  error
 			list []*dockerjson.Problem
-		}{"config.json": {err, problems(ConfigJSON, data)}, ".dockercfg": {legacy, problems(DockerCfg, data)}} {
+		}{"config.json": {err, findProblems(ConfigJSON, data)}, ".dockercfg": {legacy, findProblems(DockerCfg, data)}} {
 			if (tt.err == nil) != (len(tt.list) == 0) {
 				t.Fatalf("%s: error %v, problems %v", name, tt.err, tt.list)
 			}
@@ -103,8 +103,8 @@ func FuzzProblems(f *testing.F) {
 	})
 }
 
-// problems returns the reasons why Parse rejects data.
-func problems(format Format, data []byte) []*dockerjson.Problem {
+// findProblems returns the reasons why Parse rejects data.
+func findProblems(format Format, data []byte) []*dockerjson.Problem {
 	layout := map[Format]dockerjson.FileLayout{ConfigJSON: dockerjson.LayoutKubelet, DockerCfg: dockerjson.LayoutKubeletLegacy}[format]
 	if _, err := Parse(data, format); err != nil {
 		return dockerjson.FindProblems(data, err, layout)

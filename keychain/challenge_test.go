@@ -19,8 +19,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// scripted is a registry whose responses come from a function in the test. It records requests.
-type scripted struct {
+// scriptedRegistry is a registry whose responses come from a function in the test. It records requests.
+type scriptedRegistry struct {
 	*httptest.Server
 	host string
 
@@ -28,9 +28,9 @@ type scripted struct {
 	seen []string // requests as "METHOD PATH USER", such as "GET /v2/ u0"
 }
 
-func script(t *testing.T, answer func(s *scripted, w http.ResponseWriter, r *http.Request)) *scripted {
+func startScriptedRegistry(t *testing.T, answer func(s *scriptedRegistry, w http.ResponseWriter, r *http.Request)) *scriptedRegistry {
 	t.Helper()
-	s := &scripted{}
+	s := &scriptedRegistry{}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		by := "nobody"
 		if user, _, ok := r.BasicAuth(); ok {
@@ -49,7 +49,7 @@ func script(t *testing.T, answer func(s *scripted, w http.ResponseWriter, r *htt
 }
 
 // requests returns the requests since the last call.
-func (s *scripted) requests() []string {
+func (s *scriptedRegistry) requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	seen := s.seen
@@ -57,7 +57,9 @@ func (s *scripted) requests() []string {
 	return seen
 }
 
-func (s *scripted) bearer() string { return fmt.Sprintf(`Bearer realm="%s/token",service="x"`, s.URL) }
+func (s *scriptedRegistry) bearer() string {
+	return fmt.Sprintf(`Bearer realm="%s/token",service="x"`, s.URL)
+}
 
 func refuse(w http.ResponseWriter, challenges ...string) {
 	w.Header()["Www-Authenticate"] = challenges
@@ -65,7 +67,7 @@ func refuse(w http.ResponseWriter, challenges ...string) {
 }
 
 // tokens responds like a registry that issues a token to every client and accepts it.
-func (s *scripted) tokens(w http.ResponseWriter, r *http.Request) {
+func (s *scriptedRegistry) tokens(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/token":
 		fmt.Fprintf(w, `{"token":%q}`, canary.TokenSecret)
@@ -77,12 +79,12 @@ func (s *scripted) tokens(w http.ResponseWriter, r *http.Request) {
 }
 
 // transport returns a transport with the credentials of n users, named "u0", "u1" and so on.
-func (s *scripted) transport(t *testing.T, n int) *Transport {
+func (s *scriptedRegistry) transport(t *testing.T, n int) *Transport {
 	t.Helper()
-	u := &users{only: max(n, 1)}
-	var pairs []pair
+	u := &providerUsers{only: max(n, 1)}
+	var pairs []providerUser
 	for i := range n {
-		pairs = append(pairs, pair{key: s.host, user: fmt.Sprintf("u%d", i), password: canary.PasswordSecret})
+		pairs = append(pairs, providerUser{key: s.host, user: fmt.Sprintf("u%d", i), password: canary.PasswordSecret})
 	}
 	u.set(pairs...)
 	ref := must.Get(name.ParseReference(s.host + "/team/app:v1"))(t)
@@ -91,7 +93,7 @@ func (s *scripted) transport(t *testing.T, n int) *Transport {
 
 const manifest = "/v2/team/app/manifests/v1"
 
-func (s *scripted) get(t *testing.T, rt http.RoundTripper) int {
+func (s *scriptedRegistry) get(t *testing.T, rt http.RoundTripper) int {
 	t.Helper()
 	req := must.Get(http.NewRequestWithContext(t.Context(), "GET", s.URL+manifest, nil))(t)
 	resp := must.Get(rt.RoundTrip(req))(t)
@@ -107,7 +109,7 @@ func TestOpenPing(t *testing.T) {
 		by    string
 	}{"anonymous": {0, "nobody"}, "one": {1, "u0"}, "two": {2, "u0"}} {
 		t.Run(name, func(t *testing.T) {
-			s := script(t, func(s *scripted, w http.ResponseWriter, r *http.Request) {
+			s := startScriptedRegistry(t, func(s *scriptedRegistry, w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path != "/v2/" {
 					s.tokens(w, r)
 				}
@@ -131,7 +133,7 @@ func TestOpenPing(t *testing.T) {
 // maintenance page without a challenge.
 func TestOutOfOrderPing(t *testing.T) {
 	var once sync.Once
-	s := script(t, func(s *scripted, w http.ResponseWriter, r *http.Request) {
+	s := startScriptedRegistry(t, func(s *scriptedRegistry, w http.ResponseWriter, r *http.Request) {
 		maintenance := false
 		once.Do(func() { maintenance = true })
 		if maintenance {
@@ -164,7 +166,7 @@ func TestOutOfOrderPing(t *testing.T) {
 // TestTwoChallenges verifies that a token is requested although Basic comes first, and that a wrong password is sent
 // only once.
 func TestTwoChallenges(t *testing.T) {
-	s := script(t, func(s *scripted, w http.ResponseWriter, _ *http.Request) {
+	s := startScriptedRegistry(t, func(s *scriptedRegistry, w http.ResponseWriter, _ *http.Request) {
 		refuse(w, `Basic realm="x"`, s.bearer())
 	})
 	tr := s.transport(t, 2)
@@ -184,7 +186,7 @@ func TestTwoChallenges(t *testing.T) {
 func TestResponseHasCallersRequest(t *testing.T) {
 	for name, auth := range map[string]string{"Basic": `Basic realm="x"`, "Bearer": ""} {
 		t.Run(name, func(t *testing.T) {
-			s := script(t, func(s *scripted, w http.ResponseWriter, r *http.Request) {
+			s := startScriptedRegistry(t, func(s *scriptedRegistry, w http.ResponseWriter, r *http.Request) {
 				switch {
 				case strings.HasSuffix(r.URL.Path, "/moved") && r.Header.Get("Authorization") != "":
 					http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
@@ -210,7 +212,7 @@ func TestResponseHasCallersRequest(t *testing.T) {
 // TestOpaque verifies that a URL with an opaque part is rejected, because its path is not the path
 // that would be sent.
 func TestOpaque(t *testing.T) {
-	s := script(t, func(*scripted, http.ResponseWriter, *http.Request) {})
+	s := startScriptedRegistry(t, func(*scriptedRegistry, http.ResponseWriter, *http.Request) {})
 	tr := s.transport(t, 1)
 	for _, opaque := range []string{"/v2/team/other/manifests/v1", "//other.example/v2/team/app/manifests/v1"} {
 		req := must.Get(http.NewRequest("GET", s.URL+manifest, nil))(t)

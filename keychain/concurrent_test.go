@@ -30,8 +30,8 @@ import (
 func TestClosedUnderUse(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
-			s, ref := start(t, testregistry.Options{Auth: auth}, 3)
-			k := two(t, s.Addr())
+			s, ref := startRegistry(t, testregistry.Options{Auth: auth}, 3)
+			k := newTwoUserKeyring(t, s.Addr())
 			tr := mustTransport(t, New(k, Options{Transport: http.DefaultTransport.(*http.Transport).Clone()}), ref.Context())
 			var wg, closers sync.WaitGroup
 			done := make(chan struct{})
@@ -80,7 +80,7 @@ func TestLeaderCancelled(t *testing.T) {
 		t.Run(at, func(t *testing.T) {
 			asked := make(chan struct{})
 			var once sync.Once
-			f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBearer}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+			f, ref := startProxy(t, testregistry.Options{Auth: testregistry.AuthBearer}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 				held := r.URL.Path == at || at == "/manifests/" && strings.Contains(r.URL.Path, at)
 				if held {
 					held = false
@@ -92,7 +92,7 @@ func TestLeaderCancelled(t *testing.T) {
 				}
 				return held
 			})
-			tr := mustTransport(t, New(newGoodKeyrings(t, f.host()), Options{}), ref.Context())
+			tr := mustTransport(t, New(newGoodKeyring(t, f.host()), Options{}), ref.Context())
 			ctx, cancel := context.WithCancel(t.Context())
 			var wg sync.WaitGroup
 			wg.Go(func() {
@@ -161,11 +161,11 @@ func TestSharedCall(t *testing.T) {
 // longer than one request.
 func TestSilentServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		u := &users{}
-		u.set(pair{key: "registry.example", user: "good", password: canary.PasswordSecret})
+		u := &providerUsers{}
+		u.set(providerUser{key: "registry.example", user: "good", password: canary.PasswordSecret})
 		k := u.keyring(t, "registry.example")
 		defer k.Close()
-		silent := silence{}
+		silent := hangingTransport{}
 		ref := reference(t, "registry.example/team/app:v1")
 		tr := mustTransport(t, New(k, Options{Transport: silent}), ref.Context())
 		began := time.Now()
@@ -184,10 +184,10 @@ func TestSilentServer(t *testing.T) {
 	})
 }
 
-// silence is a transport to a server that never responds.
-type silence struct{}
+// hangingTransport is a transport to a server that never responds.
+type hangingTransport struct{}
 
-func (silence) RoundTrip(req *http.Request) (*http.Response, error) {
+func (hangingTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	<-req.Context().Done()
 	return nil, context.Cause(req.Context())
 }
@@ -211,7 +211,7 @@ func TestSlowLookup(t *testing.T) {
 		}
 		defer k.Close()
 		ref := reference(t, "registry.example/team/app:v1")
-		tr := mustTransport(t, New(k, Options{Transport: silence{}}), ref.Context())
+		tr := mustTransport(t, New(k, Options{Transport: hangingTransport{}}), ref.Context())
 		began := time.Now()
 		var wg sync.WaitGroup
 		for range 20 {
@@ -230,8 +230,8 @@ func TestSlowLookup(t *testing.T) {
 
 // TestBodyBreaksOff verifies that the reader of a truncated body gets an error.
 func TestBodyBreaksOff(t *testing.T) {
-	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1)
-	tr := mustTransport(t, New(newGoodKeyrings(t, s.Addr()), Options{}), ref.Context())
+	s, ref := startRegistry(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1)
+	tr := mustTransport(t, New(newGoodKeyring(t, s.Addr()), Options{}), ref.Context())
 	img := must.Get(remote.Image(ref, remote.WithTransport(tr.Wrapper())))(t)
 	must.Get(img.Manifest())(t)
 	s.Inject(testregistry.Fault{Kind: testregistry.FaultTruncate, Endpoint: testregistry.EndpointBlobs, Bytes: 1000})
@@ -248,14 +248,14 @@ func TestBodyBreaksOff(t *testing.T) {
 func TestPasswordChangeDuringRequests(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
-			s, ref := start(t, testregistry.Options{Auth: auth}, 3)
-			u := &users{}
-			u.set(pair{key: s.Addr(), user: "good", password: canary.PasswordSecret})
+			s, ref := startRegistry(t, testregistry.Options{Auth: auth}, 3)
+			u := &providerUsers{}
+			u.set(providerUser{key: s.Addr(), user: "good", password: canary.PasswordSecret})
 			tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
 			must.Do(t, pull(t.Context(), ref, tr.Wrapper()))
 			s.SetUser("good", canary.PasswordSecret+"2")
 			s.ExpireTokens()
-			u.set(pair{key: s.Addr(), user: "good", password: canary.PasswordSecret + "2"})
+			u.set(providerUser{key: s.Addr(), user: "good", password: canary.PasswordSecret + "2"})
 			var wg sync.WaitGroup
 			for range 30 {
 				wg.Go(func() {

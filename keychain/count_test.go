@@ -24,8 +24,8 @@ import (
 // TestConcurrentResolves verifies that 1,000 concurrent Resolve calls run the provider once if
 // nothing is cached yet.
 func TestConcurrentResolves(t *testing.T) {
-	u := &users{only: 1}
-	u.set(pair{key: "registry.example", user: "good", password: canary.PasswordSecret})
+	u := &providerUsers{only: 1}
+	u.set(providerUser{key: "registry.example", user: "good", password: canary.PasswordSecret})
 	keys := New(u.keyring(t, "registry.example"), Options{})
 	begin := make(chan struct{})
 	var wg sync.WaitGroup
@@ -53,8 +53,8 @@ func TestConcurrentResolves(t *testing.T) {
 // newWarmKeychain returns a Keychain whose only provider has a cached response.
 func newWarmKeychain(tb testing.TB) (*Keychain, name.Repository) {
 	tb.Helper()
-	u := &users{only: 1}
-	u.set(pair{key: "registry.example", user: "good", password: canary.PasswordSecret})
+	u := &providerUsers{only: 1}
+	u.set(providerUser{key: "registry.example", user: "good", password: canary.PasswordSecret})
 	keys := New(u.keyring(tb, "registry.example"), Options{})
 	repo := reference(tb, "registry.example/team/app").Context()
 	must.Get(keys.Resolve(repo))(tb)
@@ -100,12 +100,12 @@ func BenchmarkResolveParallel(b *testing.B) {
 // TestTransportNil verifies that a nil Options.Transport selects the default transport, and that
 // any other transport gets all requests.
 func TestTransportNil(t *testing.T) {
-	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
-	if err := pull(t.Context(), ref, mustTransport(t, New(newGoodKeyrings(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
+	f, ref := startProxy(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
+	if err := pull(t.Context(), ref, mustTransport(t, New(newGoodKeyring(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
 		t.Error(err)
 	}
 	broken := errors.New("broken")
-	tr := mustTransport(t, New(newGoodKeyrings(t, f.host()), Options{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+	tr := mustTransport(t, New(newGoodKeyring(t, f.host()), Options{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
 		for name := range req.Header {
 			if strings.HasPrefix(name, "Regcred") {
 				t.Errorf("%s is sent", name)
@@ -136,7 +136,7 @@ func TestNoCredential(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	k := newGoodKeyrings(t, "registry.example")
+	k := newGoodKeyring(t, "registry.example")
 	if _, err := New(k, Options{For: regcred.Request{}}).ResolveContext(ctx, reference(t, "registry.example/x").Context()); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}

@@ -20,15 +20,15 @@ type credentialSet struct {
 	candidates []*candidate
 	registry   *login.Registry
 
-	reader, writer atomic.Pointer[candidate] // accepted candidates for reads and for writes
-	probed         atomic.Bool               // every candidate was tried, or one was accepted
-	probe          sharedCall                // the first request, for which the others wait
+	readCandidate, writeCandidate atomic.Pointer[candidate] // accepted candidates for reads and for writes
+	probed                        atomic.Bool               // every candidate was tried, or one was accepted
+	probe                         sharedCall                // the first request, for which the others wait
 
 	hides     atomic.Bool // the registry returned 401 for a path although the password is right
 	protected atomic.Bool // /v2/ returns 401 without a credential
 
-	renewing sharedCall
-	renewed  atomic.Pointer[time.Time] // time of the last lookup after a refusal; nil means never
+	renewing  sharedCall
+	renewedAt atomic.Pointer[time.Time] // time of the last lookup after a refusal; nil means never
 }
 
 // newCredentialSet creates a set from creds. A credential that is also in before, which may
@@ -86,16 +86,16 @@ func (r *credentialSet) updateIfSame(creds []regcred.Credential) bool {
 // firstCandidate returns the candidate that a request tries first, or nil.
 func (r *credentialSet) firstCandidate(read bool) *candidate {
 	if read {
-		return cmp.Or(r.reader.Load(), r.writer.Load())
+		return cmp.Or(r.readCandidate.Load(), r.writeCandidate.Load())
 	}
-	return cmp.Or(r.writer.Load(), r.reader.Load())
+	return cmp.Or(r.writeCandidate.Load(), r.readCandidate.Load())
 }
 
 func (r *credentialSet) markAccepted(c *candidate, read bool) {
 	if read {
-		r.reader.Store(c)
+		r.readCandidate.Store(c)
 	} else {
-		r.writer.Store(c)
+		r.writeCandidate.Store(c)
 	}
 }
 

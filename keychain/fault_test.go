@@ -20,8 +20,8 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// user returns the user name of a request with Basic authentication, or "".
-func user(r interface{ BasicAuth() (string, string, bool) }) string {
+// basicAuthUser returns the user name of a request with Basic authentication, or "".
+func basicAuthUser(r interface{ BasicAuth() (string, string, bool) }) string {
 	name, _, _ := r.BasicAuth()
 	return name
 }
@@ -30,14 +30,14 @@ func user(r interface{ BasicAuth() (string, string, bool) }) string {
 // a status get the registry's response.
 func byUser(statuses map[string]int) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
-		status := statuses[user(r)]
+		status := statuses[basicAuthUser(r)]
 		if status == 0 || !strings.Contains(r.URL.Path, "/manifests/") {
 			return false
 		}
 		w.Header().Set("Retry-After", "2")
 		w.Header().Set("Docker-Distribution-Api-Version", "registry/2.0")
 		w.WriteHeader(status)
-		fmt.Fprintf(w, `{"errors":[{"code":"CODE%d","message":"said to %s"}]}`, status, user(r))
+		fmt.Fprintf(w, `{"errors":[{"code":"CODE%d","message":"said to %s"}]}`, status, basicAuthUser(r))
 		return true
 	}
 }
@@ -46,7 +46,7 @@ func byUser(statuses map[string]int) func(http.ResponseWriter, *http.Request) bo
 // second credential is tried.
 func TestStatus(t *testing.T) {
 	for _, tt := range []struct {
-		other, good int // status of the response to each user; 0 means success
+		other, good int // statusForUser of the response to each user; 0 means success
 		want        int
 		asked       int // number of requests by "good"
 	}{
@@ -69,8 +69,8 @@ func TestStatus(t *testing.T) {
 		{401, 400, 400, 1},
 	} {
 		t.Run(fmt.Sprintf("%d and %d", tt.other, tt.good), func(t *testing.T) {
-			f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, byUser(map[string]int{"other": tt.other, "good": tt.good}))
-			tr := mustTransport(t, New(two(t, f.host()), Options{}), ref.Context())
+			f, ref := startProxy(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, byUser(map[string]int{"other": tt.other, "good": tt.good}))
+			tr := mustTransport(t, New(newTwoUserKeyring(t, f.host()), Options{}), ref.Context())
 			req, _ := http.NewRequestWithContext(t.Context(), "GET", f.URL+"/v2/team/app/manifests/v1", nil)
 			resp := must.Get(tr.RoundTrip(req))(t)
 			defer resp.Body.Close()
@@ -81,7 +81,7 @@ func TestStatus(t *testing.T) {
 			}
 			asked := 0
 			for _, r := range f.requests("/manifests/") {
-				if user(r) == "good" {
+				if basicAuthUser(r) == "good" {
 					asked++
 				}
 			}
@@ -107,8 +107,8 @@ func TestStatus(t *testing.T) {
 // TestRejectedHead verifies that the response to a rejected HEAD request also has a
 // message for each credential.
 func TestRejectedHead(t *testing.T) {
-	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, byUser(map[string]int{"other": 401, "good": 403}))
-	tr := mustTransport(t, New(two(t, f.host()), Options{}), ref.Context())
+	f, ref := startProxy(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, byUser(map[string]int{"other": 401, "good": 403}))
+	tr := mustTransport(t, New(newTwoUserKeyring(t, f.host()), Options{}), ref.Context())
 	_, err := remote.Head(ref, remote.WithTransport(tr.Wrapper()))
 	var terr *transport.Error
 	if !errors.As(err, &terr) || terr.StatusCode != http.StatusForbidden {
@@ -127,13 +127,13 @@ func TestRejectedHead(t *testing.T) {
 // TestQuota verifies that after a 429 the next credential is tried at once. If no other credential
 // is left, the request is retried after Retry-After.
 func TestQuota(t *testing.T) {
-	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, byUser(map[string]int{"other": 429}))
-	if err := pull(t.Context(), ref, mustTransport(t, New(two(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
+	f, ref := startProxy(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, byUser(map[string]int{"other": 429}))
+	if err := pull(t.Context(), ref, mustTransport(t, New(newTwoUserKeyring(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
 		t.Error(err)
 	}
 	asked := 0
 	for _, r := range f.requests("/manifests/") {
-		if user(r) == "other" {
+		if basicAuthUser(r) == "other" {
 			asked++
 		}
 	}
@@ -142,11 +142,11 @@ func TestQuota(t *testing.T) {
 	}
 
 	left := 2
-	f, ref = serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+	f, ref = startProxy(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 		switch {
 		case !strings.Contains(r.URL.Path, "/manifests/"):
 			return false
-		case user(r) == "other":
+		case basicAuthUser(r) == "other":
 			w.WriteHeader(http.StatusForbidden)
 			return true
 		}
@@ -156,7 +156,7 @@ func TestQuota(t *testing.T) {
 		}
 		return left >= 0
 	})
-	if err := pull(t.Context(), ref, mustTransport(t, New(two(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
+	if err := pull(t.Context(), ref, mustTransport(t, New(newTwoUserKeyring(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
 		t.Error(err)
 	}
 }
@@ -164,14 +164,14 @@ func TestQuota(t *testing.T) {
 // TestNoRetriesOnTop verifies that go-containerregistry does not retry requests in addition to the
 // Transport.
 func TestNoRetriesOnTop(t *testing.T) {
-	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+	f, ref := startProxy(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 		if strings.Contains(r.URL.Path, "/manifests/") {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return true
 		}
 		return false
 	})
-	tr := mustTransport(t, New(newGoodKeyrings(t, f.host()), Options{}), ref.Context())
+	tr := mustTransport(t, New(newGoodKeyring(t, f.host()), Options{}), ref.Context())
 	_, err := remote.Image(ref, remote.WithTransport(tr.Wrapper()))
 	var terr *transport.Error
 	if n := len(f.requests("/manifests/")); !errors.As(err, &terr) || terr.StatusCode != 503 || n != 4 {
@@ -182,10 +182,10 @@ func TestNoRetriesOnTop(t *testing.T) {
 // TestCredentialWithoutUser verifies that a credential without a user name is never sent, and that
 // the result is the response to the other credentials.
 func TestCredentialWithoutUser(t *testing.T) {
-	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
+	f, ref := startProxy(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
 	missing := reference(t, f.host()+"/team/app:missing")
-	u := &users{}
-	u.set(pair{key: f.host(), password: canary.PasswordSecret}, pair{key: f.host(), user: "good", password: canary.PasswordSecret})
+	u := &providerUsers{}
+	u.set(providerUser{key: f.host(), password: canary.PasswordSecret}, providerUser{key: f.host(), user: "good", password: canary.PasswordSecret})
 	tr := mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context())
 	var terr *transport.Error
 	if _, err := remote.Image(missing, remote.WithTransport(tr.Wrapper())); !errors.As(err, &terr) || terr.StatusCode != 404 {
@@ -194,14 +194,14 @@ func TestCredentialWithoutUser(t *testing.T) {
 	if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
 		t.Error(err)
 	}
-	u.set(pair{key: f.host(), password: canary.PasswordSecret})
+	u.set(providerUser{key: f.host(), password: canary.PasswordSecret})
 	err := pull(t.Context(), ref, mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context()).Wrapper())
 	if err == nil || !strings.Contains(err.Error(), "no user name") {
 		t.Errorf("alone: got %v", err)
 	}
 	for _, r := range f.requests("") {
-		if _, _, ok := r.BasicAuth(); ok && user(r) != "good" {
-			t.Errorf("%s was sent by %q", r.URL, user(r))
+		if _, _, ok := r.BasicAuth(); ok && basicAuthUser(r) != "good" {
+			t.Errorf("%s was sent by %q", r.URL, basicAuthUser(r))
 		}
 	}
 }
@@ -210,9 +210,9 @@ func TestCredentialWithoutUser(t *testing.T) {
 // Their passwords are empty.
 func TestUserNamesNeedQuotes(t *testing.T) {
 	for _, odd := range []string{`a"b`, "a\nb", "ü😀", `a\b`} {
-		f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
-		u := &users{}
-		u.set(pair{key: f.host(), user: odd}, pair{key: f.host(), user: "other", password: canary.PasswordSecret})
+		f, ref := startProxy(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
+		u := &providerUsers{}
+		u.set(providerUser{key: f.host(), user: odd}, providerUser{key: f.host(), user: "other", password: canary.PasswordSecret})
 		err := pull(t.Context(), ref, mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context()).Wrapper())
 		var terr *transport.Error
 		if !errors.As(err, &terr) || len(terr.Errors) != 2 || strings.Contains(err.Error(), "\n") {
@@ -222,7 +222,7 @@ func TestUserNamesNeedQuotes(t *testing.T) {
 		if want := fmt.Sprintf("user %q", odd); !strings.Contains(terr.Errors[0].Message, want) {
 			t.Errorf("got %q, want %s in it", terr.Errors[0].Message, want)
 		}
-		if got := user(f.requests("/manifests/")[0]); got != odd {
+		if got := basicAuthUser(f.requests("/manifests/")[0]); got != odd {
 			t.Errorf("sent %q, want %q", got, odd)
 		}
 	}
@@ -233,7 +233,7 @@ func TestUserNamesNeedQuotes(t *testing.T) {
 func TestEchoingRegistryShowsNoSecret(t *testing.T) {
 	for _, status := range []int{400, 401, 403, 404, 501} {
 		for _, method := range []string{"GET", "HEAD", "POST"} {
-			f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+			f, ref := startProxy(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 				name, password, ok := r.BasicAuth()
 				if !ok || !strings.HasPrefix(r.URL.Path, "/v2/team") {
 					return false
@@ -244,7 +244,7 @@ func TestEchoingRegistryShowsNoSecret(t *testing.T) {
 				fmt.Fprintf(w, `{"errors":[{"code":%q,"message":"%s %s"}]}`, password, name, r.Header.Get("Authorization"))
 				return true
 			})
-			tr := mustTransport(t, New(two(t, f.host()), Options{}), ref.Context())
+			tr := mustTransport(t, New(newTwoUserKeyring(t, f.host()), Options{}), ref.Context())
 			req, _ := http.NewRequestWithContext(t.Context(), method, f.URL+"/v2/team/app/blobs/uploads/", nil)
 			resp, err := tr.RoundTrip(req)
 			if err != nil || resp.StatusCode != status {

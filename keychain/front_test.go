@@ -24,9 +24,9 @@ import (
 
 var discard = log.New(io.Discard, "", 0)
 
-// front is a proxy for a registry. It records requests, and answer can respond instead of the
+// registryProxy is a proxy for a registry. It records requests, and answer can respond instead of the
 // registry.
-type front struct {
+type registryProxy struct {
 	*httptest.Server
 	registry *testregistry.Server
 	answer   func(http.ResponseWriter, *http.Request) bool // reports whether it sent the response
@@ -40,7 +40,7 @@ type seen struct {
 	body string
 }
 
-func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *registryProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	f.mu.Lock()
@@ -52,7 +52,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // requests returns the recorded requests whose path contains a text.
-func (f *front) requests(path string) (list []seen) {
+func (f *registryProxy) requests(path string) (list []seen) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, r := range f.seen {
@@ -63,28 +63,28 @@ func (f *front) requests(path string) (list []seen) {
 	return list
 }
 
-func (f *front) host() string { return f.Listener.Addr().String() }
+func (f *registryProxy) host() string { return f.Listener.Addr().String() }
 
-// serve starts a proxy for a registry with the image team/app:v1, which the user "good" may pull.
-func serve(t testing.TB, opts testregistry.Options, layers int, answer func(http.ResponseWriter, *http.Request) bool) (*front, name.Reference) {
+// startProxy starts a proxy for a registry with the image team/app:v1, which the user "good" may pull.
+func startProxy(t testing.TB, opts testregistry.Options, layers int, answer func(http.ResponseWriter, *http.Request) bool) (*registryProxy, name.Reference) {
 	t.Helper()
-	f := unstarted(t, opts, layers, answer)
+	f := newUnstartedProxy(t, opts, layers, answer)
 	f.Start()
 	return f, reference(t, f.host()+"/team/app:v1")
 }
 
-// serveTLS is like serve but uses TLS. The certificate is valid for names such as
+// startTLSProxy is like serve but uses TLS. The certificate is valid for names such as
 // registry.example.com, and the returned transport trusts it.
-func serveTLS(t testing.TB, opts testregistry.Options, layers int, answer func(http.ResponseWriter, *http.Request) bool) (*front, *http.Transport) {
+func startTLSProxy(t testing.TB, opts testregistry.Options, layers int, answer func(http.ResponseWriter, *http.Request) bool) (*registryProxy, *http.Transport) {
 	t.Helper()
-	f := unstarted(t, opts, layers, answer)
+	f := newUnstartedProxy(t, opts, layers, answer)
 	f.EnableHTTP2 = true
 	f.StartTLS()
 	return f, f.Client().Transport.(*http.Transport)
 }
 
-func unstarted(t testing.TB, opts testregistry.Options, layers int, answer func(http.ResponseWriter, *http.Request) bool) *front {
-	f := &front{answer: answer}
+func newUnstartedProxy(t testing.TB, opts testregistry.Options, layers int, answer func(http.ResponseWriter, *http.Request) bool) *registryProxy {
+	f := &registryProxy{answer: answer}
 	f.Server = httptest.NewUnstartedServer(f)
 	f.Config.ErrorLog = discard
 	f.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
@@ -92,7 +92,7 @@ func unstarted(t testing.TB, opts testregistry.Options, layers int, answer func(
 	if opts.TokenServerURL == "" {
 		opts.TokenServerURL = "http://" + f.host()
 	}
-	f.registry, _ = start(t, opts, layers)
+	f.registry, _ = startRegistry(t, opts, layers)
 	return f
 }
 
@@ -102,9 +102,9 @@ func reference(t testing.TB, image string) name.Reference {
 }
 
 // newForeignServer starts a server that fails the test if it receives a credential.
-func newForeignServer(t testing.TB, answer http.HandlerFunc) *front {
+func newForeignServer(t testing.TB, answer http.HandlerFunc) *registryProxy {
 	t.Helper()
-	f := &front{answer: func(w http.ResponseWriter, r *http.Request) bool { answer(w, r); return true }}
+	f := &registryProxy{answer: func(w http.ResponseWriter, r *http.Request) bool { answer(w, r); return true }}
 	f.Server = httptest.NewServer(f)
 	t.Cleanup(f.Close)
 	t.Cleanup(func() {
@@ -120,15 +120,15 @@ func newForeignServer(t testing.TB, answer http.HandlerFunc) *front {
 	return f
 }
 
-// newGoodKeyrings returns a keyring with a single credential, which the registry accepts.
-func newGoodKeyrings(t testing.TB, hosts ...string) *regcred.Keyring {
-	u := &users{}
-	u.set(pair{key: hosts[0], user: "good", password: canary.PasswordSecret})
+// newGoodKeyring returns a keyring with a single credential, which the registry accepts.
+func newGoodKeyring(t testing.TB, hosts ...string) *regcred.Keyring {
+	u := &providerUsers{}
+	u.set(providerUser{key: hosts[0], user: "good", password: canary.PasswordSecret})
 	return u.keyring(t, hosts...)
 }
 
-func two(t testing.TB, hosts ...string) *regcred.Keyring {
-	u := &users{}
-	u.set(pair{key: hosts[0], user: "other", password: canary.PasswordSecret}, pair{key: hosts[0], user: "good", password: canary.PasswordSecret})
+func newTwoUserKeyring(t testing.TB, hosts ...string) *regcred.Keyring {
+	u := &providerUsers{}
+	u.set(providerUser{key: hosts[0], user: "other", password: canary.PasswordSecret}, providerUser{key: hosts[0], user: "good", password: canary.PasswordSecret})
 	return u.keyring(t, hosts...)
 }

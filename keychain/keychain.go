@@ -151,9 +151,9 @@ type authenticator struct {
 	keyring *regcred.Keyring
 	req     regcred.Request
 
-	mu    sync.Mutex
-	cred  *regcred.Credential // nil: anonymous
-	until time.Time
+	mu      sync.Mutex
+	cred    *regcred.Credential // nil: anonymous
+	expires time.Time
 }
 
 func (a *authenticator) lookUp(ctx context.Context) (*regcred.Credential, error) {
@@ -171,7 +171,7 @@ func (a *authenticator) lookUp(ctx context.Context) (*regcred.Credential, error)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.cred, a.until = cred, until
+	a.cred, a.expires = cred, until
 	return cred, nil
 }
 
@@ -183,7 +183,7 @@ func (a *authenticator) Authorization() (*authn.AuthConfig, error) {
 // AuthorizationContext implements [authn.ContextAuthenticator].
 func (a *authenticator) AuthorizationContext(ctx context.Context) (*authn.AuthConfig, error) {
 	a.mu.Lock()
-	cred, until := a.cred, a.until
+	cred, until := a.cred, a.expires
 	a.mu.Unlock()
 	if !time.Now().Before(until) {
 		var err error

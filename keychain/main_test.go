@@ -27,36 +27,36 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// users holds the credential that each provider returns, in the order of the providers. A test can
+// providerUsers holds the credential that each provider returns, in the order of the providers. A test can
 // change the credentials.
-type users struct {
+type providerUsers struct {
 	uncached bool          // the Keyring caches no response
 	wait     chan struct{} // if set, providers wait until it is closed
 	only     int           // number of providers; 0 means 3
 
 	mu    sync.Mutex
-	pairs []pair
+	pairs []providerUser
 	execs int
 }
 
-type pair struct {
+type providerUser struct {
 	key, user, password string
 	err                 error
 }
 
-func (u *users) set(pairs ...pair) {
+func (u *providerUsers) set(pairs ...providerUser) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.pairs = pairs
 }
 
-func (u *users) count() int {
+func (u *providerUsers) count() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.execs
 }
 
-func (u *users) answer(n int, cached time.Duration) (*plugin.Response, error) {
+func (u *providerUsers) answer(n int, cached time.Duration) (*plugin.Response, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.execs++
@@ -74,7 +74,7 @@ func (u *users) answer(n int, cached time.Duration) (*plugin.Response, error) {
 
 // keyring returns a keyring with three providers for the hosts, or u.only providers if set. Each
 // provider returns one credential.
-func (u *users) keyring(t testing.TB, hosts ...string) *regcred.Keyring {
+func (u *providerUsers) keyring(t testing.TB, hosts ...string) *regcred.Keyring {
 	t.Helper()
 	var text strings.Builder
 	fmt.Fprintln(&text, "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:")
@@ -98,9 +98,9 @@ func (u *users) keyring(t testing.TB, hosts ...string) *regcred.Keyring {
 	return k
 }
 
-// start starts a registry with the image team/app:v1. Unless opts has rules, only the user "good"
+// startRegistry starts a registry with the image team/app:v1. Unless opts has rules, only the user "good"
 // may pull it.
-func start(t testing.TB, opts testregistry.Options, layers int) (*testregistry.Server, name.Reference) {
+func startRegistry(t testing.TB, opts testregistry.Options, layers int) (*testregistry.Server, name.Reference) {
 	t.Helper()
 	opts.Users = map[string]string{"good": canary.PasswordSecret, "other": canary.PasswordSecret}
 	if opts.Rules == nil {

@@ -104,8 +104,8 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// dialer returns a copy of rt that connects to the same address for every host.
-func dialer(to string, rt *http.Transport) *http.Transport {
+// dialingTo returns a copy of rt that connects to the same address for every host.
+func dialingTo(to string, rt *http.Transport) *http.Transport {
 	rt = rt.Clone()
 	rt.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, to)
@@ -119,10 +119,10 @@ func TestTLS(t *testing.T) {
 	for scheme, auth := range schemes {
 		for _, host := range []string{"registry.example.com", "REGISTRY.example.com", "registry.example.com:443", "registry.example.com:5000"} {
 			t.Run(scheme+", "+host, func(t *testing.T) {
-				f, rt := serveTLS(t, testregistry.Options{Auth: auth, TokenServerURL: "https://auth.example.com"}, 2, nil)
+				f, rt := startTLSProxy(t, testregistry.Options{Auth: auth, TokenServerURL: "https://auth.example.com"}, 2, nil)
 				ref := reference(t, host+"/team/app:v1")
-				opts := Options{Transport: dialer(f.host(), rt)}
-				if err := pull(t.Context(), ref, mustTransport(t, New(two(t, host), opts), ref.Context()).Wrapper()); err != nil {
+				opts := Options{Transport: dialingTo(f.host(), rt)}
+				if err := pull(t.Context(), ref, mustTransport(t, New(newTwoUserKeyring(t, host), opts), ref.Context()).Wrapper()); err != nil {
 					t.Error(err)
 				}
 				for _, r := range f.requests("") {
@@ -133,10 +133,10 @@ func TestTLS(t *testing.T) {
 			})
 		}
 	}
-	f, _ := serveTLS(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
+	f, _ := startTLSProxy(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
 	ref := reference(t, "registry.example.com/team/app:v1")
-	opts := Options{Transport: dialer(f.host(), &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}})}
-	if err := pull(t.Context(), ref, mustTransport(t, New(newGoodKeyrings(t, "registry.example.com"), opts), ref.Context()).Wrapper()); err == nil {
+	opts := Options{Transport: dialingTo(f.host(), &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}})}
+	if err := pull(t.Context(), ref, mustTransport(t, New(newGoodKeyring(t, "registry.example.com"), opts), ref.Context()).Wrapper()); err == nil {
 		t.Error("an unknown authority was trusted")
 	}
 }
@@ -146,9 +146,9 @@ func TestTLS(t *testing.T) {
 func TestPortOfRequests(t *testing.T) {
 	for _, tt := range []struct{ name, request string }{{"registry.example.com", "registry.example.com:443"}, {"registry.example.com:443", "registry.example.com"}, {"registry.example.com", "Registry.Example.com"}} {
 		for scheme, auth := range schemes {
-			f, rt := serveTLS(t, testregistry.Options{Auth: auth, TokenServerURL: "https://auth.example.com"}, 1, nil)
+			f, rt := startTLSProxy(t, testregistry.Options{Auth: auth, TokenServerURL: "https://auth.example.com"}, 1, nil)
 			ref := reference(t, tt.name+"/team/app:v1")
-			tr := mustTransport(t, New(newGoodKeyrings(t, tt.name), Options{Transport: dialer(f.host(), rt)}), ref.Context())
+			tr := mustTransport(t, New(newGoodKeyring(t, tt.name), Options{Transport: dialingTo(f.host(), rt)}), ref.Context())
 			req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://"+tt.request+"/v2/team/app/manifests/v1", nil)
 			resp, err := tr.RoundTrip(req)
 			if err != nil || resp.StatusCode != 200 {
@@ -160,11 +160,11 @@ func TestPortOfRequests(t *testing.T) {
 
 // TestHub verifies that one transport sends the credential to all API hosts of Docker Hub.
 func TestHub(t *testing.T) {
-	f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.AuthBearer, TokenServerURL: "https://auth.docker.io", Rules: []testregistry.Rule{{User: "good", Pull: true}}}, 1, nil)
+	f, rt := startTLSProxy(t, testregistry.Options{Auth: testregistry.AuthBearer, TokenServerURL: "https://auth.docker.io", Rules: []testregistry.Rule{{User: "good", Pull: true}}}, 1, nil)
 	must.Get(f.registry.Push("library/x", "v1", testregistry.Image{}))(t)
-	rt = dialer(f.host(), rt)
+	rt = dialingTo(f.host(), rt)
 	rt.TLSClientConfig.InsecureSkipVerify = true // the test server's certificate is not Docker's
-	keys := New(newGoodKeyrings(t, "docker.io"), Options{Transport: rt})
+	keys := New(newGoodKeyring(t, "docker.io"), Options{Transport: rt})
 	ref := reference(t, "x:v1")
 	tr := mustTransport(t, keys, ref.Context())
 	if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
@@ -191,12 +191,12 @@ func TestIPv6(t *testing.T) {
 				t.Skipf("no IPv6 on loopback here: %v", err)
 			}
 			host := ln.Addr().String()
-			s, _ := start(t, testregistry.Options{Auth: auth, TokenServerURL: "http://" + host}, 1)
+			s, _ := startRegistry(t, testregistry.Options{Auth: auth, TokenServerURL: "http://" + host}, 1)
 			server := &http.Server{Handler: s, ReadHeaderTimeout: time.Minute, ErrorLog: discard}
 			go server.Serve(ln)
 			t.Cleanup(func() { server.Close() })
 			ref := reference(t, host+"/team/app:v1")
-			if err := pull(t.Context(), ref, mustTransport(t, New(two(t, host), Options{}), ref.Context()).Wrapper()); err != nil {
+			if err := pull(t.Context(), ref, mustTransport(t, New(newTwoUserKeyring(t, host), Options{}), ref.Context()).Wrapper()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -205,10 +205,10 @@ func TestIPv6(t *testing.T) {
 
 // TestInsecure verifies that plain HTTP to a registry outside loopback requires Options.Insecure.
 func TestInsecure(t *testing.T) {
-	f, _ := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
-	rt := dialer(f.host(), http.DefaultTransport.(*http.Transport))
+	f, _ := startProxy(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
+	rt := dialingTo(f.host(), http.DefaultTransport.(*http.Transport))
 	ref := reference(t, "registry.example.com/team/app:v1")
-	k := newGoodKeyrings(t, "registry.example.com")
+	k := newGoodKeyring(t, "registry.example.com")
 	for _, insecure := range []bool{false, true} {
 		err := pull(t.Context(), ref, mustTransport(t, New(k, Options{Transport: rt, Insecure: insecure}), ref.Context()).Wrapper())
 		if (err == nil) != insecure {
@@ -222,8 +222,8 @@ func TestInsecure(t *testing.T) {
 
 // TestCatalog verifies that a transport for a registry can list its catalog.
 func TestCatalog(t *testing.T) {
-	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1)
-	tr := mustTransport(t, New(two(t, s.Addr()), Options{}), ref.Context().Registry)
+	s, ref := startRegistry(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1)
+	tr := mustTransport(t, New(newTwoUserKeyring(t, s.Addr()), Options{}), ref.Context().Registry)
 	repos, err := remote.Catalog(t.Context(), ref.Context().Registry, remote.WithTransport(tr.Wrapper()))
 	if err != nil || fmt.Sprint(repos) != "[team/app]" {
 		t.Errorf("got %v, %v", repos, err)
@@ -233,8 +233,8 @@ func TestCatalog(t *testing.T) {
 // TestAuthenticator verifies that an Authenticator looks up again when its credential expires. If
 // the lookup then finds no credential, the Authenticator becomes anonymous.
 func TestAuthenticator(t *testing.T) {
-	u := &users{}
-	u.set(pair{key: "registry.example", user: "good", password: canary.PasswordSecret})
+	u := &providerUsers{}
+	u.set(providerUser{key: "registry.example", user: "good", password: canary.PasswordSecret})
 	keys := New(u.keyring(t, "registry.example"), Options{})
 	ref := reference(t, "registry.example/team/app")
 	got := must.Get(keys.Resolve(ref.Context()))(t)
@@ -242,15 +242,15 @@ func TestAuthenticator(t *testing.T) {
 	if cfg, err := a.Authorization(); err != nil || cfg.Username != "good" || cfg.Password != canary.PasswordSecret {
 		t.Errorf("got %v", err)
 	}
-	a.until = a.until.Add(-2 * time.Hour)
+	a.expires = a.expires.Add(-2 * time.Hour)
 	if cfg, err := a.AuthorizationContext(t.Context()); err != nil || cfg.Username != "good" {
 		t.Errorf("again: got %v", err)
 	}
-	a.until, a.req.Image = a.until.Add(-2*time.Hour), "other.example/x"
+	a.expires, a.req.Image = a.expires.Add(-2*time.Hour), "other.example/x"
 	if cfg, err := a.Authorization(); err != nil || *cfg != (authn.AuthConfig{}) {
 		t.Errorf("when there is none: got %v", err)
 	}
-	a.until, a.req.Image = a.until.Add(-2*time.Hour), ""
+	a.expires, a.req.Image = a.expires.Add(-2*time.Hour), ""
 	if _, err := a.Authorization(); err == nil {
 		t.Error("a lookup that fails gave no error")
 	}

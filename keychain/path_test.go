@@ -78,10 +78,10 @@ func TestCheckPath(t *testing.T) {
 // TestPathsAtRegistry pulls a tag and a repository that are named like endpoints. It also verifies
 // that a path is not sent if a server may resolve it to another repository.
 func TestPathsAtRegistry(t *testing.T) {
-	f, _ := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
+	f, _ := startProxy(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, nil)
 	ref := reference(t, f.host()+"/team/blobs/x:tags")
 	must.Get(f.registry.Push("team/blobs/x", "tags", testregistry.Image{}))(t)
-	keys := New(newGoodKeyrings(t, f.host()), Options{})
+	keys := New(newGoodKeyring(t, f.host()), Options{})
 	if err := pull(t.Context(), ref, mustTransport(t, keys, ref.Context()).Wrapper()); err != nil {
 		t.Error(err)
 	}
@@ -109,7 +109,7 @@ func FuzzPath(f *testing.F) {
 		f.Add("db", seed)
 		f.Add("", seed)
 	}
-	servers := [][]func(string) string{{}, {unescape}, {cleaned}, {unescape, cleaned}, {cleaned, unescape}, {unescape, cleaned, unescape, cleaned}, {unescape, unescape, cleaned}}
+	servers := [][]func(string) string{{}, {unescape}, {resolveDots}, {unescape, resolveDots}, {resolveDots, unescape}, {unescape, resolveDots, unescape, resolveDots}, {unescape, unescape, resolveDots}}
 	f.Fuzz(func(t *testing.T, repo, p string) {
 		u, err := url.Parse("https://registry.example/" + strings.TrimPrefix(p, "/"))
 		if err != nil || checkPath(u, repo) != nil {
@@ -134,7 +134,7 @@ func unescape(p string) string {
 	return p
 }
 
-func cleaned(p string) string { return path.Clean("/" + p) }
+func resolveDots(p string) string { return path.Clean("/" + p) }
 
 // naiveRepository returns the repository of a path as a simple server determines it: the part
 // before the last endpoint.

@@ -36,9 +36,9 @@ var pushRights = []testregistry.Rule{
 func TestPush(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
-			s, ref := start(t, testregistry.Options{Auth: auth, Rules: pushRights}, 1)
-			u := &users{}
-			u.set(pair{key: s.Addr(), user: "good", password: "wrong"}, pair{key: s.Addr(), user: "other", password: canary.PasswordSecret}, pair{key: s.Addr(), user: "good", password: canary.PasswordSecret})
+			s, ref := startRegistry(t, testregistry.Options{Auth: auth, Rules: pushRights}, 1)
+			u := &providerUsers{}
+			u.set(providerUser{key: s.Addr(), user: "good", password: "wrong"}, providerUser{key: s.Addr(), user: "other", password: canary.PasswordSecret}, providerUser{key: s.Addr(), user: "good", password: canary.PasswordSecret})
 			tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
 			img := must.Get(random.Image(10_000, 3))(t)
 			to := ref.Context().Tag("pushed")
@@ -56,8 +56,8 @@ func TestPush(t *testing.T) {
 // TestPullCredentialIsKept verifies that a push with another credential does not change the
 // credential for pulls.
 func TestPullCredentialIsKept(t *testing.T) {
-	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthBasic, Rules: pushRights}, 1)
-	tr := mustTransport(t, New(two(t, s.Addr()), Options{}), ref.Context())
+	s, ref := startRegistry(t, testregistry.Options{Auth: testregistry.AuthBasic, Rules: pushRights}, 1)
+	tr := mustTransport(t, New(newTwoUserKeyring(t, s.Addr()), Options{}), ref.Context())
 	must.Do(t, pull(t.Context(), ref, tr.Wrapper()))
 	img := must.Get(random.Image(1000, 1))(t)
 	if err := remote.Write(ref.Context().Tag("x"), img, remote.WithTransport(tr.Wrapper())); err != nil {
@@ -72,8 +72,8 @@ func TestPullCredentialIsKept(t *testing.T) {
 func TestPushStream(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
-			s, ref := start(t, testregistry.Options{Auth: auth, Rules: pushRights}, 1)
-			tr := mustTransport(t, New(two(t, s.Addr()), Options{}), ref.Context())
+			s, ref := startRegistry(t, testregistry.Options{Auth: auth, Rules: pushRights}, 1)
+			tr := mustTransport(t, New(newTwoUserKeyring(t, s.Addr()), Options{}), ref.Context())
 			layer := stream.NewLayer(io.NopCloser(bytes.NewReader(make([]byte, 1<<20))))
 			img := must.Get(mutate.AppendLayers(mutate.MediaType(empty.Image, types.OCIManifestSchema1), layer))(t)
 			to := ref.Context().Tag("streamed")
@@ -85,13 +85,13 @@ func TestPushStream(t *testing.T) {
 	}
 }
 
-// counted is a body that counts calls of Close.
-type counted struct {
+// closeCounter is a body that counts calls of Close.
+type closeCounter struct {
 	io.Reader
 	closed *atomic.Int32
 }
 
-func (c *counted) Close() error { c.closed.Add(1); return nil }
+func (c *closeCounter) Close() error { c.closed.Add(1); return nil }
 
 // TestUploadBodies verifies that a body is sent completely or not at all, and always closed.
 func TestUploadBodies(t *testing.T) {
@@ -99,7 +99,7 @@ func TestUploadBodies(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		auth   testregistry.Auth
-		users  []string // users of the keyring's credentials
+		users  []string // providerUsers of the keyring's credentials
 		path   string
 		again  bool // the request has GetBody
 		expire bool // tokens expire before the body is sent
@@ -113,10 +113,10 @@ func TestUploadBodies(t *testing.T) {
 		{"another repository", testregistry.AuthBasic, []string{"good"}, "other", true, false, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			f, ref := serve(t, testregistry.Options{Auth: tt.auth, Rules: pushRights}, 1, nil)
-			u := &users{}
+			f, ref := startProxy(t, testregistry.Options{Auth: tt.auth, Rules: pushRights}, 1, nil)
+			u := &providerUsers{}
 			for _, name := range tt.users {
-				u.pairs = append(u.pairs, pair{key: f.host(), user: name, password: canary.PasswordSecret})
+				u.pairs = append(u.pairs, providerUser{key: f.host(), user: name, password: canary.PasswordSecret})
 			}
 			tr := mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context())
 			req, _ := http.NewRequestWithContext(t.Context(), "POST", f.URL+"/v2/team/app/blobs/uploads/", nil)
@@ -134,7 +134,7 @@ func TestUploadBodies(t *testing.T) {
 			}
 			var closed atomic.Int32
 			made := int32(1)
-			body := func() io.ReadCloser { return &counted{strings.NewReader(text), &closed} }
+			body := func() io.ReadCloser { return &closeCounter{strings.NewReader(text), &closed} }
 			req, err = http.NewRequestWithContext(t.Context(), "PATCH", f.URL+strings.Replace(at[strings.Index(at, "/v2/"):], "team/app", tt.path, 1), body())
 			if err != nil {
 				t.Fatal(err)
@@ -166,9 +166,9 @@ func TestUploadBodies(t *testing.T) {
 // TestPushRefused verifies the error if every credential is rejected for a push, and the error if
 // the body cannot be read again.
 func TestPushRefused(t *testing.T) {
-	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthBasic, Rules: pushRights}, 1)
-	u := &users{}
-	u.set(pair{key: s.Addr(), user: "other", password: canary.PasswordSecret}, pair{key: s.Addr(), user: "good", password: "wrong"})
+	s, ref := startRegistry(t, testregistry.Options{Auth: testregistry.AuthBasic, Rules: pushRights}, 1)
+	u := &providerUsers{}
+	u.set(providerUser{key: s.Addr(), user: "other", password: canary.PasswordSecret}, providerUser{key: s.Addr(), user: "good", password: "wrong"})
 	tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
 	img, err := random.Image(1000, 1)
 	if err != nil {
@@ -185,7 +185,7 @@ func TestPushRefused(t *testing.T) {
 	broken := errors.New("the file is gone")
 	req, _ := http.NewRequestWithContext(t.Context(), "PUT", s.URL()+"/v2/team/app/manifests/x", strings.NewReader("{}"))
 	req.GetBody = func() (io.ReadCloser, error) { return nil, broken }
-	fresh := mustTransport(t, New(two(t, s.Addr()), Options{}), ref.Context())
+	fresh := mustTransport(t, New(newTwoUserKeyring(t, s.Addr()), Options{}), ref.Context())
 	if resp, err := fresh.RoundTrip(req); !errors.Is(err, broken) {
 		t.Errorf("got %v, %v", resp, err)
 	}
@@ -193,8 +193,8 @@ func TestPushRefused(t *testing.T) {
 
 // TestParallelPush pushes 30 layers concurrently.
 func TestParallelPush(t *testing.T) {
-	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthBearer, Rules: pushRights}, 1)
-	tr := mustTransport(t, New(two(t, s.Addr()), Options{}), ref.Context())
+	s, ref := startRegistry(t, testregistry.Options{Auth: testregistry.AuthBearer, Rules: pushRights}, 1)
+	tr := mustTransport(t, New(newTwoUserKeyring(t, s.Addr()), Options{}), ref.Context())
 	var img v1.Image = empty.Image
 	for i := range 30 {
 		layer, err := random.Layer(int64(1000+i), types.DockerLayer)

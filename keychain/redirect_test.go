@@ -24,7 +24,7 @@ func TestRedirects(t *testing.T) {
 	for scheme, auth := range schemes {
 		for _, kind := range []string{"blobs", "manifests"} {
 			t.Run(scheme+", "+kind, func(t *testing.T) {
-				var f *front
+				var f *registryProxy
 				store := newForeignServer(t, func(w http.ResponseWriter, r *http.Request) {
 					if strings.HasPrefix(r.URL.Path, "/back") {
 						http.Redirect(w, r, f.URL+strings.TrimPrefix(r.URL.Path, "/back")+"?back", http.StatusTemporaryRedirect)
@@ -32,14 +32,14 @@ func TestRedirects(t *testing.T) {
 					}
 					f.registry.ServeHTTP(w, r.WithContext(context.Background()))
 				})
-				f, ref := serve(t, testregistry.Options{Auth: auth}, 2, func(w http.ResponseWriter, r *http.Request) bool {
+				f, ref := startProxy(t, testregistry.Options{Auth: auth}, 2, func(w http.ResponseWriter, r *http.Request) bool {
 					if !strings.Contains(r.URL.Path, "/"+kind+"/") || r.URL.RawQuery == "back" || r.Header.Get("Authorization") == "" {
 						return false
 					}
 					http.Redirect(w, r, store.URL+"/back"+r.URL.Path, http.StatusTemporaryRedirect)
 					return true
 				})
-				if err := pull(t.Context(), ref, mustTransport(t, New(newGoodKeyrings(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
+				if err := pull(t.Context(), ref, mustTransport(t, New(newGoodKeyring(t, f.host()), Options{}), ref.Context()).Wrapper()); err != nil {
 					t.Error(err)
 				}
 				if len(store.requests("/back")) == 0 {
@@ -56,8 +56,8 @@ func TestHostHeader(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
 			other := newForeignServer(t, func(w http.ResponseWriter, r *http.Request) {})
-			f, ref := serve(t, testregistry.Options{Auth: auth}, 1, nil)
-			tr := mustTransport(t, New(newGoodKeyrings(t, f.host()), Options{}), ref.Context())
+			f, ref := startProxy(t, testregistry.Options{Auth: auth}, 1, nil)
+			tr := mustTransport(t, New(newGoodKeyring(t, f.host()), Options{}), ref.Context())
 			must.Do(t, pull(t.Context(), ref, tr.Wrapper()))
 			shown := func() (n int) {
 				for _, r := range f.requests("/manifests/") {
@@ -88,8 +88,8 @@ func TestHostHeader(t *testing.T) {
 // registry.
 func TestRedirectToOtherHost(t *testing.T) {
 	other := newForeignServer(t, func(w http.ResponseWriter, r *http.Request) {})
-	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBearer}, 1, nil)
-	tr := mustTransport(t, New(newGoodKeyrings(t, f.host()), Options{}), ref.Context())
+	f, ref := startProxy(t, testregistry.Options{Auth: testregistry.AuthBearer}, 1, nil)
+	tr := mustTransport(t, New(newGoodKeyring(t, f.host()), Options{}), ref.Context())
 	req, _ := http.NewRequestWithContext(t.Context(), "GET", other.URL+"/x", nil)
 	resp := must.Get(tr.RoundTrip(req))(t)
 	resp.Body.Close()
@@ -106,7 +106,7 @@ func TestRedirectToOtherHost(t *testing.T) {
 // credential, and that a redirect from TLS to plain HTTP fails.
 func TestTLSRedirects(t *testing.T) {
 	to := ""
-	f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+	f, rt := startTLSProxy(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.Contains(r.URL.Path, "/blobs/") || r.Host != "registry.example.com" {
 			return false
 		}
@@ -114,7 +114,7 @@ func TestTLSRedirects(t *testing.T) {
 		return true
 	})
 	ref := reference(t, "registry.example.com/team/app:v1")
-	tr := mustTransport(t, New(newGoodKeyrings(t, "registry.example.com"), Options{Transport: rt}), ref.Context())
+	tr := mustTransport(t, New(newGoodKeyring(t, "registry.example.com"), Options{Transport: rt}), ref.Context())
 	to = "https://store.example.com"
 	if err := pull(t.Context(), ref, tr.Wrapper()); err == nil {
 		t.Error("the store let a stranger in")
@@ -153,7 +153,7 @@ func TestRealms(t *testing.T) {
 		{"/token", "unsupported scheme"},
 	} {
 		t.Run(tt.realm, func(t *testing.T) {
-			f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.AuthBearer, TokenServerURL: "https://unused.example.com"}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+			f, rt := startTLSProxy(t, testregistry.Options{Auth: testregistry.AuthBearer, TokenServerURL: "https://unused.example.com"}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 				if r.URL.Path != "/v2/" {
 					return false
 				}
@@ -163,7 +163,7 @@ func TestRealms(t *testing.T) {
 			})
 			guarded := &guard{t, rt}
 			ref := reference(t, "registry.example.com/team/app:v1")
-			err := pull(t.Context(), ref, mustTransport(t, New(newGoodKeyrings(t, "registry.example.com"), Options{Transport: guarded}), ref.Context()).Wrapper())
+			err := pull(t.Context(), ref, mustTransport(t, New(newGoodKeyring(t, "registry.example.com"), Options{Transport: guarded}), ref.Context()).Wrapper())
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
@@ -191,7 +191,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 // TestTokenServerRedirects verifies that the password is not sent to the host to which a token
 // server redirects.
 func TestTokenServerRedirects(t *testing.T) {
-	f, rt := serveTLS(t, testregistry.Options{Auth: testregistry.AuthBearer, TokenServerURL: "https://auth.example.com"}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+	f, rt := startTLSProxy(t, testregistry.Options{Auth: testregistry.AuthBearer, TokenServerURL: "https://auth.example.com"}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 		switch {
 		case r.URL.Path != "/token":
 			return false
@@ -203,7 +203,7 @@ func TestTokenServerRedirects(t *testing.T) {
 		return true
 	})
 	ref := reference(t, "registry.example.com/team/app:v1")
-	tr := mustTransport(t, New(newGoodKeyrings(t, "registry.example.com"), Options{Transport: &guard{t, rt}}), ref.Context())
+	tr := mustTransport(t, New(newGoodKeyring(t, "registry.example.com"), Options{Transport: &guard{t, rt}}), ref.Context())
 	if err := pull(t.Context(), ref, tr.Wrapper()); err == nil {
 		t.Error("pulled")
 	}
@@ -223,14 +223,14 @@ func TestPingRedirects(t *testing.T) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="elsewhere"`)
 		w.WriteHeader(http.StatusUnauthorized)
 	})
-	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+	f, ref := startProxy(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path == "/v2/" {
 			http.Redirect(w, r, other.URL+"/v2/", http.StatusTemporaryRedirect)
 			return true
 		}
 		return false
 	})
-	tr := mustTransport(t, New(newGoodKeyrings(t, f.host()), Options{}), ref.Context())
+	tr := mustTransport(t, New(newGoodKeyring(t, f.host()), Options{}), ref.Context())
 	if _, err := remote.Get(ref, remote.WithTransport(tr.Wrapper())); err != nil {
 		t.Error(err)
 	}

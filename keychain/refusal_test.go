@@ -26,7 +26,7 @@ func unauthorized(w http.ResponseWriter, challenge string) bool {
 // hide returns 401 for "missing" to every user, as registries do that hide what a user may not see, for "others" to
 // the user "other", for blobs to reads of "pusher", and 404 for "gone".
 func hide(w http.ResponseWriter, r *http.Request) bool {
-	switch name := user(r); {
+	switch name := basicAuthUser(r); {
 	case name == "":
 		return false
 	case strings.HasSuffix(r.URL.Path, "/gone"):
@@ -67,10 +67,10 @@ func TestUnauthorizedPath(t *testing.T) {
 		{"wrong password after a good one", []string{"good", "wrong"}, "GET v1 200, GET missing 401, GET missing 401, GET v1 200", 4 + 2 + 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic, Rules: pushRights}, 1, hide)
-			u := &users{}
+			f, ref := startProxy(t, testregistry.Options{Auth: testregistry.AuthBasic, Rules: pushRights}, 1, hide)
+			u := &providerUsers{}
 			for _, name := range tt.users {
-				u.pairs = append(u.pairs, pair{key: f.host(), user: name, password: canary.PasswordSecret})
+				u.pairs = append(u.pairs, providerUser{key: f.host(), user: name, password: canary.PasswordSecret})
 			}
 			tr := mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context())
 			for _, r := range strings.Split(tt.requests, ", ") {
@@ -108,9 +108,9 @@ func statusOf(t testing.TB, rt http.RoundTripper, method, url string) int {
 }
 
 // withPassword counts requests with a user and password for paths that contain a text.
-func withPassword(f *front, path string) (n int) {
+func withPassword(f *registryProxy, path string) (n int) {
 	for _, r := range f.requests(path) {
-		if user(r) != "" {
+		if basicAuthUser(r) != "" {
 			n++
 		}
 	}
@@ -122,14 +122,14 @@ func withPassword(f *front, path string) (n int) {
 func TestNotInvalidated(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
-			f, ref := serve(t, testregistry.Options{Auth: auth}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+			f, ref := startProxy(t, testregistry.Options{Auth: auth}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 				if auth == testregistry.AuthBasic {
 					return hide(w, r)
 				}
 				return strings.HasSuffix(r.URL.Path, "/missing") && unauthorized(w, fmt.Sprintf(`Bearer realm="http://%s/token",service="testregistry",scope="repository:team/app:pull"`, r.Host))
 			})
-			u := &users{only: 1}
-			u.set(pair{key: f.host(), user: "good", password: canary.PasswordSecret})
+			u := &providerUsers{only: 1}
+			u.set(providerUser{key: f.host(), user: "good", password: canary.PasswordSecret})
 			keys := New(u.keyring(t, f.host()), Options{})
 			for range 2 { // the second Transport uses the Keyring's cache
 				tr := mustTransport(t, keys, ref.Context())
@@ -148,7 +148,7 @@ func TestNotInvalidated(t *testing.T) {
 		})
 	}
 	t.Run("anonymous", func(t *testing.T) {
-		f, ref := serve(t, testregistry.Options{}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+		f, ref := startProxy(t, testregistry.Options{}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 			return strings.HasSuffix(r.URL.Path, "/missing") && unauthorized(w, `Basic realm="x"`)
 		})
 		tr := mustTransport(t, New(newEmptyKeyring(t), Options{}), ref.Context())
@@ -184,11 +184,11 @@ func TestRevokedPassword(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var revoked atomic.Bool
-			f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic, Rules: pushRights}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+			f, ref := startProxy(t, testregistry.Options{Auth: testregistry.AuthBasic, Rules: pushRights}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 				return r.URL.Path == "/v2/" && revoked.Load() && tt.ping != nil && tt.ping(w, r)
 			})
-			u := &users{only: 1}
-			u.set(pair{key: f.host(), user: "good", password: canary.PasswordSecret})
+			u := &providerUsers{only: 1}
+			u.set(providerUser{key: f.host(), user: "good", password: canary.PasswordSecret})
 			tr := mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context())
 			if got := statusOf(t, tr, "GET", f.URL+"/v2/team/app/manifests/v1"); got != 200 {
 				t.Fatalf("got %d before the revocation", got)
@@ -216,9 +216,9 @@ func TestRevokedPassword(t *testing.T) {
 // TestConcurrentUnauthorized verifies that concurrent requests share checks, that those for other paths
 // succeed, and that a revoked password is not sent again afterwards.
 func TestConcurrentUnauthorized(t *testing.T) {
-	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, hide)
-	u := &users{only: 1}
-	u.set(pair{key: f.host(), user: "good", password: canary.PasswordSecret})
+	f, ref := startProxy(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, hide)
+	u := &providerUsers{only: 1}
+	u.set(providerUser{key: f.host(), user: "good", password: canary.PasswordSecret})
 	tr := mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context())
 	all := func(want map[string]int) {
 		var wg sync.WaitGroup
@@ -257,13 +257,13 @@ func TestConcurrentUnauthorized(t *testing.T) {
 // TestTokenForMore verifies that a token server's 401 to a request for another repository's token does not
 // disable the credential, and that its 401 to a revoked password does.
 func TestTokenForMore(t *testing.T) {
-	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBearer}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+	f, ref := startProxy(t, testregistry.Options{Auth: testregistry.AuthBearer}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path == "/token" {
 			return strings.Contains(fmt.Sprint(r.URL.Query()["scope"]), "secret") && unauthorized(w, `Basic realm="x"`)
 		}
 		return strings.HasSuffix(r.URL.Path, "/missing") && unauthorized(w, fmt.Sprintf(`Bearer realm="http://%s/token",service="testregistry",scope="repository:secret:pull"`, r.Host))
 	})
-	tr := mustTransport(t, New(newGoodKeyrings(t, f.host()), Options{}), ref.Context())
+	tr := mustTransport(t, New(newGoodKeyring(t, f.host()), Options{}), ref.Context())
 	for _, r := range []struct {
 		tag  string
 		want int

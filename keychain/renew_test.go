@@ -22,9 +22,9 @@ import (
 // TestTokenEnds lets tokens expire several times during a copy of 30 blobs. It verifies that new
 // tokens need neither a lookup nor another ping.
 func TestTokenEnds(t *testing.T) {
-	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthBearer}, 30)
-	u := &users{}
-	u.set(pair{key: s.Addr(), user: "other", password: canary.PasswordSecret}, pair{key: s.Addr(), user: "good", password: canary.PasswordSecret})
+	s, ref := startRegistry(t, testregistry.Options{Auth: testregistry.AuthBearer}, 30)
+	u := &providerUsers{}
+	u.set(providerUser{key: s.Addr(), user: "other", password: canary.PasswordSecret}, providerUser{key: s.Addr(), user: "good", password: canary.PasswordSecret})
 	tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
 	execs := 0
 	openLayers(t, ref, tr.Wrapper(), func(i int) {
@@ -45,26 +45,26 @@ func TestTokenEnds(t *testing.T) {
 func TestPasswordEnds(t *testing.T) {
 	var ended atomic.Bool
 	anybody := []testregistry.Rule{{User: testregistry.AnyUser, Pull: true}}
-	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic, Rules: anybody}, 30, func(w http.ResponseWriter, r *http.Request) bool {
-		if user(r) != "good" || !ended.Load() {
+	f, ref := startProxy(t, testregistry.Options{Auth: testregistry.AuthBasic, Rules: anybody}, 30, func(w http.ResponseWriter, r *http.Request) bool {
+		if basicAuthUser(r) != "good" || !ended.Load() {
 			return false
 		}
 		w.WriteHeader(http.StatusForbidden)
 		fmt.Fprint(w, `{"errors":[{"code":"DENIED","message":"Your authorization token has expired. Reauthenticate and try again."}]}`)
 		return true
 	})
-	u := &users{uncached: true}
-	u.set(pair{key: f.host(), user: "good", password: canary.PasswordSecret})
+	u := &providerUsers{uncached: true}
+	u.set(providerUser{key: f.host(), user: "good", password: canary.PasswordSecret})
 	tr := mustTransport(t, New(u.keyring(t, f.host()), Options{}), ref.Context())
 	openLayers(t, ref, tr.Wrapper(), func(i int) {
 		if i == 10 {
 			ended.Store(true)
-			u.set(pair{key: f.host(), user: "other", password: canary.PasswordSecret})
+			u.set(providerUser{key: f.host(), user: "other", password: canary.PasswordSecret})
 		}
 	})
 	refused := 0
 	for _, r := range f.requests("/blobs/") {
-		if user(r) == "good" {
+		if basicAuthUser(r) == "good" {
 			refused++
 		}
 	}
@@ -73,13 +73,13 @@ func TestPasswordEnds(t *testing.T) {
 	}
 }
 
-// minutes is a transport to registry.example. The registry has one password, which may change.
-type minutes struct {
+// passwordRegistry is a transport to registry.example. The registry has one password, which may change.
+type passwordRegistry struct {
 	password string
 	shown    []string // passwords in requests for manifests
 }
 
-func (m *minutes) RoundTrip(req *http.Request) (*http.Response, error) {
+func (m *passwordRegistry) RoundTrip(req *http.Request) (*http.Response, error) {
 	_, password, ok := req.BasicAuth()
 	status := http.StatusUnauthorized
 	if ok {
@@ -95,9 +95,9 @@ func (m *minutes) RoundTrip(req *http.Request) (*http.Response, error) {
 // lookup. Each time it is reported to the Keyring, even if the lookup returned the same password.
 func TestWrongPasswordOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &minutes{password: "right"}
-		u := &users{}
-		u.set(pair{key: "registry.example", user: "good", password: "wrong"})
+		m := &passwordRegistry{password: "right"}
+		u := &providerUsers{}
+		u.set(providerUser{key: "registry.example", user: "good", password: "wrong"})
 		k := u.keyring(t, "registry.example")
 		defer k.Close()
 		ref := reference(t, "registry.example/team/app:v1")
@@ -125,7 +125,7 @@ func TestWrongPasswordOnceAMinute(t *testing.T) {
 		if n := u.count(); n < 3+4 || n > 3+3*5 {
 			t.Errorf("%d execs", n)
 		}
-		u.set(pair{key: "registry.example", user: "good", password: "right"})
+		u.set(providerUser{key: "registry.example", user: "good", password: "right"})
 		time.Sleep(2 * time.Minute)
 		if status := get(); status != 200 {
 			t.Errorf("with the right password: status %d", status)
@@ -137,13 +137,13 @@ func TestWrongPasswordOnceAMinute(t *testing.T) {
 // lookup returns it together with another new password.
 func TestRenewalRemembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &minutes{password: "new"}
-		u := &users{}
-		u.set(pair{key: "registry.example", user: "a", password: "wrong"}, pair{key: "registry.example", user: "b", password: "old"})
+		m := &passwordRegistry{password: "new"}
+		u := &providerUsers{}
+		u.set(providerUser{key: "registry.example", user: "a", password: "wrong"}, providerUser{key: "registry.example", user: "b", password: "old"})
 		k := u.keyring(t, "registry.example")
 		defer k.Close()
 		ref := reference(t, "registry.example/team/app:v1")
-		tr := mustTransport(t, New(k, Options{Transport: &changing{m, u}}), ref.Context())
+		tr := mustTransport(t, New(k, Options{Transport: &passwordChanger{m, u}}), ref.Context())
 		req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://registry.example/v2/team/app/manifests/v1", nil)
 		resp, err := tr.RoundTrip(req)
 		if err != nil || resp.StatusCode != 200 {
@@ -155,16 +155,16 @@ func TestRenewalRemembers(t *testing.T) {
 	})
 }
 
-// changing is a transport that changes the provider's password after the old one is rejected.
-type changing struct {
-	*minutes
-	users *users
+// passwordChanger is a transport that changes the provider's password after the old one is rejected.
+type passwordChanger struct {
+	*passwordRegistry
+	users *providerUsers
 }
 
-func (c *changing) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := c.minutes.RoundTrip(req)
+func (c *passwordChanger) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := c.passwordRegistry.RoundTrip(req)
 	if _, password, _ := req.BasicAuth(); password == "old" {
-		c.users.set(pair{key: "registry.example", user: "a", password: "wrong"}, pair{key: "registry.example", user: "b", password: "new"})
+		c.users.set(providerUser{key: "registry.example", user: "a", password: "wrong"}, providerUser{key: "registry.example", user: "b", password: "new"})
 	}
 	return resp, err
 }
@@ -172,14 +172,14 @@ func (c *changing) RoundTrip(req *http.Request) (*http.Response, error) {
 // TestNotCovered verifies that a password remains usable if a registry rejects a token with 401.
 // Several registries send 401 instead of 403 if the token does not cover a request.
 func TestNotCovered(t *testing.T) {
-	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBearer}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+	f, ref := startProxy(t, testregistry.Options{Auth: testregistry.AuthBearer}, 1, func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.Contains(r.URL.Path, "/referrers/") {
 			return false
 		}
 		w.WriteHeader(http.StatusUnauthorized)
 		return true
 	})
-	tr := mustTransport(t, New(newGoodKeyrings(t, f.host()), Options{}), ref.Context())
+	tr := mustTransport(t, New(newGoodKeyring(t, f.host()), Options{}), ref.Context())
 	req, _ := http.NewRequestWithContext(t.Context(), "GET", f.URL+"/v2/team/app/referrers/sha256:x", nil)
 	if resp, err := tr.RoundTrip(req); err != nil || resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("got %v, %v", resp, err)
@@ -192,12 +192,12 @@ func TestNotCovered(t *testing.T) {
 // TestRenewalFails verifies that the caller still gets the registry's 401 if the repeated lookup
 // fails.
 func TestRenewalFails(t *testing.T) {
-	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1)
-	u := &users{}
-	u.set(pair{key: s.Addr(), user: "good", password: "wrong"})
+	s, ref := startRegistry(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1)
+	u := &providerUsers{}
+	u.set(providerUser{key: s.Addr(), user: "good", password: "wrong"})
 	tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
 		if _, _, ok := req.BasicAuth(); ok {
-			u.set(pair{err: errors.New("no network")})
+			u.set(providerUser{err: errors.New("no network")})
 		}
 		return http.DefaultTransport.RoundTrip(req)
 	})}), ref.Context())
@@ -215,12 +215,12 @@ func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return
 // responds to every request with 403.
 func TestRenewsOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		u := &users{uncached: true, only: 1}
-		u.set(pair{key: "registry.example", user: "good", password: canary.PasswordSecret})
+		u := &providerUsers{uncached: true, only: 1}
+		u.set(providerUser{key: "registry.example", user: "good", password: canary.PasswordSecret})
 		k := u.keyring(t, "registry.example")
 		defer k.Close()
 		tr := mustTransport(t, New(k, Options{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: status(req), Body: http.NoBody, Header: http.Header{"Www-Authenticate": {`Basic realm="x"`}}, Request: req}, nil
+			return &http.Response{StatusCode: statusForUser(req), Body: http.NoBody, Header: http.Header{"Www-Authenticate": {`Basic realm="x"`}}, Request: req}, nil
 		})}), reference(t, "registry.example/team/app").Context())
 		for n := range 30 {
 			req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://registry.example/v2/team/app/manifests/v1", nil)
@@ -235,9 +235,9 @@ func TestRenewsOnceAMinute(t *testing.T) {
 	})
 }
 
-// status returns 403 for requests with a user name, and 401 for others.
-func status(req *http.Request) int {
-	if user(req) != "" {
+// statusForUser returns 403 for requests with a user name, and 401 for others.
+func statusForUser(req *http.Request) int {
+	if basicAuthUser(req) != "" {
 		return http.StatusForbidden
 	}
 	return http.StatusUnauthorized
@@ -247,9 +247,9 @@ func status(req *http.Request) int {
 // request still gets the new password.
 func TestRenewalCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &minutes{password: "new"}
-		u := &users{uncached: true, only: 1}
-		u.set(pair{key: "registry.example", user: "good", password: "old"})
+		m := &passwordRegistry{password: "new"}
+		u := &providerUsers{uncached: true, only: 1}
+		u.set(providerUser{key: "registry.example", user: "good", password: "old"})
 		k := u.keyring(t, "registry.example")
 		defer k.Close()
 		tr := mustTransport(t, New(k, Options{Transport: m}), reference(t, "registry.example/team/app").Context())
@@ -261,7 +261,7 @@ func TestRenewalCancelled(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		must.Get(tr.lookUp(ctx))(t)
 		u.wait = hold
-		u.set(pair{key: "registry.example", user: "good", password: "new"})
+		u.set(providerUser{key: "registry.example", user: "good", password: "new"})
 		go get(ctx)
 		synctest.Wait() // the lookup waits for the provider
 		result := make(chan int)

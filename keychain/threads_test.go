@@ -22,15 +22,15 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// rights are the rules of a registry with two teams, as in the GitHub issues below. Each user may
+// teamRules are the rules of a registry with two teams, as in the GitHub issues below. Each user may
 // pull one repository.
-var rights = []testregistry.Rule{
+var teamRules = []testregistry.Rule{
 	{User: "good", Prefix: "team/app", Pull: true, Push: true},
 	{User: "other", Prefix: "team/db", Pull: true},
 }
 
-// secret returns a pull secret with one credential.
-func secret(t testing.TB, title, key, user, password string) regcred.PullSecret {
+// newPullSecret returns a pull secret with one credential.
+func newPullSecret(t testing.TB, title, key, user, password string) regcred.PullSecret {
 	t.Helper()
 	file, err := json.Marshal(map[string]any{"auths": map[string]any{key: map[string]string{"username": user, "password": password}}})
 	if err != nil {
@@ -50,7 +50,7 @@ func newEmptyKeyring(t testing.TB) *regcred.Keyring {
 // twoTeams returns a registry with the repositories team/app and team/db.
 func twoTeams(t testing.TB, auth testregistry.Auth) (s *testregistry.Server, app, db name.Reference) {
 	t.Helper()
-	s, app = start(t, testregistry.Options{Auth: auth, Rules: rights}, 2)
+	s, app = startRegistry(t, testregistry.Options{Auth: auth, Rules: teamRules}, 2)
 	must.Get(s.Push("team/db", "v1", testregistry.Image{Seed: 2}))(t)
 	db = must.Get(name.ParseReference(s.Addr() + "/team/db:v1"))(t)
 	return s, app, db
@@ -65,8 +65,8 @@ func TestSecretsOfOneRegistry(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, turned %t", scheme, turned), func(t *testing.T) {
 				s, app, db := twoTeams(t, auth)
 				secrets := []regcred.PullSecret{
-					secret(t, "of-app", s.Addr(), "good", canary.PasswordSecret),
-					secret(t, "of-db", s.Addr(), "other", canary.PasswordSecret),
+					newPullSecret(t, "of-app", s.Addr(), "good", canary.PasswordSecret),
+					newPullSecret(t, "of-db", s.Addr(), "other", canary.PasswordSecret),
 				}
 				if turned {
 					slices.Reverse(secrets)
@@ -93,9 +93,9 @@ func TestStaleSecretFirst(t *testing.T) {
 		t.Run(scheme, func(t *testing.T) {
 			s, app, _ := twoTeams(t, auth)
 			keys := New(newEmptyKeyring(t), Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{
-				secret(t, "old", s.Addr(), "good", "stale"),
-				secret(t, "gone", s.Addr(), "nobody", "stale"),
-				secret(t, "new", s.Addr(), "good", canary.PasswordSecret),
+				newPullSecret(t, "old", s.Addr(), "good", "stale"),
+				newPullSecret(t, "gone", s.Addr(), "nobody", "stale"),
+				newPullSecret(t, "new", s.Addr(), "good", canary.PasswordSecret),
 			}}})
 			if err := pull(t.Context(), app, mustTransport(t, keys, app.Context()).Wrapper()); err != nil {
 				t.Error(err)
@@ -111,12 +111,12 @@ func TestStaleSecretFirst(t *testing.T) {
 // auth key first, and then the node's providers.
 func TestSecretsBeforeProviders(t *testing.T) {
 	s, app, _ := twoTeams(t, testregistry.AuthBasic)
-	u := &users{}
-	u.set(pair{key: s.Addr(), user: "good", password: canary.PasswordSecret})
+	u := &providerUsers{}
+	u.set(providerUser{key: s.Addr(), user: "good", password: canary.PasswordSecret})
 	keys := New(u.keyring(t, s.Addr()), Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{
-		secret(t, "host", s.Addr(), "by-host", "stale"),
-		secret(t, "path", s.Addr()+"/team", "by-path", "stale"),
-		secret(t, "elsewhere", s.Addr()+"/other", "elsewhere", "stale"),
+		newPullSecret(t, "host", s.Addr(), "by-host", "stale"),
+		newPullSecret(t, "path", s.Addr()+"/team", "by-path", "stale"),
+		newPullSecret(t, "elsewhere", s.Addr()+"/other", "elsewhere", "stale"),
 	}}})
 	if err := pull(t.Context(), app, mustTransport(t, keys, app.Context()).Wrapper()); err != nil {
 		t.Error(err)
@@ -136,8 +136,8 @@ func TestSecretsBeforeProviders(t *testing.T) {
 // and a Keychain send no request to the registry. Other credentials are still used.
 func TestHelperFails(t *testing.T) {
 	s, app, _ := twoTeams(t, testregistry.AuthBearer)
-	u := &users{}
-	u.set(pair{err: errors.New("no network")})
+	u := &providerUsers{}
+	u.set(providerUser{err: errors.New("no network")})
 	k := u.keyring(t, s.Addr())
 	err := pull(t.Context(), app, mustTransport(t, New(k, Options{}), app.Context()).Wrapper())
 	var failed *regcred.LookupError
@@ -152,7 +152,7 @@ func TestHelperFails(t *testing.T) {
 	if n := len(s.Requests()); n > 0 {
 		t.Errorf("%d requests", n)
 	}
-	with := New(k, Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{secret(t, "app", s.Addr(), "good", canary.PasswordSecret)}}})
+	with := New(k, Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{newPullSecret(t, "app", s.Addr(), "good", canary.PasswordSecret)}}})
 	if err := pull(t.Context(), app, mustTransport(t, with, app.Context()).Wrapper()); err != nil {
 		t.Error(err)
 	}
@@ -162,9 +162,9 @@ func TestHelperFails(t *testing.T) {
 // pull secret with a path.
 func TestRegistryAndRepository(t *testing.T) {
 	s, app, _ := twoTeams(t, testregistry.AuthBasic)
-	u := &users{}
-	u.set(pair{key: s.Addr() + "/team", user: "good", password: canary.PasswordSecret})
-	keys := New(u.keyring(t, s.Addr()+"/team"), Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{secret(t, "db", s.Addr()+"/team/db", "other", canary.PasswordSecret)}}})
+	u := &providerUsers{}
+	u.set(providerUser{key: s.Addr() + "/team", user: "good", password: canary.PasswordSecret})
+	keys := New(u.keyring(t, s.Addr()+"/team"), Options{For: regcred.Request{PullSecrets: []regcred.PullSecret{newPullSecret(t, "db", s.Addr()+"/team/db", "other", canary.PasswordSecret)}}})
 	for resource, want := range map[authn.Resource]string{app.Context(): "good", app.Context().Registry: ""} {
 		a := must.Get(keys.ResolveContext(t.Context(), resource))(t)
 		if got, err := authn.Authorization(t.Context(), a); err != nil || got.Username != want {

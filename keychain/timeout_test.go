@@ -44,8 +44,8 @@ func TestSlowUpload(t *testing.T) {
 			t.Parallel()
 			read := make(chan int64, 1)
 			done := make(chan struct{})
-			f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic, Rules: pushRights}, 1, func(w http.ResponseWriter, r *http.Request) bool {
-				if r.Method != "PATCH" || user(r) != "good" {
+			f, ref := startProxy(t, testregistry.Options{Auth: testregistry.AuthBasic, Rules: pushRights}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+				if r.Method != "PATCH" || basicAuthUser(r) != "good" {
 					return false
 				}
 				n, _ := io.Copy(io.Discard, r.Body)
@@ -61,7 +61,7 @@ func TestSlowUpload(t *testing.T) {
 			})
 			t.Cleanup(func() { close(done) })
 			opts := Options{ResponseTimeout: tt.response, IdleTimeout: tt.idle}
-			tr := mustTransport(t, New(newGoodKeyrings(t, f.host()), opts), ref.Context())
+			tr := mustTransport(t, New(newGoodKeyring(t, f.host()), opts), ref.Context())
 			req, _ := http.NewRequestWithContext(t.Context(), "PATCH", f.URL+"/v2/team/app/blobs/uploads/x", &trickle{10, 80 * time.Millisecond})
 			resp, err := tr.RoundTrip(req)
 			if err == nil {
@@ -80,8 +80,8 @@ func TestSlowUpload(t *testing.T) {
 // TestIdleResponse verifies that IdleTimeout ends a response that stops, and not one that is read late.
 func TestIdleResponse(t *testing.T) {
 	done := make(chan struct{})
-	f, ref := serve(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
-		if user(r) == "" || !strings.Contains(r.URL.Path, "/blobs/") {
+	f, ref := startProxy(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1, func(w http.ResponseWriter, r *http.Request) bool {
+		if basicAuthUser(r) == "" || !strings.Contains(r.URL.Path, "/blobs/") {
 			return false
 		}
 		io.WriteString(w, "begins")
@@ -90,7 +90,7 @@ func TestIdleResponse(t *testing.T) {
 		return true
 	})
 	t.Cleanup(func() { close(done) })
-	tr := mustTransport(t, New(newGoodKeyrings(t, f.host()), Options{IdleTimeout: 100 * time.Millisecond}), ref.Context())
+	tr := mustTransport(t, New(newGoodKeyring(t, f.host()), Options{IdleTimeout: 100 * time.Millisecond}), ref.Context())
 	req, _ := http.NewRequestWithContext(t.Context(), "GET", f.URL+"/v2/team/app/blobs/sha256:x", nil)
 	resp := must.Get(tr.RoundTrip(req))(t)
 	defer resp.Body.Close()

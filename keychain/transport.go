@@ -187,7 +187,7 @@ func (t *Transport) newCredentialSet(res *regcred.Result, before *credentialSet)
 // credentials, or refused if they have not changed.
 func (t *Transport) renew(ctx context.Context, refused *credentialSet) (*credentialSet, error) {
 	for {
-		last := refused.renewed.Load() // load before t.current; lookUpAgain stores them in the opposite order
+		last := refused.renewedAt.Load() // load before t.current; lookUpAgain stores them in the opposite order
 		if r := t.current.Load(); r != refused {
 			return r, nil
 		}
@@ -207,12 +207,12 @@ func (t *Transport) lookUpAgain(ctx context.Context, refused *credentialSet) err
 		return context.Cause(ctx) // one of the waiting requests repeats the lookup
 	}
 	now := time.Now()
-	defer refused.renewed.Store(&now) // store after t.current; renew loads them in the opposite order
+	defer refused.renewedAt.Store(&now) // store after t.current; renew loads them in the opposite order
 	if err != nil || refused.updateIfSame(res.Credentials) {
 		return err
 	}
 	next := t.newCredentialSet(res, refused)
-	next.renewed.Store(&now)
+	next.renewedAt.Store(&now)
 	t.current.Store(next)
 	return nil
 }

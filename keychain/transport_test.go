@@ -28,9 +28,9 @@ var schemes = map[string]testregistry.Auth{"basic": testregistry.AuthBasic, "bea
 func TestOrder(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
-			s, ref := start(t, testregistry.Options{Auth: auth}, 8)
-			u := &users{}
-			u.set(pair{key: s.Addr(), user: "good", password: "wrong"}, pair{key: s.Addr(), user: "other", password: canary.PasswordSecret}, pair{key: s.Addr(), user: "good", password: canary.PasswordSecret})
+			s, ref := startRegistry(t, testregistry.Options{Auth: auth}, 8)
+			u := &providerUsers{}
+			u.set(providerUser{key: s.Addr(), user: "good", password: "wrong"}, providerUser{key: s.Addr(), user: "other", password: canary.PasswordSecret}, providerUser{key: s.Addr(), user: "good", password: canary.PasswordSecret})
 			tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
 			if tr.Credential() != nil {
 				t.Error("a credential before the first request")
@@ -60,9 +60,9 @@ func TestOrder(t *testing.T) {
 func TestAllRefused(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
-			s, ref := start(t, testregistry.Options{Auth: auth}, 1)
-			u := &users{}
-			u.set(pair{key: s.Addr(), user: "good", password: "wrong"}, pair{key: s.Addr(), user: "other", password: canary.PasswordSecret})
+			s, ref := startRegistry(t, testregistry.Options{Auth: auth}, 1)
+			u := &providerUsers{}
+			u.set(providerUser{key: s.Addr(), user: "good", password: "wrong"}, providerUser{key: s.Addr(), user: "other", password: canary.PasswordSecret})
 			tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
 			err := pull(t.Context(), ref, tr.Wrapper())
 			var terr *transport.Error
@@ -88,9 +88,9 @@ func TestAllRefused(t *testing.T) {
 
 // TestProviderFails verifies that no request is sent to the registry if a provider fails.
 func TestProviderFails(t *testing.T) {
-	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthNone}, 1)
-	u := &users{}
-	u.set(pair{err: errors.New("no network")})
+	s, ref := startRegistry(t, testregistry.Options{Auth: testregistry.AuthNone}, 1)
+	u := &providerUsers{}
+	u.set(providerUser{err: errors.New("no network")})
 	tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
 	err := pull(t.Context(), ref, tr.Wrapper())
 	if _, ok := errors.AsType[*regcred.LookupError](err); !ok || len(s.Requests()) > 0 {
@@ -101,8 +101,8 @@ func TestProviderFails(t *testing.T) {
 // TestAnonymous verifies that a pull without credentials logs in once, anonymously.
 func TestAnonymous(t *testing.T) {
 	for _, auth := range []testregistry.Auth{testregistry.AuthNone, testregistry.AuthBearer} {
-		s, ref := start(t, testregistry.Options{Auth: auth, Rules: []testregistry.Rule{{User: testregistry.Anonymous, Pull: true}}}, 3)
-		tr := mustTransport(t, New((&users{}).keyring(t, s.Addr()), Options{}), ref.Context())
+		s, ref := startRegistry(t, testregistry.Options{Auth: auth, Rules: []testregistry.Rule{{User: testregistry.Anonymous, Pull: true}}}, 3)
+		tr := mustTransport(t, New((&providerUsers{}).keyring(t, s.Addr()), Options{}), ref.Context())
 		if err := pull(t.Context(), ref, tr.Wrapper()); err != nil {
 			t.Error(err)
 		}
@@ -117,15 +117,15 @@ func TestAnonymous(t *testing.T) {
 func TestPasswordChangeDuringCopy(t *testing.T) {
 	for scheme, auth := range schemes {
 		t.Run(scheme, func(t *testing.T) {
-			s, ref := start(t, testregistry.Options{Auth: auth}, 30)
-			u := &users{}
-			u.set(pair{key: s.Addr(), user: "good", password: canary.PasswordSecret})
+			s, ref := startRegistry(t, testregistry.Options{Auth: auth}, 30)
+			u := &providerUsers{}
+			u.set(providerUser{key: s.Addr(), user: "good", password: canary.PasswordSecret})
 			tr := mustTransport(t, New(u.keyring(t, s.Addr()), Options{}), ref.Context())
 			openLayers(t, ref, tr.Wrapper(), func(i int) {
 				if i == 10 {
 					s.SetUser("good", canary.PasswordSecret+"2")
 					s.ExpireTokens()
-					u.set(pair{key: s.Addr(), user: "good", password: canary.PasswordSecret + "2"})
+					u.set(providerUser{key: s.Addr(), user: "good", password: canary.PasswordSecret + "2"})
 				}
 			})
 			if _, _, refused := countLogins(s); refused["good"] > 2 {
@@ -137,8 +137,8 @@ func TestPasswordChangeDuringCopy(t *testing.T) {
 
 // TestOtherRepository verifies that a transport sends no credentials for another repository.
 func TestOtherRepository(t *testing.T) {
-	s, ref := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1)
-	k := New((&users{}).keyring(t, s.Addr()), Options{})
+	s, ref := startRegistry(t, testregistry.Options{Auth: testregistry.AuthBasic}, 1)
+	k := New((&providerUsers{}).keyring(t, s.Addr()), Options{})
 	tr := mustTransport(t, k, ref.Context())
 	other := must.Get(http.NewRequest("GET", s.URL()+"/v2/team/app2/manifests/v1", nil))(t)
 	if _, err := tr.RoundTrip(other); err == nil || len(s.Requests()) > 0 {

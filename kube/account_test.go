@@ -141,8 +141,8 @@ func TestAccountCanceled(t *testing.T) {
 	wantCalls(t, api, "", "", 0)
 }
 
-// down lists faults that make the API server unavailable to the client.
-var down = []struct {
+// unavailableFaults lists faults that make the API server unavailable to the client.
+var unavailableFaults = []struct {
 	name  string
 	spoil func(*testkube.Server)
 	says  string
@@ -175,10 +175,10 @@ func fault(kind testkube.FaultKind) func(*testkube.Server) {
 // TestAccountStale verifies that a cached service account is used for an hour while the API server
 // is unavailable. A new request is sent every ten seconds.
 func TestAccountStale(t *testing.T) {
-	for _, tt := range down {
+	for _, tt := range unavailableFaults {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var log lines
+				var log logBuffer
 				api := startPipe(t)
 				addAccountAndPod(api)
 				c := newClient(t, api, testkube.Admin, kube.Options{Logger: log.logger()})
@@ -266,7 +266,7 @@ func TestServerDownAtStart(t *testing.T) {
 	api := start(t, testkube.Options{})
 	c := newClient(t, api, testkube.Admin, kube.Options{})
 	api.Stop()
-	for name, ask := range calls(c) {
+	for name, ask := range clientCalls(c) {
 		err := ask(t.Context())
 		if e := wantError(t, err, "https://127.0.0.1:", "connection refused"); !e.IsUnavailable() {
 			t.Errorf("%s: %v counts as a response", name, err)
@@ -274,8 +274,8 @@ func TestServerDownAtStart(t *testing.T) {
 	}
 }
 
-// calls returns one call of each of the client's methods, keyed by verb and resource.
-func calls(c *kube.Client) map[string]func(context.Context) error {
+// clientCalls returns one call of each of the client's methods, keyed by verb and resource.
+func clientCalls(c *kube.Client) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"get serviceaccounts": func(ctx context.Context) error {
 			_, err := c.GetServiceAccount(ctx, "ci", "builder")

@@ -130,7 +130,7 @@ func TestErrors(t *testing.T) {
 				tt.with(api, &req)
 			}
 			c := newClient(t, api, tt.user, kube.Options{})
-			ask := calls(c)[tt.call]
+			ask := clientCalls(c)[tt.call]
 			if ask == nil {
 				ask = func(ctx context.Context) error {
 					_, err := c.RequestToken(ctx, req)
@@ -187,7 +187,7 @@ func TestRetriedRequests(t *testing.T) {
 				// The connection is new, so net/http itself retries nothing.
 				api.Inject(tt.fault)
 				begun := time.Now()
-				err := calls(c)[tt.call](t.Context())
+				err := clientCalls(c)[tt.call](t.Context())
 				if took := time.Since(begun); took > 10*time.Second {
 					t.Errorf("it took %v", took)
 				} else if tt.name == "429, too late" && took > 0 {
@@ -212,7 +212,7 @@ func TestTimeout(t *testing.T) {
 		api := startPipe(t)
 		c := newClient(t, api, testkube.Admin, kube.Options{Timeout: 3 * time.Second})
 		api.Inject(testkube.Fault{Kind: testkube.FaultHang, Times: testkube.Forever})
-		for name, ask := range calls(c) {
+		for name, ask := range clientCalls(c) {
 			begun := time.Now()
 			err := ask(t.Context())
 			wantError(t, err, name, "http://testkube: timed out after 3s")
@@ -228,7 +228,7 @@ func TestTimeout(t *testing.T) {
 				t.Errorf("%s: after %v", name, time.Since(begun))
 			}
 		}
-		time.Sleep(3 * time.Second) // until the abandoned calls end
+		time.Sleep(3 * time.Second) // expires the abandoned calls end
 	})
 }
 
@@ -239,7 +239,7 @@ func TestRedirect(t *testing.T) {
 	proxy := httptest.NewServer(http.RedirectHandler(other.URL+"?token="+url.QueryEscape(canary.TokenSecret), http.StatusFound))
 	defer proxy.Close()
 	c := must.Get(kube.New(&rest.Config{Host: proxy.URL, BearerToken: canary.TokenSecret}, kube.Options{}))(t)
-	for _, ask := range calls(c) {
+	for _, ask := range clientCalls(c) {
 		wantError(t, ask(t.Context()), "returned 302 Found: the server sent a redirect, which an API server never does: check its address")
 	}
 }

@@ -90,24 +90,24 @@ func wantCalls(t *testing.T, api *testkube.Server, verb, resource string, want i
 	}
 }
 
-// lines records the lines of a log.
-type lines struct {
+// logBuffer records the lines of a log.
+type logBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
-func (l *lines) Write(p []byte) (int, error) {
+func (l *logBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.Write(p)
 }
 
-func (l *lines) logger() *slog.Logger {
+func (l *logBuffer) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
 // count returns the number of log lines that contain part.
-func (l *lines) count(part string) int {
+func (l *logBuffer) count(part string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := 0

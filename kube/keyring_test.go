@@ -26,13 +26,13 @@ import (
 
 const registry = "reg.example"
 
-// cloud is a plugin that counts its calls and records the last request.
-type cloud struct {
+// countingPlugin is a plugin that counts its calls and records the last request.
+type countingPlugin struct {
 	execs atomic.Int32
 	last  atomic.Pointer[plugin.Request]
 }
 
-func (p *cloud) GetCredentials(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
+func (p *countingPlugin) GetCredentials(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 	p.execs.Add(1)
 	p.last.Store(req)
 	return &plugin.Response{
@@ -59,8 +59,8 @@ func keyring(t testing.TB, c *kube.Client, p plugin.Provider, cacheType config.T
 	return k
 }
 
-// pods adds n pods on node-1 that all use one service account.
-func pods(api *testkube.Server, n int) []*regcred.Pod {
+// addPods adds n pods on node-1 that all use one service account.
+func addPods(api *testkube.Server, n int) []*regcred.Pod {
 	api.AddServiceAccount(testkube.ServiceAccount{Namespace: "ci", Name: "builder"})
 	api.Grant(node, testkube.AudienceVerb, registry)
 	var all []*regcred.Pod
@@ -87,8 +87,8 @@ func TestManyPods(t *testing.T) {
 		t.Run(string(tt.cacheType), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // in a bubble, no call times out on a busy machine
 				api := startPipe(t)
-				all := pods(api, n)
-				p := &cloud{}
+				all := addPods(api, n)
+				p := &countingPlugin{}
 				k := keyring(t, newClient(t, api, node, kube.Options{}), p, tt.cacheType)
 				var wg sync.WaitGroup
 				for _, pod := range all {
@@ -144,12 +144,12 @@ func TestLongAnnotations(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			api := start(t, testkube.Options{})
-			pod := pods(api, 1)[0]
+			pod := addPods(api, 1)[0]
 			api.AddServiceAccount(testkube.ServiceAccount{
 				Namespace: "ci", Name: "builder", UID: "uid-1",
 				Annotations: map[string]string{tt.key: strings.Repeat("x", tt.length)},
 			})
-			p := &cloud{}
+			p := &countingPlugin{}
 			k := keyring(t, newClient(t, api, node, kube.Options{}), p, config.CachePerServiceAccount)
 			a, err := lookup(t, k, pod, "app")
 			if a.Stage != tt.stage {
@@ -177,8 +177,8 @@ func TestLongAnnotations(t *testing.T) {
 func TestKeyringWhileDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := startPipe(t)
-		all := pods(api, 2)
-		p := &cloud{}
+		all := addPods(api, 2)
+		p := &countingPlugin{}
 		k := keyring(t, newClient(t, api, node, kube.Options{}), p, config.CachePerToken)
 		must.Get(lookup(t, k, all[0], "app"))(t)
 		api.Stop()
@@ -204,8 +204,8 @@ func TestKeyringWhileDown(t *testing.T) {
 func TestTokenExpiresDuringPull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := start(t, testkube.Options{Pipe: true, TokenLifetime: 10 * time.Minute})
-		pod := pods(api, 1)[0]
-		p := &cloud{}
+		pod := addPods(api, 1)[0]
+		p := &countingPlugin{}
 		k := keyring(t, newClient(t, api, node, kube.Options{}), p, config.CachePerToken)
 		seen := map[string]bool{}
 		for range 30 {
@@ -244,9 +244,9 @@ func TestLookupErrors(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			api := start(t, testkube.Options{})
-			pod := pods(api, 1)[0]
+			pod := addPods(api, 1)[0]
 			tt.with(api)
-			p := &cloud{}
+			p := &countingPlugin{}
 			k := keyring(t, newClient(t, api, node, kube.Options{}), p, config.CachePerServiceAccount)
 			a, err := lookup(t, k, pod, "app")
 			if a.Stage != tt.stage || !errors.As(err, new(*regcred.LookupError)) || p.execs.Load() > 0 {
@@ -268,11 +268,11 @@ func BenchmarkWarmLookup(b *testing.B) {
 	for _, cacheType := range []config.TokenCacheType{config.CachePerServiceAccount, config.CachePerToken} {
 		b.Run(string(cacheType), func(b *testing.B) {
 			api := start(b, testkube.Options{})
-			pod := pods(api, 1)[0]
+			pod := addPods(api, 1)[0]
 			c := newClient(b, api, testkube.Admin, kube.Options{})
 			ctx, cancel := context.WithCancel(b.Context())
 			defer cancel()
-			k := keyring(b, c, &cloud{}, cacheType)
+			k := keyring(b, c, &countingPlugin{}, cacheType)
 			req := regcred.Request{Image: registry + "/app:v1", Pod: pod}
 			ask := func() {
 				if res, err := k.Lookup(ctx, req); err != nil || len(res.Credentials) != 1 {
@@ -303,7 +303,7 @@ func BenchmarkManyPods(b *testing.B) {
 	}
 	for b.Loop() {
 		c := newClient(b, api, testkube.Admin, kube.Options{})
-		k := keyring(b, c, &cloud{}, config.CachePerToken)
+		k := keyring(b, c, &countingPlugin{}, config.CachePerToken)
 		before := heapBytes()
 		for _, pod := range all {
 			if res, err := k.Lookup(b.Context(), regcred.Request{Image: registry + "/app:v1", Pod: pod}); err != nil || len(res.Credentials) != 1 {

@@ -19,8 +19,8 @@ type accountKey struct{ namespace, name string }
 type account struct {
 	regcred.ServiceAccount
 	pullSecrets []string
-	read        time.Time // when the request was sent
-	failed      time.Time // when the API server was last unavailable
+	readAt      time.Time // when the request was sent
+	failedAt    time.Time // when the API server was last unavailable
 }
 
 // secretNames returns the names of secrets. It omits empty names, which the API allows and
@@ -65,7 +65,7 @@ func (c *Client) getAccount(ctx context.Context, key accountKey) (*account, erro
 	case a == nil:
 	case now.Sub(read) < c.opts.MaxAccountAge:
 		return a, nil
-	case now.Sub(a.failed) < c.opts.MaxAccountAge:
+	case now.Sub(a.failedAt) < c.opts.MaxAccountAge:
 		// The last request failed a moment ago. Use the cache, so that not every lookup
 		// waits for another request.
 		c.logStale(key, now.Sub(read))
@@ -81,7 +81,7 @@ func (c *Client) getAccount(ctx context.Context, key accountKey) (*account, erro
 // no service account was read within Options.MaxStale.
 func (c *Client) cachedAccount(key accountKey, now time.Time) (a *account, read time.Time) {
 	if a, ok := c.accounts.get(key, now); ok {
-		return a, a.read
+		return a, a.readAt
 	}
 	return nil, time.Time{}
 }
@@ -101,7 +101,7 @@ func (c *Client) readAccount(ctx context.Context, q *apiCall, key accountKey) (*
 	case err == nil:
 		a := &account{
 			ServiceAccount: regcred.ServiceAccount{Namespace: sa.Namespace, Name: sa.Name, UID: string(sa.UID), Annotations: sa.Annotations},
-			pullSecrets:    secretNames(sa.ImagePullSecrets), read: start,
+			pullSecrets:    secretNames(sa.ImagePullSecrets), readAt: start,
 		}
 		c.accounts.put(key, a, start.Add(c.opts.MaxStale), now)
 		return a, nil
@@ -112,7 +112,7 @@ func (c *Client) readAccount(ctx context.Context, q *apiCall, key accountKey) (*
 		return nil, err
 	}
 	stale := *old
-	stale.read, stale.failed = read, now
+	stale.readAt, stale.failedAt = read, now
 	c.accounts.put(key, &stale, read.Add(c.opts.MaxStale), now)
 	c.opts.Logger.Debug("the API server does not respond", "err", err)
 	c.logStale(key, now.Sub(read))

@@ -115,7 +115,7 @@ func TestTokenOutlives(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var log lines
+				var log logBuffer
 				api := startPipe(t)
 				req := addAccountAndPod(api)
 				c := newClient(t, api, testkube.Admin, kube.Options{Logger: log.logger()})

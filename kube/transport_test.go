@@ -40,7 +40,7 @@ func TestTransportThatMisbehaves(t *testing.T) {
 					return roundTripper(func(*http.Request) (*http.Response, error) { tt.behave(forever); return nil, errors.New("not reached") })
 				})
 				c := must.Get(kube.New(cfg, kube.Options{}))(t)
-				for what, ask := range calls(c) {
+				for what, ask := range clientCalls(c) {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 					begin := time.Now()
 					e := wantError(t, ask(ctx), tt.says)
@@ -51,7 +51,7 @@ func TestTransportThatMisbehaves(t *testing.T) {
 					cancel()
 				}
 				if tt.hangs {
-					time.Sleep(time.Minute) // until the shared calls have timed out
+					time.Sleep(time.Minute) // expires the shared calls have timed out
 				}
 			})
 		})

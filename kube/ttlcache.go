@@ -18,12 +18,12 @@ type ttlCache[K comparable, V any] struct {
 
 	mu      sync.Mutex
 	entries map[K]expiringEntry[V]
-	swept   time.Time
+	sweptAt time.Time
 }
 
 type expiringEntry[V any] struct {
-	value V
-	until time.Time
+	value   V
+	expires time.Time
 }
 
 func newTTLCache[K comparable, V any](most int) *ttlCache[K, V] {
@@ -35,7 +35,7 @@ func (k *ttlCache[K, V]) get(key K, now time.Time) (value V, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	e, ok := k.entries[key]
-	if !ok || !now.Before(e.until) {
+	if !ok || !now.Before(e.expires) {
 		return value, false
 	}
 	return e.value, true
@@ -45,7 +45,7 @@ func (k *ttlCache[K, V]) get(key K, now time.Time) (value V, ok bool) {
 func (k *ttlCache[K, V]) put(key K, value V, until, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if now.Sub(k.swept) >= sweepInterval {
+	if now.Sub(k.sweptAt) >= sweepInterval {
 		k.sweep(now)
 	}
 	if _, known := k.entries[key]; !known && len(k.entries) >= k.maxEntries {
@@ -61,9 +61,9 @@ func (k *ttlCache[K, V]) drop(key K) {
 }
 
 func (k *ttlCache[K, V]) sweep(now time.Time) {
-	k.swept = now
+	k.sweptAt = now
 	for key, e := range k.entries {
-		if !now.Before(e.until) {
+		if !now.Before(e.expires) {
 			delete(k.entries, key)
 		}
 	}
@@ -73,8 +73,8 @@ func (k *ttlCache[K, V]) evict() {
 	var first K
 	var until time.Time
 	for key, e := range k.entries {
-		if until.IsZero() || e.until.Before(until) {
-			first, until = key, e.until
+		if until.IsZero() || e.expires.Before(until) {
+			first, until = key, e.expires
 		}
 	}
 	delete(k.entries, first)

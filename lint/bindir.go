@@ -76,7 +76,7 @@ const (
 
 func checkMissingBinDir(d *binDirectory) []rules.Result {
 	return rules.ResultIf(d.err != nil,
-		rules.NewPositionResult(config.Position{File: d.path}, "", "the plugin directory cannot be used (%v), so %s", regularfile.BareError(d.err), hostForProviders(d.config).fails))
+		rules.NewPositionResult(config.Position{File: d.path}, "", "the plugin directory cannot be used (%v), so %s", regularfile.BareError(d.err), runnerForProviders(d.config).failsText))
 }
 
 func checkWritableBinDir(d *binDirectory) []rules.Result {
@@ -85,7 +85,7 @@ func checkWritableBinDir(d *binDirectory) []rules.Result {
 	}
 	who := cmp.Or(describeWhoCanChange(d.path, trustedOwner), describeWhoCanWrite(d.path, false))
 	return rules.ResultIf(who != "",
-		rules.NewPositionResult(config.Position{File: d.path}, "make the directory and its parents writable only by root", "%s, so other users can change what %s", who, hostForProviders(d.config).runs))
+		rules.NewPositionResult(config.Position{File: d.path}, "make the directory and its parents writable only by root", "%s, so other users can change what %s", who, runnerForProviders(d.config).runsText))
 }
 
 func checkNoexecMount(d *binDirectory) []rules.Result {
@@ -101,15 +101,15 @@ func checkDockerHelpers(d *binDirectory) (rs []rules.Result) {
 }
 
 type program struct {
-	path    string
-	similar func() (name, fix string) // finds a file with a similar name, and suggests a fix
-	info    fs.FileInfo
-	err     error // error from finding the file; if info is set, error from reading it
+	path        string
+	findSimilar func() (name, fix string) // finds a file with a similar name, and suggests a fix
+	info        fs.FileInfo
+	err         error // error from finding the file; if info is set, error from reading it
 
 	executable.Info
 	goos   string
 	goarch string
-	host   pluginHost
+	runner pluginRunner
 }
 
 func binaryRules() []rules.Rule[*program] {
@@ -129,9 +129,9 @@ func binaryRules() []rules.Rule[*program] {
 
 // newProgram inspects the executable called name in dir. taken reports whether a provider uses a
 // file name; such files are not suggested as a replacement for a missing executable.
-func newProgram(dir, name string, host pluginHost, taken func(string) bool) *program {
-	b := &program{goos: runtime.GOOS, goarch: runtime.GOARCH, host: host}
-	b.similar = func() (string, string) { return executable.FindSimilar(dir, name, taken) }
+func newProgram(dir, name string, host pluginRunner, taken func(string) bool) *program {
+	b := &program{goos: runtime.GOOS, goarch: runtime.GOARCH, runner: host}
+	b.findSimilar = func() (string, string) { return executable.FindSimilar(dir, name, taken) }
 	b.path, b.info, b.err = findBinary(dir, name)
 	if b.err == nil && b.info.Mode().IsRegular() {
 		b.Info, b.err = executable.Read(b.path)
@@ -144,12 +144,12 @@ func checkMissingBinary(b *program) []rules.Result {
 		return nil
 	}
 	if target, missing := executable.FollowDanglingLink(b.path); missing != "" {
-		return rules.NewResult("install the target, or recreate the link", "%s is a dangling symlink to %s: %s does not exist, so %s", b.path, excerpt.TruncateValue(target), missing, b.host.fails)
+		return rules.NewResult("install the target, or recreate the link", "%s is a dangling symlink to %s: %s does not exist, so %s", b.path, excerpt.TruncateValue(target), missing, b.runner.failsText)
 	}
-	if near, fix := b.similar(); near != "" {
-		return rules.NewResult(fix, "%s does not exist (but %s exists), so %s", b.path, filepath.Join(filepath.Dir(b.path), near), b.host.fails)
+	if near, fix := b.findSimilar(); near != "" {
+		return rules.NewResult(fix, "%s does not exist (but %s exists), so %s", b.path, filepath.Join(filepath.Dir(b.path), near), b.runner.failsText)
 	}
-	return rules.NewResult("install the plugin there, or set --bin-dir", "%s does not exist, so %s", b.path, b.host.fails)
+	return rules.NewResult("install the plugin there, or set --bin-dir", "%s does not exist, so %s", b.path, b.runner.failsText)
 }
 
 func checkUnreadableBinary(b *program) []rules.Result {
@@ -162,7 +162,7 @@ func checkNotAFile(b *program) []rules.Result {
 	case b.info == nil || b.info.Mode().IsRegular():
 		return nil
 	case b.info.IsDir():
-		return rules.NewResult("", "%s is a directory, so %s", b.path, b.host.fails)
+		return rules.NewResult("", "%s is a directory, so %s", b.path, b.runner.failsText)
 	}
 	return rules.NewResult("", "%s is not a regular file", b.path)
 }
@@ -171,7 +171,7 @@ func checkNoExecuteBit(b *program) []rules.Result {
 	if b.info == nil || !b.info.Mode().IsRegular() || !lacksExecBit(b.info) {
 		return nil
 	}
-	return rules.NewResult("chmod 0755", "%s has no execute permission (mode %04o), so %s", b.path, b.info.Mode().Perm(), b.host.fails)
+	return rules.NewResult("chmod 0755", "%s has no execute permission (mode %04o), so %s", b.path, b.info.Mode().Perm(), b.runner.failsText)
 }
 
 func checkWritableBinary(b *program) []rules.Result {
@@ -186,7 +186,7 @@ func checkWritableBinary(b *program) []rules.Result {
 	}
 	who = cmp.Or(who, describeForeignOwner(b.path))
 	return rules.ResultIf(who != "",
-		rules.NewResult("change the owner to root, and make it writable only by root", "%s, so other users can change what %s", who, b.host.runs))
+		rules.NewResult("change the owner to root, and make it writable only by root", "%s, so other users can change what %s", who, b.runner.runsText))
 }
 
 func (b *program) isReadable() bool { return b.err == nil && b.info.Mode().IsRegular() }

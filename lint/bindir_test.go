@@ -29,9 +29,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// binDir creates a directory that only its owner can write to. It skips the test if other users can
+// newBinDir creates a directory that only its owner can write to. It skips the test if other users can
 // write to a parent directory.
-func binDir(t *testing.T) string {
+func newBinDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	must.Do(t, os.Chmod(dir, 0o755))
@@ -48,7 +48,7 @@ func binDir(t *testing.T) string {
 	}
 }
 
-func lintBin(dir string, names ...string) []finding.Finding {
+func lintBinDir(dir string, names ...string) []finding.Finding {
 	c := &config.Config{}
 	for _, name := range names {
 		c.Providers = append(c.Providers, lintProvider(name, "registry.example.com"))
@@ -105,11 +105,11 @@ func TestLintBinDir(t *testing.T) {
 		"both, and no program": {[]byte("x"), 0o666, []string{"not-executable name: chmod 0755", "writable-binary name: change the owner to root, and make it writable only by root", "not-a-program name: " + text}},
 	} {
 		t.Run(title, func(t *testing.T) {
-			dir := binDir(t)
+			dir := newBinDir(t)
 			path := filepath.Join(dir, "plugin")
 			must.Do(t, os.WriteFile(path, tt.content, 0o600))
 			must.Do(t, os.Chmod(path, tt.mode))
-			if diff := cmp.Diff(tt.want, briefFindings(lintBin(dir, "plugin"))); diff != "" {
+			if diff := cmp.Diff(tt.want, briefFindings(lintBinDir(dir, "plugin"))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -117,7 +117,7 @@ func TestLintBinDir(t *testing.T) {
 }
 
 func TestLintBinDirEntries(t *testing.T) {
-	dir := binDir(t)
+	dir := newBinDir(t)
 	this := must.Get(os.Executable())(t)
 	script := []byte("#!" + this + "\n")
 	for _, name := range []string{"good", "docker-credential-a", "docker-credential-b"} {
@@ -137,7 +137,7 @@ func TestLintBinDirEntries(t *testing.T) {
 
 	names := []string{"good", "folder", "pipe", "dangling", "link", "loop", "missing", "docker-credential-b", "../good", "", "."}
 	var got []string
-	for _, f := range lintBin(dir, names...) {
+	for _, f := range lintBinDir(dir, names...) {
 		got = append(got, f.Path+" "+caseName(f)+" "+strings.ReplaceAll(f.Message, dir, "DIR"))
 	}
 	want := []string{
@@ -156,7 +156,7 @@ func TestLintBinDirEntries(t *testing.T) {
 // TestLintBinDirOfPredecessor verifies that findings about plugins of the out-of-tree proposal say
 // that regcred cannot run them, and not that the kubelet exits.
 func TestLintBinDirOfPredecessor(t *testing.T) {
-	dir := binDir(t)
+	dir := newBinDir(t)
 	must.Do(t, os.Mkdir(filepath.Join(dir, "folder"), 0o755))
 	must.Do(t, os.WriteFile(filepath.Join(dir, "mode"), []byte("#!/bin/sh\n"), 0o644))
 	old := func(name string) config.Provider { return config.Provider{Name: name, APIVersion: plugin.OutOfTree} }
@@ -190,10 +190,10 @@ func TestLintBinDirOfPredecessor(t *testing.T) {
 	}
 }
 
-const missing = "missing-binary name: install the plugin there, or set --bin-dir"
+const missingBinaryFinding = "missing-binary name: install the plugin there, or set --bin-dir"
 
 func TestLintBinDirItself(t *testing.T) {
-	dir := binDir(t)
+	dir := newBinDir(t)
 	file := filepath.Join(dir, "file")
 	must.Do(t, os.WriteFile(file, nil, 0o644))
 	open := filepath.Join(dir, "open")
@@ -208,17 +208,17 @@ func TestLintBinDirItself(t *testing.T) {
 	must.Do(t, os.Symlink(below, link))
 	const owned = "make the directory and its parents writable only by root"
 	for path, want := range map[string][]string{
-		dir:                           {missing},
+		dir:                           {missingBinaryFinding},
 		filepath.Join(dir, "nowhere"): {"missing-bin-dir "},
 		file:                          {"missing-bin-dir "},
-		open:                          {"writable-bin-dir : " + owned, missing},
-		below:                         {"writable-bin-dir : " + owned, missing},
-		link:                          {"writable-bin-dir : " + owned, missing},
-		sticky:                        {"writable-bin-dir : " + owned, missing},
-		inSticky:                      {missing},
+		open:                          {"writable-bin-dir : " + owned, missingBinaryFinding},
+		below:                         {"writable-bin-dir : " + owned, missingBinaryFinding},
+		link:                          {"writable-bin-dir : " + owned, missingBinaryFinding},
+		sticky:                        {"writable-bin-dir : " + owned, missingBinaryFinding},
+		inSticky:                      {missingBinaryFinding},
 	} {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			if diff := cmp.Diff(want, briefFindings(lintBin(path, "plugin"))); diff != "" {
+			if diff := cmp.Diff(want, briefFindings(lintBinDir(path, "plugin"))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -228,7 +228,7 @@ func TestLintBinDirItself(t *testing.T) {
 // TestLintBinDirLinkTarget verifies that BinDir checks who can change the target of a symlink, even
 // if the target is in another directory.
 func TestLintBinDirLinkTarget(t *testing.T) {
-	dir, elsewhere := binDir(t), binDir(t)
+	dir, elsewhere := newBinDir(t), newBinDir(t)
 	this, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -239,7 +239,7 @@ func TestLintBinDirLinkTarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"writable-binary name: change the owner to root, and make it writable only by root"}
-	if diff := cmp.Diff(want, briefFindings(lintBin(dir, "plugin"))); diff != "" {
+	if diff := cmp.Diff(want, briefFindings(lintBinDir(dir, "plugin"))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -247,14 +247,14 @@ func TestLintBinDirLinkTarget(t *testing.T) {
 // TestLintBinDirWritableOnce verifies that a writable directory is reported once, and not again for
 // each plugin in it.
 func TestLintBinDirWritableOnce(t *testing.T) {
-	dir := binDir(t)
+	dir := newBinDir(t)
 	this, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	must.Do(t, errors.Join(os.WriteFile(filepath.Join(dir, "plugin"), []byte("#!"+this+"\n"), 0o755), os.Chmod(dir, 0o777)))
 	want := []string{"writable-bin-dir : make the directory and its parents writable only by root"}
-	if diff := cmp.Diff(want, briefFindings(lintBin(dir, "plugin"))); diff != "" {
+	if diff := cmp.Diff(want, briefFindings(lintBinDir(dir, "plugin"))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -263,7 +263,7 @@ func TestLintBinDirOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a file away")
 	}
-	dir := binDir(t)
+	dir := newBinDir(t)
 	path := filepath.Join(dir, "plugin")
 	this := must.Get(os.Executable())(t)
 	must.Do(t, os.WriteFile(path, []byte("#!"+this+"\n"), 0o755))
@@ -280,7 +280,7 @@ func TestLintBinDirOwner(t *testing.T) {
 	} {
 		must.Do(t, errors.Join(os.Chown(path, tt.uid, tt.gid), os.Chmod(path, tt.mode)))
 		got := ""
-		for _, f := range lintBin(dir, "plugin") {
+		for _, f := range lintBinDir(dir, "plugin") {
 			got += f.Message
 		}
 		if got != tt.want {
@@ -298,7 +298,7 @@ func TestLintBinDirGoBuild(t *testing.T) {
 	if err != nil {
 		t.Skip("no go tool")
 	}
-	dir := binDir(t)
+	dir := newBinDir(t)
 	source := filepath.Join(t.TempDir(), "main.go")
 	must.Do(t, os.WriteFile(source, []byte("package main\n\nfunc main() {}\n"), 0o644))
 	other := map[bool]string{true: "amd64", false: "arm64"}[runtime.GOARCH == "arm64"]
@@ -317,7 +317,7 @@ func TestLintBinDirGoBuild(t *testing.T) {
 		names = append(names, name)
 	}
 	var got []string
-	for _, f := range lintBin(dir, names...) {
+	for _, f := range lintBinDir(dir, names...) {
 		got = append(got, f.Path+" "+caseName(f))
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -326,7 +326,7 @@ func TestLintBinDirGoBuild(t *testing.T) {
 }
 
 func TestLintWritableConfig(t *testing.T) {
-	dir := binDir(t)
+	dir := newBinDir(t)
 	file := filepath.Join(dir, "config.yaml")
 	data := must.Get(os.ReadFile("testdata/clean/gke.yaml"))(t)
 	must.Do(t, os.WriteFile(file, data, 0o644))

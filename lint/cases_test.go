@@ -9,9 +9,9 @@ import (
 	"github.com/regcred/regcred/finding"
 )
 
-// cases gives names to the different results of a rule, for use in tests. text is a part of the
+// findingCases gives names to the different results of a rule, for use in tests. text is a part of the
 // result's message or fix.
-var cases = []struct{ name, rule, text string }{
+var findingCases = []struct{ name, rule, text string }{
 	{"scheme", "unmatchable-pattern", "never matches, because a pattern cannot have a scheme: "},
 	{"whitespace", "unmatchable-pattern", "never matches, because an image name cannot contain whitespace"},
 	{"no-host", "unmatchable-pattern", "never matches, because it has no host"},
@@ -84,7 +84,7 @@ var cases = []struct{ name, rule, text string }{
 // finding's rule, it returns the name of the rule.
 func caseName(f finding.Finding) string {
 	unknown := f.Rule
-	for _, c := range cases {
+	for _, c := range findingCases {
 		if c.rule != f.Rule {
 			continue
 		}

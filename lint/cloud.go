@@ -49,10 +49,10 @@ func checkNoSuchRegistry(p *pattern) []rules.Result {
 	}
 	near, ok := registry.CheckPatternForm(p.repaired.Host, p.repaired.Port)
 	instead := p.repaired
-	if instead.Host, instead.Port = near.Instead, ""; !ok || p.hasSibling(instead.String()) {
+	if instead.Host, instead.Port = near.Suggestion, ""; !ok || p.hasSibling(instead.String()) {
 		return nil
 	}
-	return rules.NewResult(instead.String(), "%q does not match any %s host: the most similar host form is %s, but %s", p.redacted, near.Owner, near.Form, near.Reason)
+	return rules.NewResult(instead.String(), "%q does not match any %s host: the most similar host form is %s, but %s", p.redacted, near.Owner, near.HostForm, near.Reason)
 }
 
 func mirrorArgs(p *config.Provider) []registry.MirrorArg {

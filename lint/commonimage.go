@@ -21,7 +21,7 @@ func commonImage(a, b location.Location) string {
 	switch {
 	case at.Host == "":
 		return ""
-	case !imagename.IsDotless(at) || imagename.IsDomain(at):
+	case !imagename.IsDotlessHost(at) || imagename.IsRegistryHost(at):
 	case location.MatchLabel(a.Host, "localhost") && location.MatchLabel(b.Host, "localhost"):
 		at.Host = "localhost"
 	default:

@@ -25,7 +25,7 @@ func checkSecondDocument(c *config.Config) (rs []rules.Result) {
 	for _, f := range c.Files() {
 		if _, line := textedit.KubeletDocument(f.Data()); line > 0 {
 			rs = append(rs, rules.NewPositionResult(config.Position{File: f.Name, Line: line}, "merge the providers into one list, or split them into files in a directory",
-				"a second YAML document begins here, and %s silently ignores it", hostForConfig(f.OutOfTree()).name)...)
+				"a second YAML document begins here, and %s silently ignores it", runnerForConfig(f.OutOfTree()).name)...)
 		}
 	}
 	return rs
@@ -54,7 +54,7 @@ func checkConfigVersion(c *config.Config) (rs []rules.Result) {
 func checkWritableConfig(c *config.Config) (rs []rules.Result) {
 	if path, dir := c.Path(); dir {
 		if who := describeWhoCanWrite(path, false); who != "" {
-			return rules.NewPositionResult(config.Position{File: path}, "make the directory writable only by its owner", "%s, so other users can change what %s", who, hostForProviders(c).runs)
+			return rules.NewPositionResult(config.Position{File: path}, "make the directory writable only by its owner", "%s, so other users can change what %s", who, runnerForProviders(c).runsText)
 		}
 	}
 	reported := map[string]bool{} // files in the same directory can have the same problem
@@ -62,29 +62,29 @@ func checkWritableConfig(c *config.Config) (rs []rules.Result) {
 		name := f.Name
 		if who := describeWhoCanChange(name, anyOwner); who != "" && !reported[who] {
 			reported[who] = true
-			rs = append(rs, rules.NewPositionResult(config.Position{File: name}, "make the file and its parent directories writable only by their owner", "%s, so other users can change what %s", who, hostForConfig(f.OutOfTree()).runs)...)
+			rs = append(rs, rules.NewPositionResult(config.Position{File: name}, "make the file and its parent directories writable only by their owner", "%s, so other users can change what %s", who, runnerForConfig(f.OutOfTree()).runsText)...)
 		}
 	}
 	return rs
 }
 
-// pluginHost is the program that reads a configuration file and runs its plugins.
-type pluginHost struct {
-	name  string
-	runs  string // the end of the sentence "other users can change what …"
-	fails string // the end of the sentence "the executable is missing, so …"
+// pluginRunner is the program that reads a configuration file and runs its plugins.
+type pluginRunner struct {
+	name      string
+	runsText  string // the end of the sentence "other users can change what …"
+	failsText string // the end of the sentence "the executable is missing, so …"
 }
 
-func hostForConfig(predecessor bool) pluginHost {
+func runnerForConfig(predecessor bool) pluginRunner {
 	if predecessor {
-		return pluginHost{"regcred", "regcred runs", "regcred cannot run the plugin"}
+		return pluginRunner{"regcred", "regcred runs", "regcred cannot run the plugin"}
 	}
-	return pluginHost{"the kubelet", "the kubelet runs as root", "the kubelet exits"}
+	return pluginRunner{"the kubelet", "the kubelet runs as root", "the kubelet exits"}
 }
 
-// hostForProviders returns the program that runs c's plugins. This is the kubelet, unless all
+// runnerForProviders returns the program that runs c's plugins. This is the kubelet, unless all
 // providers are from the out-of-tree proposal, which only regcred supports.
-func hostForProviders(c *config.Config) pluginHost {
+func runnerForProviders(c *config.Config) pluginRunner {
 	forKubelet := slices.ContainsFunc(c.Providers, func(p config.Provider) bool { return p.APIVersion != plugin.OutOfTree })
-	return hostForConfig(!forKubelet && len(c.Providers) > 0)
+	return runnerForConfig(!forKubelet && len(c.Providers) > 0)
 }

@@ -25,7 +25,7 @@ func checkEmptyLabel(p *pattern) []rules.Result {
 }
 
 func checkDotlessHost(p *pattern) []rules.Result {
-	if _, bad := imagename.InvalidLabel(p.parsed); bad || p.scheme != "" || !imagename.IsDotless(p.parsed) || imagename.IsDomain(p.parsed) {
+	if _, bad := imagename.InvalidLabel(p.parsed); bad || p.scheme != "" || !imagename.IsDotlessHost(p.parsed) || imagename.IsRegistryHost(p.parsed) {
 		return nil
 	}
 	hub := "docker.io/" + p.repaired.Host + p.repaired.Path
@@ -39,7 +39,7 @@ func checkDotlessHost(p *pattern) []rules.Result {
 }
 
 func checkBareWildcard(p *pattern) []rules.Result {
-	return rules.ResultIf(!p.catchAll && p.scheme == "" && imagename.IsDotless(p.parsed) && strings.Contains(p.parsed.Host, "*") && imagename.IsDomain(p.parsed),
+	return rules.ResultIf(!p.catchAll && p.scheme == "" && imagename.IsDotlessHost(p.parsed) && strings.Contains(p.parsed.Host, "*") && imagename.IsRegistryHost(p.parsed),
 		rules.NewResult("list the registries, using one * for each label", "%q matches only single-label hosts without a port (in practice, only localhost)", p.redacted))
 }
 
@@ -78,7 +78,7 @@ func privateTopLevelDomains() []string {
 
 func isWildcard(label string) bool { return strings.Trim(label, "*") == "" }
 
-func checkGluedWildcard(p *pattern) []rules.Result {
+func checkWildcardWithoutDot(p *pattern) []rules.Result {
 	open := slices.DeleteFunc(openDomainLabels(p.parsed.Host), isWildcard)
 	if len(open) == 0 || !p.matches {
 		return nil

@@ -27,9 +27,9 @@ import (
 )
 
 var (
-	hostileSize = flag.Int("hostile.size", 0, "bytes of each configuration of TestHostile; 0 takes every tenth, small")
-	hostileSide = flag.String("hostile.side", "", "what to measure in this process: ours or theirs")
-	hostileFile = flag.String("hostile.file", "", "the configuration to measure it with")
+	hostileSize  = flag.Int("hostile.size", 0, "bytes of each configuration of TestHostile; 0 takes every tenth, small")
+	measuredSide = flag.String("hostile.side", "", "what to measure in this process: ours or theirs")
+	hostileFile  = flag.String("hostile.file", "", "the configuration to measure it with")
 )
 
 // TestHostile verifies that regcred needs little more memory for a hostile configuration than the YAML
@@ -40,8 +40,8 @@ var (
 func TestHostile(t *testing.T) {
 	dir := t.TempDir()
 	type row struct {
-		hostile
-		ours, theirs cost
+		hostileConfig
+		ours, theirs resourceUsage
 		ratio        float64
 	}
 	var rows []row
@@ -51,14 +51,14 @@ func TestHostile(t *testing.T) {
 			continue
 		}
 		path := filepath.Join(dir, fmt.Sprint(i)+".yaml")
-		must.Do(t, os.WriteFile(path, []byte(h.largest(size)), 0o600))
-		r := row{hostile: h, ours: costOf(t, "ours", path), theirs: costOf(t, "theirs", path)}
+		must.Do(t, os.WriteFile(path, []byte(h.largestAccepted(size)), 0o600))
+		r := row{hostileConfig: h, ours: measureUsage(t, "ours", path), theirs: measureUsage(t, "theirs", path)}
 		r.ratio = float64(r.ours.peak) / float64(r.theirs.peak)
 		rows = append(rows, r)
 		if most := 120 << 10; r.ours.peak > most {
 			t.Errorf("%s: %d KiB, want at most %d", h.name, r.ours.peak, most)
 		}
-		if most := r.theirs.peak*3/2 + slack; r.ours.peak > most {
+		if most := r.theirs.peak*3/2 + memorySlack; r.ours.peak > most {
 			t.Errorf("%s: %d KiB, want at most %d", h.name, r.ours.peak, most)
 		}
 	}
@@ -70,26 +70,26 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// slack is the memory in KiB that regcred may use in addition to the parser's. It allows for a late
+// memorySlack is the memory in KiB that regcred may use in addition to the parser's. It allows for a late
 // garbage collection, and for computing positions in a file that the parser rejects immediately.
-const slack = 32 << 10
+const memorySlack = 32 << 10
 
-// tooLong is the time after which a measured process is killed.
-const tooLong = 10 * time.Second
+// measureTimeout is the time after which a measured process is killed.
+const measureTimeout = 10 * time.Second
 
-// cost is the time, and the memory in KiB, that a process needs to read a configuration.
-type cost struct {
+// resourceUsage is the time, and the memory in KiB, that a process needs to read a configuration.
+type resourceUsage struct {
 	peak, allocated int
 	time            time.Duration
 }
 
-func costOf(t *testing.T, side, path string) (c cost) {
+func measureUsage(t *testing.T, side, path string) (c resourceUsage) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), tooLong)
+	ctx, stop := context.WithTimeout(t.Context(), measureTimeout)
 	defer stop()
 	out, err := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestHostileSide$", "-hostile.side="+side, "-hostile.file="+path).CombinedOutput()
 	if side == "theirs" && ctx.Err() != nil {
-		return cost{peak: math.MaxInt32, time: tooLong} // the parser would probably exhaust the memory
+		return resourceUsage{peak: math.MaxInt32, time: measureTimeout} // the parser would probably exhaust the memory
 	}
 	if err != nil {
 		t.Fatalf("%s of %s: %v\n%.2000s", side, path, err, out)
@@ -102,22 +102,22 @@ func costOf(t *testing.T, side, path string) (c cost) {
 
 // TestHostileSide measures regcred or the YAML parser, in a process that [TestHostile] starts.
 func TestHostileSide(t *testing.T) {
-	if *hostileSide == "" {
+	if *measuredSide == "" {
 		t.Skip("started by TestHostile alone")
 	}
 	start := time.Now()
-	if *hostileSide == "ours" {
-		validateLikeTheCommand(*hostileFile)
+	if *measuredSide == "ours" {
+		loadAndCheck(*hostileFile)
 	} else {
-		parseAlone(*hostileFile)
+		parseOnly(*hostileFile)
 	}
 	took := time.Since(start)
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	fmt.Println(highWater(t), m.TotalAlloc>>10, int64(took))
+	fmt.Println(peakMemoryKiB(t), m.TotalAlloc>>10, int64(took))
 }
 
-func validateLikeTheCommand(path string) []finding.Finding {
+func loadAndCheck(path string) []finding.Finding {
 	c, err := config.Load(path)
 	if err != nil {
 		return nil
@@ -126,8 +126,8 @@ func validateLikeTheCommand(path string) []finding.Finding {
 	return Check(c)
 }
 
-// parseAlone parses a file with the kubelet's YAML parser, but without the kubelet's types.
-func parseAlone(path string) {
+// parseOnly parses a file with the kubelet's YAML parser, but without the kubelet's types.
+func parseOnly(path string) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		panic(err)
@@ -139,8 +139,8 @@ func parseAlone(path string) {
 	_ = yaml.UnmarshalStrict(data, &c)
 }
 
-// highWater returns the peak resident memory of this process in KiB.
-func highWater(t *testing.T) int {
+// peakMemoryKiB returns the peak resident memory of this process in KiB.
+func peakMemoryKiB(t *testing.T) int {
 	status, err := os.ReadFile("/proc/self/status")
 	m := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)
 	if err != nil || m == nil {

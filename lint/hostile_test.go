@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// hostile generates a configuration that tries to exhaust the memory or time of a program that
+// hostileConfig generates a configuration that tries to exhaust the memory or time of a program that
 // reads it.
-type hostile struct {
-	name string
-	make func(size int) string // returns a configuration of at most about size bytes
+type hostileConfig struct {
+	name     string
+	generate func(size int) string // returns a configuration of at most about size bytes
 }
 
 const (
@@ -26,12 +26,12 @@ const (
 	jsonOne     = `{"name":"a","matchImages":["a.example"],"defaultCacheDuration":"1h","apiVersion":"credentialprovider.kubelet.k8s.io/v1"`
 )
 
-// largest returns the largest configuration, up to size bytes, that does not have too many
+// largestAccepted returns the largest configuration, up to size bytes, that does not have too many
 // separators. regcred rejects a file with too many separators immediately, so such a file would
 // test nothing.
-func (h hostile) largest(size int) string {
+func (h hostileConfig) largestAccepted(size int) string {
 	for {
-		text, n := h.make(size), 0
+		text, n := h.generate(size), 0
 		for _, separator := range "\n\r,[{-:?" {
 			n += strings.Count(text, string(separator))
 		}
@@ -110,9 +110,9 @@ func long(unit string) func(int) string {
 }
 
 // hostileConfigs returns about a hundred configurations, grouped by kind of attack.
-func hostileConfigs() []hostile {
-	var all []hostile
-	add := func(name string, f func(int) string) { all = append(all, hostile{name, f}) }
+func hostileConfigs() []hostileConfig {
+	var all []hostileConfig
+	add := func(name string, f func(int) string) { all = append(all, hostileConfig{name, f}) }
 
 	// Many valid elements.
 	add("many providers", repeatToSize(hostileHead, "- name: p%d\n  matchImages: [r%d.example]\n"+hostileRest, ""))

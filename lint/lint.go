@@ -34,7 +34,7 @@ func Check(c *config.Config) []finding.Finding {
 	return found.SortedFindings(fileNames(c)...)
 }
 
-// BinDir checks the plugin directory binDir, the executables of c's providers in it, and the files
+// BinDir checks the plugin directory newBinDir, the executables of c's providers in it, and the files
 // that args and env refer to. It does not run executables.
 func BinDir(c *config.Config, binDir string) []finding.Finding {
 	var found rules.Collector
@@ -47,7 +47,7 @@ func BinDir(c *config.Config, binDir string) []finding.Finding {
 		p := &c.Providers[i]
 		rules.Apply(&found, fileRules(), p, newLocator(c, i, ""))
 		if config.CheckName(p.Name) == nil {
-			b := newProgram(binDir, p.Name, hostForConfig(p.APIVersion == plugin.OutOfTree), func(name string) bool { return hasProvider(c, name) })
+			b := newProgram(binDir, p.Name, runnerForConfig(p.APIVersion == plugin.OutOfTree), func(name string) bool { return hasProvider(c, name) })
 			rules.Apply(&found, binaryRules(), b, newLocator(c, i, "name"))
 		}
 	}
@@ -58,7 +58,7 @@ func BinDir(c *config.Config, binDir string) []finding.Finding {
 // path.
 func Binary(path string) []finding.Finding {
 	var found rules.Collector
-	b := newProgram(filepath.Dir(path), filepath.Base(path), hostForConfig(false), nil)
+	b := newProgram(filepath.Dir(path), filepath.Base(path), runnerForConfig(false), nil)
 	rules.Apply(&found, binaryRules(), b, func(string) finding.Finding { return finding.Finding{File: path} })
 	return found.SortedFindings()
 }

@@ -59,13 +59,13 @@ func briefFindings(fs []finding.Finding) []string {
 // TestDocumented compares the rules with the headings of docs/lint/README.md.
 func TestDocumented(t *testing.T) {
 	all := map[string]finding.Severity{}
-	collect(t, all, configRules())
-	collect(t, all, overlapRules(nil, nil))
-	collect(t, all, providerRules())
-	collect(t, all, patternRules())
-	collect(t, all, binDirRules())
-	collect(t, all, fileRules())
-	collect(t, all, binaryRules())
+	collectSeverities(t, all, configRules())
+	collectSeverities(t, all, overlapRules(nil, nil))
+	collectSeverities(t, all, providerRules())
+	collectSeverities(t, all, patternRules())
+	collectSeverities(t, all, binDirRules())
+	collectSeverities(t, all, fileRules())
+	collectSeverities(t, all, binaryRules())
 	doc := must.Get(os.ReadFile("../docs/lint/README.md"))(t)
 	text, _, found := strings.Cut(string(doc), "\n## Docker configs and pull secrets\n")
 	if !found {
@@ -83,9 +83,9 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
-// collect adds the severities of rules to all. It fails the test if rules with the same name have
+// collectSeverities adds the severities of rules to all. It fails the test if rules with the same name have
 // different severities.
-func collect[T any](t *testing.T, all map[string]finding.Severity, list []rules.Rule[T]) {
+func collectSeverities[T any](t *testing.T, all map[string]finding.Severity, list []rules.Rule[T]) {
 	t.Helper()
 	for _, r := range list {
 		if other, ok := all[r.Name]; ok && other != r.Severity {

@@ -26,7 +26,7 @@ func TestLintNoexecMount(t *testing.T) {
 	}
 	this := must.Get(os.Executable())(t)
 	cmd := exec.Command(this, "-test.run=^TestLintNoexecMount$", "-test.v")
-	cmd.Env = append(os.Environ(), noexecDirVar+"="+binDir(t))
+	cmd.Env = append(os.Environ(), noexecDirVar+"="+newBinDir(t))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	out, err := cmd.CombinedOutput()
 	switch text := string(out); {
@@ -38,14 +38,14 @@ func TestLintNoexecMount(t *testing.T) {
 }
 
 func lintNoexecMount(t *testing.T, dir string) {
-	if got := briefFindings(lintBin(dir)); got != nil {
+	if got := briefFindings(lintBinDir(dir)); got != nil {
 		t.Fatalf("before: %v", got)
 	}
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_NOEXEC, "size=64k,mode=755"); err != nil {
 		t.Fatalf("may not mount: %v", err)
 	}
 	want := []string{"noexec-mount : use a directory on a file system that allows exec"}
-	if diff := cmp.Diff(want, briefFindings(lintBin(dir))); diff != "" {
+	if diff := cmp.Diff(want, briefFindings(lintBinDir(dir))); diff != "" {
 		t.Error(diff)
 	}
 }

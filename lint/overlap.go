@@ -17,27 +17,27 @@ import (
 // Limits for comparing patterns with each other.
 const (
 	maxComparisons     = 5_000_000 // for each rule; enough for 2,000 patterns
-	globComparisonCost = 32        // cost of comparing two globs, as a number of comparisons
+	globComparisonCost = 32        // resourceUsage of comparing two globs, as a number of comparisons
 	maxPatterns        = 16 << 10  // limit for one provider, and for all providers together
 	maxPatternLength   = 1 << 10   // hosts of images are shorter
 	maxOverlaps        = 10        // maximum number of overlapping providers reported for one provider
 )
 
-type candidate struct {
+type comparablePattern struct {
 	location.Pattern
 	index  int      // index in matchImages
 	labels []string // labels of the host
 }
 
-func (c candidate) displayText() string {
+func (c comparablePattern) displayText() string {
 	return excerpt.TruncateValue(excerpt.RedactPattern(c.String()))
 }
 
-// candidates returns the provider's patterns that are compared with other patterns, at most limit.
+// comparablePatterns returns the provider's patterns that are compared with other patterns, at most limit.
 // It omits the patterns of a catch-all, because they overlap with nearly all others and have their
 // own finding.
-func candidates(p *config.Provider, limit int) []candidate {
-	var list []candidate
+func comparablePatterns(p *config.Provider, limit int) []comparablePattern {
+	var list []comparablePattern
 	siblings := newPatternList(p.MatchImages)
 	for k, s := range p.MatchImages {
 		if len(list) == limit {
@@ -47,7 +47,7 @@ func candidates(p *config.Provider, limit int) []candidate {
 			continue
 		}
 		if p, err := location.ParsePattern(s); err == nil && !siblings.isInCatchAll(s) && imagename.IsMatchable(p.Location) {
-			list = append(list, candidate{p, k, p.Labels()})
+			list = append(list, comparablePattern{p, k, p.Labels()})
 		}
 	}
 	return list
@@ -57,15 +57,15 @@ func candidates(p *config.Provider, limit int) []candidate {
 // patterns have different text.
 type overlap struct {
 	first, second               int // provider indexes; first is the lower one
-	firstPattern, secondPattern *candidate
+	firstPattern, secondPattern *comparablePattern
 	image                       string
 }
 
 func findOverlaps(c *config.Config) (found []overlap) {
-	var lists [][]candidate // candidates of each provider that has any
+	var lists [][]comparablePattern // comparablePatterns of each provider that has any
 	var indexes []int
 	for i, room := 0, maxPatterns; i < len(c.Providers) && room > 0; i++ {
-		if list := candidates(&c.Providers[i], room); len(list) > 0 {
+		if list := comparablePatterns(&c.Providers[i], room); len(list) > 0 {
 			lists, indexes = append(lists, list), append(indexes, i)
 			room -= len(list)
 		}
@@ -87,7 +87,7 @@ func findOverlaps(c *config.Config) (found []overlap) {
 
 // firstOverlap returns two patterns that match the same image, and the image. It prefers patterns
 // with different text.
-func firstOverlap(as, bs []candidate, budget *int) (pa, pb *candidate, image string) {
+func firstOverlap(as, bs []comparablePattern, budget *int) (pa, pb *comparablePattern, image string) {
 	for i := range bs {
 		for k := range as {
 			a, b := &as[k], &bs[i]
@@ -161,7 +161,7 @@ func checkDuplicatePattern(p *config.Provider) (rs []rules.Result) {
 // checkCoveredPattern reports patterns whose images are all matched by another pattern
 // of the same provider.
 func checkCoveredPattern(p *config.Provider) (rs []rules.Result) {
-	list := candidates(p, maxPatterns)
+	list := comparablePatterns(p, maxPatterns)
 	budget := maxComparisons
 	for k, b := range list {
 		for i, a := range list {
@@ -180,6 +180,6 @@ func checkCoveredPattern(p *config.Provider) (rs []rules.Result) {
 
 // covers reports whether a matches every image, and every registry without an image, that b
 // matches.
-func covers(a, b candidate) bool {
+func covers(a, b comparablePattern) bool {
 	return strings.HasPrefix(b.Path, a.Path) && a.Covers(b.Pattern)
 }

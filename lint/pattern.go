@@ -37,7 +37,7 @@ func patternRules() []rules.Rule[*pattern] {
 		rules.ErrorRule(unmatchable, checkDotlessHost),
 		rules.WarningRule("bare-wildcard", checkBareWildcard),
 		rules.WarningRule(misleading, checkDoubleWildcard),
-		rules.WarningRule("glued-wildcard", checkGluedWildcard),
+		rules.WarningRule("glued-wildcard", checkWildcardWithoutDot),
 		rules.InfoRule("open-domain", checkOpenDomain),
 		rules.WarningRule("open-domain-token", checkOpenDomainToken),
 		rules.WarningRule(narrow, checkUpperCaseHost),

@@ -19,8 +19,8 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// lintOne returns the findings for a provider that has only the given pattern.
-func lintOne(pattern string, tokens bool) []finding.Finding {
+// lintPattern returns the findings for a provider that has only the given pattern.
+func lintPattern(pattern string, tokens bool) []finding.Finding {
 	p := lintProvider("example", pattern)
 	if tokens {
 		p = lintTokens(p, nil)
@@ -160,7 +160,7 @@ func TestLintPatterns(t *testing.T) {
 	for pattern, want := range tests {
 		t.Run(pattern, func(t *testing.T) {
 			var got []string
-			for _, f := range lintOne(pattern, false) {
+			for _, f := range lintPattern(pattern, false) {
 				s := caseName(f)
 				if f.Fix != drop {
 					s += ": " + f.Fix
@@ -175,7 +175,7 @@ func TestLintPatterns(t *testing.T) {
 }
 
 func TestLintPatternsWithTokens(t *testing.T) {
-	got := briefFindings(lintOne("*.*", true))
+	got := briefFindings(lintPattern("*.*", true))
 	if diff := cmp.Diff([]string{"open-domain-token matchImages[0]"}, got); diff != "" {
 		t.Error(diff)
 	}
@@ -212,15 +212,15 @@ func TestLintMessages(t *testing.T) {
 		"*example.com":                          `"*example.com" also matches evilexample.com, a domain that anyone can register`,
 		"<HOST>":                                `"<HOST>" never matches, because a registry host cannot contain the label "<HOST>"`,
 	} {
-		fs := lintOne(pattern, false)
+		fs := lintPattern(pattern, false)
 		if len(fs) == 0 || fs[0].Message != want {
 			t.Errorf("%q:\ngot  %+v\nwant %s", pattern, fs, want)
 		}
 	}
 }
 
-// somePattern returns a random pattern of fragments that often cause mistakes.
-func somePattern(r *rand.Rand) string {
+// randomPattern returns a random pattern of fragments that often cause mistakes.
+func randomPattern(r *rand.Rand) string {
 	pick := func(from ...string) string { return from[r.IntN(len(from))] }
 	var b strings.Builder
 	b.WriteString(pick("", "", "", "", "", "https://", "u@"))
@@ -235,8 +235,8 @@ func somePattern(r *rand.Rand) string {
 	return b.String()
 }
 
-// someImages returns images that differ in whether the patterns of somePattern match them.
-func someImages() []string {
+// testImages returns images that differ in whether the patterns of randomPattern match them.
+func testImages() []string {
 	var images []string
 	labels := []string{"a", "b", "ab", "aab", "abb", "axb", "A", "a-b", "x-b", "x", "localhost", "docker", "io", "index"}
 	var hosts []string
@@ -262,15 +262,15 @@ func someImages() []string {
 // pattern matches no image, and that a suggested pattern has no error.
 func TestLintErrorsMatchImages(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	images := someImages()
+	images := testImages()
 	for range 3000 {
-		s := somePattern(r)
+		s := randomPattern(r)
 		pat, err := match.Parse(s)
 		if err != nil {
 			continue
 		}
 		dead := false
-		for _, f := range lintOne(s, false) {
+		for _, f := range lintPattern(s, false) {
 			if f.Severity != finding.SeverityError {
 				continue
 			}
@@ -278,7 +278,7 @@ func TestLintErrorsMatchImages(t *testing.T) {
 			if _, err := match.Parse(f.Fix); f.Fix == "" || err != nil {
 				continue
 			}
-			for _, g := range lintOne(f.Fix, false) {
+			for _, g := range lintPattern(f.Fix, false) {
 				if g.Severity == finding.SeverityError {
 					t.Errorf("%q: %s suggests %q, of which %s says: %s", s, caseName(f), f.Fix, caseName(g), g.Message)
 				}
@@ -316,13 +316,13 @@ func checkExample(t *testing.T, example string, a, b match.Pattern) {
 }
 
 // TestLintPairsMatchImages verifies commonImage and covers by matching pairs of patterns against
-// all images of someImages.
+// all images of testImages.
 func TestLintPairsMatchImages(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	images := someImages()
+	images := testImages()
 	overlaps, covered := 0, 0
 	for range 80000 {
-		sa, sb := somePattern(r), somePattern(r)
+		sa, sb := randomPattern(r), randomPattern(r)
 		a, errA := match.Parse(sa)
 		b, errB := match.Parse(sb)
 		if errA != nil || errB != nil {
@@ -340,7 +340,7 @@ func TestLintPairsMatchImages(t *testing.T) {
 		}
 		patternA, _ := location.ParsePattern(sa)
 		patternB, _ := location.ParsePattern(sb)
-		cover := covers(candidate{Pattern: patternA}, candidate{Pattern: patternB})
+		cover := covers(comparablePattern{Pattern: patternA}, comparablePattern{Pattern: patternB})
 		if cover {
 			covered++
 		}
@@ -436,7 +436,7 @@ func FuzzLintPattern(f *testing.F) {
 		pat, err := match.Parse(s)
 		parsed, _ := location.Parse(s)
 		dead := false
-		for _, f := range lintOne(s, true) {
+		for _, f := range lintPattern(s, true) {
 			dead = dead || f.Severity == finding.SeverityError
 		}
 		if err == nil && dead == imagename.IsMatchable(parsed) {

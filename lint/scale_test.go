@@ -14,12 +14,12 @@ import (
 	"github.com/regcred/regcred/lint/internal/rules"
 )
 
-const scaleHead = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n"
+const configHeader = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n"
 
 // manyProviders returns a valid configuration of n providers.
 func manyProviders(n int) string {
 	var b strings.Builder
-	b.WriteString(scaleHead)
+	b.WriteString(configHeader)
 	for i := range n {
 		fmt.Fprintf(&b, "- name: p%d\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n  defaultCacheDuration: 5m\n  matchImages: [r%d.example.com, '*.r%d.example.com']\n", i, i, i)
 	}
@@ -29,7 +29,7 @@ func manyProviders(n int) string {
 // manyFindings returns a configuration of one provider with n patterns that never match.
 func manyFindings(n int) string {
 	var b strings.Builder
-	b.WriteString(scaleHead + "- name: p\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n  defaultCacheDuration: 5m\n  matchImages:\n")
+	b.WriteString(configHeader + "- name: p\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n  defaultCacheDuration: 5m\n  matchImages:\n")
 	for i := range n {
 		fmt.Fprintf(&b, "  - r%d.example.com/*\n", i)
 	}

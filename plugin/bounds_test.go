@@ -77,13 +77,13 @@ func TestRequestBound(t *testing.T) {
 			t.Errorf("%d bytes: %v", len(data), err)
 		}
 		if want != "" {
-			if got := verdictOf(t, err); got != (verdict{protocol.KindRequest, StageDecode, ""}) {
+			if got := errorFieldsOf(t, err); got != (errorFields{protocol.KindRequest, StageDecode, ""}) {
 				t.Errorf("%d bytes: %+v", len(data), got)
 			}
 		}
 	}
 	_, err := ServeOptions{Stdin: strings.NewReader(`{"image":"a"}`), Args: []string{"x"}}.readRequest()
-	if got := verdictOf(t, err); got != (verdict{protocol.KindRequest, StageDecode, "kind"}) {
+	if got := errorFieldsOf(t, err); got != (errorFields{protocol.KindRequest, StageDecode, "kind"}) {
 		t.Errorf("the older protocol without its argument: %+v", got)
 	}
 }
@@ -97,7 +97,7 @@ func TestOneLineBound(t *testing.T) {
 }
 
 func TestDefaultsOfCommand(t *testing.T) {
-	if p := (Command{}).processCommand(); p.MaxOutput != 1<<20 || p.Timeout != protocol.Timeout {
+	if p := (Command{}).processCommand(); p.MaxOutput != 1<<20 || p.Timeout != protocol.KubeletTimeout {
 		t.Errorf("MaxOutput %d, Timeout %v", p.MaxOutput, p.Timeout)
 	}
 	if p := (Command{MaxOutput: 1, Timeout: 2, Grace: 3}).processCommand(); p.MaxOutput != 1 || p.Timeout != 2 || p.Grace != 3 {

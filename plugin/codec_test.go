@@ -243,8 +243,8 @@ func TestEncodeLogin(t *testing.T) {
 	}
 }
 
-// goodLogin is a valid response of the OutOfTree protocol.
-const goodLogin = `{"kind":"RegistryCredentialPluginResponse","apiVersion":"v1alpha1",` +
+// goodOutOfTreeResponse is a valid response of the OutOfTree protocol.
+const goodOutOfTreeResponse = `{"kind":"RegistryCredentialPluginResponse","apiVersion":"v1alpha1",` +
 	`"expirationTimestamp":"2026-05-01T12:10:00Z","username":"ci","password":"` + canary.PasswordSecret + `"}` + "\n"
 
 func TestDecodeLogin(t *testing.T) {
@@ -264,7 +264,7 @@ func TestDecodeLogin(t *testing.T) {
 		want       *Response // nil if the response is rejected
 		message    string
 	}{
-		{"all", goodLogin, login(10 * time.Minute), ""},
+		{"all", goodOutOfTreeResponse, login(10 * time.Minute), ""},
 		{"no TypeMeta", with(""), login(0), ""},
 		{"kind alone", with(`"kind":"RegistryCredentialPluginResponse",`), login(0), ""},
 		{"version alone", with(`"apiVersion":"v1alpha1",`), login(0), ""},
@@ -301,10 +301,10 @@ func TestDecodeLogin(t *testing.T) {
 		{"another kind", with(`"kind":"RegistryCredentialPluginRequest",`), nil, "kind: must be RegistryCredentialPluginResponse if set"},
 		{"kind a number", with(`"kind":1,`), nil, "offset 8: kind: must be a string"},
 		{"null", " null", nil, "offset 1: must be an object"},
-		{"a list", "[" + goodLogin + "]", nil, "offset 0: must be an object"},
+		{"a list", "[" + goodOutOfTreeResponse + "]", nil, "offset 0: must be an object"},
 		{"a string", `"` + canary.PasswordSecret + `"`, nil, "offset 0: must be an object"},
 		{"empty", "", nil, "invalid RegistryCredentialPluginResponse at offset 0: the plugin exited 0 and wrote nothing"},
-		{"two", goodLogin + goodLogin, nil, "unexpected data after the JSON value"},
+		{"two", goodOutOfTreeResponse + goodOutOfTreeResponse, nil, "unexpected data after the JSON value"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := decodeResponse([]byte(tt.data), OutOfTree, now)
@@ -323,7 +323,7 @@ func TestDecodeResponseOfPredecessor(t *testing.T) {
 		data string
 		want bool
 	}{
-		"all":               {goodLogin, true},
+		"all":               {goodOutOfTreeResponse, true},
 		"kind alone":        {`{"kind":"RegistryCredentialPluginResponse"}`, true},
 		"no TypeMeta":       {`{"username":"ci","password":"` + canary.PasswordSecret + `"}`, true},
 		"version":           {`{"apiVersion":"v1alpha1","username":"ci","password":"` + canary.PasswordSecret + `"}`, true},
@@ -439,8 +439,8 @@ func checkKeys(t *testing.T, data []byte, err error, fields []protocol.Field) {
 	}
 }
 
-// secretKey matches documents that have a secret of the tests as a field name.
-var secretKey = regexp.MustCompile(canary.Marker + `[^"]*"\s*:`)
+// secretFieldName matches documents that have a secret of the tests as a field name.
+var secretFieldName = regexp.MustCompile(canary.Marker + `[^"]*"\s*:`)
 
 func checkFuzzError(t *testing.T, data []byte, err error) {
 	t.Helper()
@@ -454,7 +454,7 @@ func checkFuzzError(t *testing.T, data []byte, err error) {
 	if e.Offset > int64(len(data)) {
 		t.Errorf("offset %d is beyond the document", e.Offset)
 	}
-	if !secretKey.Match(data) {
+	if !secretFieldName.Match(data) {
 		canary.AssertAbsent(t, "the error", e.Error())
 	}
 }
@@ -486,12 +486,12 @@ func FuzzDecodeResponse(f *testing.F) {
 }
 
 func FuzzDecodeLogin(f *testing.F) {
-	f.Add([]byte(goodLogin))
+	f.Add([]byte(goodOutOfTreeResponse))
 	f.Add([]byte(goodResponse))
 	for _, fields := range []string{`"kind":1`, `"apiVersion":"v1"`, `"Username":""`, `"token":[{}]`, `"username":null`, `"expirationTimestamp":"2026-05-01"`, `"expirationTimestamp":"9999-12-31T23:59:59.5-23:59"`} {
 		f.Add([]byte(`{` + fields + `,"password":"` + canary.PasswordSecret + `"}`))
 	}
-	for _, data := range []string{"", "null", "[]", "{}", goodLogin + "{}", goodLogin[:90], "\xff"} {
+	for _, data := range []string{"", "null", "[]", "{}", goodOutOfTreeResponse + "{}", goodOutOfTreeResponse[:90], "\xff"} {
 		f.Add([]byte(data))
 	}
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)

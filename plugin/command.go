@@ -152,7 +152,7 @@ func (c Command) run(ctx context.Context, stdin io.Reader, secrets []string, ima
 		ExitCode:  res.ExitCode(),
 		Started:   res.Started,
 		Duration:  res.Duration,
-		Lingering: res.Lingering,
+		Lingering: res.ChildHoldsOutput,
 	}
 	if len(res.Stderr.Head) > 0 {
 		inResponse, maybe := responseSecrets(res.Stdout)
@@ -182,7 +182,7 @@ func (c Command) processCommand() process.Command {
 		p.Args = slices.Insert(p.Args, 0, getCredentialsArg)
 	}
 	if p.Timeout <= 0 {
-		p.Timeout = protocol.Timeout
+		p.Timeout = protocol.KubeletTimeout
 	}
 	if p.MaxOutput <= 0 {
 		p.MaxOutput = defaultMaxOutput
@@ -254,7 +254,7 @@ func (c Command) decodeOutput(stdout []byte, image string) (*Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !protocol.ValidCacheKeyType(string(resp.CacheKeyType)) {
+	if !protocol.IsValidCacheKeyType(string(resp.CacheKeyType)) {
 		// kubelet: the caller of ExecPlugin checks this after decoding.
 		msg := fmt.Sprintf("must be %s, %s or %s", CacheImage, CacheRegistry, CacheGlobal)
 		if resp.CacheKeyType == "" {

@@ -31,15 +31,15 @@ func TestDocsPredecessor(t *testing.T) {
 	var wire []string
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))) // sets the fake clock of the test to this time
-		wire = exchanges(t)
+		wire = docMessages(t)
 	})
 	if diff := cmp.Diff(wire, documented); diff != "" {
 		t.Errorf("docs/protocol.md: -wire +documented\n%s", diff)
 	}
 }
 
-// exchanges returns the requests of both protocols, followed by their responses.
-func exchanges(t *testing.T) []string {
+// docMessages returns the requests of both protocols, followed by their responses.
+func docMessages(t *testing.T) []string {
 	t.Helper()
 	provider := func(context.Context, *Request) (*Response, error) {
 		return &Response{

@@ -12,8 +12,8 @@ import (
 // Tests that need a Keyring are in keyring_test.go. It has an external test package, because
 // package regcred imports this package.
 
-// ImageKey makes authKeyForImage available to keyring_test.go.
-var ImageKey = authKeyForImage
+// AuthKeyForImage makes authKeyForImage available to keyring_test.go.
+var AuthKeyForImage = authKeyForImage
 
 func TestImageKey(t *testing.T) {
 	for image, want := range map[string]string{

@@ -64,13 +64,13 @@ func FuzzImageKey(f *testing.F) {
 			if _, err := netip.ParseAddr(address); err != nil {
 				// The text in brackets is not an IP address, as in [:]/app. No auth key matches
 				// such an image in the kubelet.
-				if got := match.Select([]string{"*", "*/*", repository, plugin.ImageKey(repository)}, repository); len(got) > 0 {
+				if got := match.Select([]string{"*", "*/*", repository, plugin.AuthKeyForImage(repository)}, repository); len(got) > 0 {
 					t.Errorf("%s: got the keys %q, want none", repository, got)
 				}
 				return
 			}
 		}
-		key := plugin.ImageKey(repository)
+		key := plugin.AuthKeyForImage(repository)
 		if firstUser(t, repository, map[string]plugin.AuthConfig{key: {Username: "u"}}) != "u" {
 			t.Errorf("%s: the key %q does not match it", repository, key)
 		}

@@ -219,16 +219,16 @@ func joinFieldPath(path, name string) string {
 // If a plugin swaps keys and values, a password becomes a field name. Therefore errors contain
 // only names that look like field names or keys and are not too long.
 const (
-	maxShownName = 32
-	maxShownKey  = 128
-	hiddenName   = "(hidden name)"
+	maxShownName   = 32
+	maxShownKey    = 128
+	hiddenNameText = "(hidden name)"
 )
 
 // redactFieldName returns name if it looks like an identifier. Otherwise it returns a
 // placeholder.
 func redactFieldName(name string) string {
 	if len(name) == 0 || len(name) > maxShownName || !consistsOf(name, letters) {
-		return hiddenName
+		return hiddenNameText
 	}
 	return name
 }

@@ -150,7 +150,7 @@ func writeResponse(w io.Writer, req *Request, resp *Response) error {
 	if resp == nil {
 		return errNoResponse
 	}
-	if !protocol.ValidCacheKeyType(string(resp.CacheKeyType)) {
+	if !protocol.IsValidCacheKeyType(string(resp.CacheKeyType)) {
 		return fmt.Errorf("the provider's CacheKeyType must be %s, %s or %s", CacheImage, CacheRegistry, CacheGlobal)
 	}
 	sent := *resp

@@ -20,28 +20,28 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// outOfTree returns a Command of the out-of-tree protocol whose plugin is the test binary.
-func outOfTree(t testing.TB, mode string, env ...string) Command {
+// outOfTreeCommand returns a Command of the out-of-tree protocol whose plugin is the test binary.
+func outOfTreeCommand(t testing.TB, mode string, env ...string) Command {
 	c := testCommand(t, mode, env...)
 	c.APIVersion = OutOfTree
 	return c
 }
 
-// loginUntil returns a response of the OutOfTree protocol with the given expirationTimestamp.
-func loginUntil(expiry string) string {
-	return strings.Replace(goodLogin, "2026-05-01T12:10:00Z", expiry, 1)
+// outOfTreeResponseUntil returns a response of the OutOfTree protocol with the given expirationTimestamp.
+func outOfTreeResponseUntil(expiry string) string {
+	return strings.Replace(goodOutOfTreeResponse, "2026-05-01T12:10:00Z", expiry, 1)
 }
 
 func TestCommandOutOfTree(t *testing.T) {
 	asked := filepath.Join(t.TempDir(), "asked")
-	c := outOfTree(t, "record", testStdout+"="+loginUntil("2999-01-01T00:00:00Z"), testStderr+"="+asked)
+	c := outOfTreeCommand(t, "record", testStdout+"="+outOfTreeResponseUntil("2999-01-01T00:00:00Z"), testStderr+"="+asked)
 	c.Args = NewSecrets("--flag", "get-credentials")
 	c.Env = NewSecrets("REGION=us-west-2")
 	x, err := c.Run(t.Context(), testRequest())
 	checkRun(t, x, err, "")
 
 	const stdin = `{"image":"registry.example/team/app"}` + "\n"
-	if x.Stdin.Reveal() != stdin || x.Stdout.Reveal() != loginUntil("2999-01-01T00:00:00Z") {
+	if x.Stdin.Reveal() != stdin || x.Stdout.Reveal() != outOfTreeResponseUntil("2999-01-01T00:00:00Z") {
 		t.Error("Stdin and Stdout are not what was said")
 	}
 	record := must.Get(os.ReadFile(asked))(t)
@@ -68,21 +68,21 @@ func TestCommandOutOfTreeStages(t *testing.T) {
 		message string
 	}{
 		"no expiry":      {stdout: `{"username":"ci","password":"` + canary.PasswordSecret + `"}`},
-		"past":           {stdout: loginUntil("2001-01-01T00:00:00Z")},
+		"past":           {stdout: outOfTreeResponseUntil("2001-01-01T00:00:00Z")},
 		"no credential":  {stdout: `{"username":"","password":""}`},
 		"today's answer": {stdout: goodResponse, want: StageAPIVersion, message: "apiVersion: " + prefix + ": kind: got a CredentialProviderResponse"},
-		"without zone":   {stdout: loginUntil("2026-05-01T12:10:00"), want: StageDecode, message: "decode: " + prefix + " at offset 89: expirationTimestamp: must be a time with a time zone"},
-		"no date":        {stdout: loginUntil(canary.PasswordSecret), want: StageDecode, message: "expirationTimestamp: must be a time"},
+		"without zone":   {stdout: outOfTreeResponseUntil("2026-05-01T12:10:00"), want: StageDecode, message: "decode: " + prefix + " at offset 89: expirationTimestamp: must be a time with a time zone"},
+		"no date":        {stdout: outOfTreeResponseUntil(canary.PasswordSecret), want: StageDecode, message: "expirationTimestamp: must be a time"},
 		"nothing":        {want: StageOutput, message: "output: " + prefix + " at offset 0: the plugin exited 0"},
-		"exit 1":         {stdout: goodLogin, env: []string{testExit + "=1", testStderr + "=no such command: get-credentials"}, want: StageExec, message: `exit status 1; stderr: "no such command: get-credentials"`},
-		"password in stderr": {stdout: goodLogin, env: []string{testExit + "=1", testStderr + "=got " + canary.PasswordSecret + " until 2026-05-01T12:10:00Z"},
+		"exit 1":         {stdout: goodOutOfTreeResponse, env: []string{testExit + "=1", testStderr + "=no such command: get-credentials"}, want: StageExec, message: `exit status 1; stderr: "no such command: get-credentials"`},
+		"password in stderr": {stdout: goodOutOfTreeResponse, env: []string{testExit + "=1", testStderr + "=got " + canary.PasswordSecret + " until 2026-05-01T12:10:00Z"},
 			want: StageExec, message: `stderr: "got [redacted] until 2026-05-01T12:10:00Z"`},
-		"password of a refused answer in stderr": {stdout: strings.Replace(goodLogin, "username", "user", 1), env: []string{testStderr + "=got " + canary.PasswordSecret},
+		"password of a refused answer in stderr": {stdout: strings.Replace(goodOutOfTreeResponse, "username", "user", 1), env: []string{testStderr + "=got " + canary.PasswordSecret},
 			want: StageDecode, message: `user: unknown field; use username; stderr: "got [redacted]"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			x, err := outOfTree(t, "say", append(tt.env, testStdout+"="+tt.stdout)...).Run(t.Context(), testRequest())
+			x, err := outOfTreeCommand(t, "say", append(tt.env, testStdout+"="+tt.stdout)...).Run(t.Context(), testRequest())
 			e := checkRun(t, x, err, tt.want)
 			if e != nil && !strings.Contains(e.Error(), tt.message) {
 				t.Errorf("got  %v\nwant …%s…", e, tt.message)
@@ -98,7 +98,7 @@ func TestCommandOutOfTreeStages(t *testing.T) {
 // response to a request of another version.
 func TestCommandGetsPredecessorsAnswer(t *testing.T) {
 	for _, version := range versions {
-		c := testCommand(t, "say", testStdout+"="+goodLogin)
+		c := testCommand(t, "say", testStdout+"="+goodOutOfTreeResponse)
 		c.APIVersion = version
 		x, err := c.Run(t.Context(), testRequest())
 		e := checkRun(t, x, err, StageAPIVersion)

@@ -133,7 +133,7 @@ func TestChildHoldsStdout(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "go")
 	must.Do(t, syscall.Mkfifo(fifo, 0o600))
 	for mode, want := range map[string]bool{"say": false, "fork": true} {
-		x, err := testCommand(t, mode, testStdout+"="+goodResponse, testGo+"="+fifo).Run(t.Context(), testRequest())
+		x, err := testCommand(t, mode, testStdout+"="+goodResponse, testFIFO+"="+fifo).Run(t.Context(), testRequest())
 		checkRun(t, x, err, "")
 		if x.Lingering != want {
 			t.Errorf("%s: Lingering is %v, want %v", mode, x.Lingering, want)

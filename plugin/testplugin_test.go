@@ -33,7 +33,7 @@ const (
 	testStderr = "PLUGIN_STDERR"
 	testExit   = "PLUGIN_EXIT"
 	testSignal = "PLUGIN_SIGNAL"
-	testGo     = "PLUGIN_GO" // the path of a FIFO that a child process reads before it exits
+	testFIFO   = "PLUGIN_GO" // the path of a FIFO that a child process reads before it exits
 )
 
 func TestMain(m *testing.M) {
@@ -64,43 +64,43 @@ func testRequest() *Request {
 	}
 }
 
-var modes = map[string]func() int{
+var testPlugins = map[string]func() int{
 	"say": func() int { // reads the request, then writes testStdout and testStderr
 		io.Copy(io.Discard, os.Stdin)
-		return say()
+		return writeTestOutput()
 	},
 	"say-file": func() int { // like "say", but testStderr is the path of a file
 		io.Copy(io.Discard, os.Stdin)
 		text, _ := os.ReadFile(os.Getenv(testStderr))
 		os.Stderr.Write(text)
 		os.Unsetenv(testStderr)
-		return say()
+		return writeTestOutput()
 	},
-	"not-read": say,
+	"not-read": writeTestOutput,
 	"close-stdin": func() int {
 		os.Stdin.Close()
-		return say()
+		return writeTestOutput()
 	},
 	"env": func() int { // writes the environment and the arguments to standard error
 		fmt.Fprintln(os.Stderr, strings.Join(os.Environ(), "\n"))
 		fmt.Fprintln(os.Stderr, strings.Join(os.Args, "\n"))
 		dir, _ := os.Getwd()
 		fmt.Fprintln(os.Stderr, "dir="+dir)
-		return say()
+		return writeTestOutput()
 	},
 	"echo-token": func() int { // writes the request to standard error
 		data, _ := io.ReadAll(os.Stdin)
 		os.Stderr.Write(data)
-		return say()
+		return writeTestOutput()
 	},
 	"record": func() int { // writes its arguments, REGION and the request to the file testStderr
 		data, _ := io.ReadAll(os.Stdin)
 		text := strings.Join(append(os.Args[1:], "REGION="+os.Getenv("REGION"), string(data)), "\n")
 		os.WriteFile(os.Getenv(testStderr), []byte(text), 0o600)
 		os.Unsetenv(testStderr)
-		return say()
+		return writeTestOutput()
 	},
-	"hang": hangDeaf,
+	"hang": hangIgnoringSIGTERM,
 	"killed": func() int {
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		hang()
@@ -119,16 +119,16 @@ var modes = map[string]func() int{
 		}))
 		return 99
 	},
-	"fork": func() int { // starts a child process that keeps stdout open until the FIFO testGo is closed
+	"fork": func() int { // starts a child process that keeps stdout open until the FIFO testFIFO is closed
 		self, _ := os.Executable()
 		child := exec.Command(self)
 		child.Env = append(os.Environ(), testMode+"=child")
 		child.Stdout = os.Stdout
 		child.Start()
-		return say()
+		return writeTestOutput()
 	},
 	"child": func() int {
-		if f, err := os.Open(os.Getenv(testGo)); err == nil {
+		if f, err := os.Open(os.Getenv(testFIFO)); err == nil {
 			io.Copy(io.Discard, f)
 		}
 		return 0
@@ -136,25 +136,25 @@ var modes = map[string]func() int{
 }
 
 func runTestPlugin(mode string) int {
-	f, ok := modes[mode]
+	f, ok := testPlugins[mode]
 	if !ok {
-		fmt.Fprintln(os.Stderr, "no such mode; there are", slices.Sorted(maps.Keys(modes)))
+		fmt.Fprintln(os.Stderr, "no such mode; there are", slices.Sorted(maps.Keys(testPlugins)))
 		return 99
 	}
 	return f()
 }
 
-func say() int {
+func writeTestOutput() int {
 	os.Stdout.WriteString(os.Getenv(testStdout))
 	os.Stderr.WriteString(os.Getenv(testStderr))
 	code, _ := strconv.Atoi(os.Getenv(testExit))
 	return code
 }
 
-// hangDeaf writes its output, then ignores SIGTERM and never exits.
-func hangDeaf() int {
+// hangIgnoringSIGTERM writes its output, then ignores SIGTERM and never exits.
+func hangIgnoringSIGTERM() int {
 	signal.Ignore(syscall.SIGTERM)
-	say()
+	writeTestOutput()
 	hang()
 	return 0
 }

@@ -13,20 +13,20 @@ import (
 	"github.com/regcred/regcred/internal/protocol"
 )
 
-// verdict contains the fields of a decodeError that programs may use.
-type verdict struct {
+// errorFields contains the fields of a decodeError that programs may use.
+type errorFields struct {
 	kind  string
 	stage Stage
 	path  string
 }
 
-func verdictOf(t *testing.T, err error) verdict {
+func errorFieldsOf(t *testing.T, err error) errorFields {
 	t.Helper()
 	var e *decodeError
 	if !errors.As(err, &e) {
 		t.Fatalf("%v is not a *decodeError", err)
 	}
-	return verdict{e.Kind, e.Stage, e.Field}
+	return errorFields{e.Kind, e.Stage, e.Field}
 }
 
 func TestVerdicts(t *testing.T) {
@@ -43,30 +43,30 @@ func TestVerdicts(t *testing.T) {
 		name   string
 		decode decoder
 		data   string
-		want   verdict
+		want   errorFields
 	}{
-		{"request: kind", asRequest, `{"kind":"x","apiVersion":"` + V1 + `","image":"a"}`, verdict{protocol.KindRequest, StageDecode, "kind"}},
-		{"request: version", asRequest, `{"kind":"CredentialProviderRequest","apiVersion":"x","image":"a"}`, verdict{protocol.KindRequest, StageAPIVersion, "apiVersion"}},
-		{"request: image", asRequest, request + `}`, verdict{protocol.KindRequest, StageDecode, "image"}},
-		{"request: type", asRequest, request + `,"image":1}`, verdict{protocol.KindRequest, StageDecode, "image"}},
-		{"request: twice", asRequest, request + `,"image":"a","image":"a"}`, verdict{protocol.KindRequest, StageDecode, "image"}},
-		{"request: type behind an unknown field", asRequest, request + `,"x":{"y":[1]},"image":1}`, verdict{protocol.KindRequest, StageDecode, "image"}},
-		{"response: kind", answerIn(V1), `{"kind":"x","apiVersion":"` + V1 + `"}`, verdict{protocol.KindResponse, StageDecode, "kind"}},
-		{"response: version", answerIn(V1), `{"kind":"CredentialProviderResponse","apiVersion":"` + V1Beta1 + `"}`, verdict{protocol.KindResponse, StageAPIVersion, "apiVersion"}},
-		{"response: asked in no version", answerIn("x"), response + `}`, verdict{protocol.KindResponse, StageAPIVersion, "apiVersion"}},
-		{"response: type of the kind", answerIn(V1), `{"kind":1,"apiVersion":"` + V1 + `"}`, verdict{protocol.KindResponse, StageDecode, "kind"}},
-		{"response: type", answerIn(V1), response + `,"cacheDuration":1}`, verdict{protocol.KindResponse, StageDecode, "cacheDuration"}},
-		{"response: user name", answerIn(V1), response + `,"auth":{"a.b":{"username":1}}}`, verdict{protocol.KindResponse, StageDecode, "auth.a.b.username"}},
-		{"login: no object", answerIn(OutOfTree), `null`, verdict{protocol.KindOutOfTreeResponse, StageDecode, ""}},
-		{"login: today's answer", answerIn(OutOfTree), response + `}`, verdict{protocol.KindOutOfTreeResponse, StageAPIVersion, "kind"}},
-		{"login: version", answerIn(OutOfTree), `{"apiVersion":"x"}`, verdict{protocol.KindOutOfTreeResponse, StageAPIVersion, "apiVersion"}},
-		{"login: kind", answerIn(OutOfTree), `{"kind":"x"}`, verdict{protocol.KindOutOfTreeResponse, StageDecode, "kind"}},
-		{"login: type of the kind", answerIn(OutOfTree), `{"kind":1}`, verdict{protocol.KindOutOfTreeResponse, StageDecode, "kind"}},
-		{"login: type", answerIn(OutOfTree), `{"username":1}`, verdict{protocol.KindOutOfTreeResponse, StageDecode, "username"}},
-		{"login: time", answerIn(OutOfTree), `{"expirationTimestamp":"x"}`, verdict{protocol.KindOutOfTreeResponse, StageDecode, "expirationTimestamp"}},
+		{"request: kind", asRequest, `{"kind":"x","apiVersion":"` + V1 + `","image":"a"}`, errorFields{protocol.KindRequest, StageDecode, "kind"}},
+		{"request: version", asRequest, `{"kind":"CredentialProviderRequest","apiVersion":"x","image":"a"}`, errorFields{protocol.KindRequest, StageAPIVersion, "apiVersion"}},
+		{"request: image", asRequest, request + `}`, errorFields{protocol.KindRequest, StageDecode, "image"}},
+		{"request: type", asRequest, request + `,"image":1}`, errorFields{protocol.KindRequest, StageDecode, "image"}},
+		{"request: twice", asRequest, request + `,"image":"a","image":"a"}`, errorFields{protocol.KindRequest, StageDecode, "image"}},
+		{"request: type behind an unknown field", asRequest, request + `,"x":{"y":[1]},"image":1}`, errorFields{protocol.KindRequest, StageDecode, "image"}},
+		{"response: kind", answerIn(V1), `{"kind":"x","apiVersion":"` + V1 + `"}`, errorFields{protocol.KindResponse, StageDecode, "kind"}},
+		{"response: version", answerIn(V1), `{"kind":"CredentialProviderResponse","apiVersion":"` + V1Beta1 + `"}`, errorFields{protocol.KindResponse, StageAPIVersion, "apiVersion"}},
+		{"response: asked in no version", answerIn("x"), response + `}`, errorFields{protocol.KindResponse, StageAPIVersion, "apiVersion"}},
+		{"response: type of the kind", answerIn(V1), `{"kind":1,"apiVersion":"` + V1 + `"}`, errorFields{protocol.KindResponse, StageDecode, "kind"}},
+		{"response: type", answerIn(V1), response + `,"cacheDuration":1}`, errorFields{protocol.KindResponse, StageDecode, "cacheDuration"}},
+		{"response: user name", answerIn(V1), response + `,"auth":{"a.b":{"username":1}}}`, errorFields{protocol.KindResponse, StageDecode, "auth.a.b.username"}},
+		{"login: no object", answerIn(OutOfTree), `null`, errorFields{protocol.KindOutOfTreeResponse, StageDecode, ""}},
+		{"login: today's answer", answerIn(OutOfTree), response + `}`, errorFields{protocol.KindOutOfTreeResponse, StageAPIVersion, "kind"}},
+		{"login: version", answerIn(OutOfTree), `{"apiVersion":"x"}`, errorFields{protocol.KindOutOfTreeResponse, StageAPIVersion, "apiVersion"}},
+		{"login: kind", answerIn(OutOfTree), `{"kind":"x"}`, errorFields{protocol.KindOutOfTreeResponse, StageDecode, "kind"}},
+		{"login: type of the kind", answerIn(OutOfTree), `{"kind":1}`, errorFields{protocol.KindOutOfTreeResponse, StageDecode, "kind"}},
+		{"login: type", answerIn(OutOfTree), `{"username":1}`, errorFields{protocol.KindOutOfTreeResponse, StageDecode, "username"}},
+		{"login: time", answerIn(OutOfTree), `{"expirationTimestamp":"x"}`, errorFields{protocol.KindOutOfTreeResponse, StageDecode, "expirationTimestamp"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := verdictOf(t, tt.decode([]byte(tt.data))); got != tt.want {
+			if got := errorFieldsOf(t, tt.decode([]byte(tt.data))); got != tt.want {
 				t.Errorf("got %+v, want %+v", got, tt.want)
 			}
 		})
@@ -105,7 +105,7 @@ func TestDecodeCacheKeyType(t *testing.T) {
 	c := Command{APIVersion: V1}
 	for value, missing := range map[string]bool{"": true, "x": false} {
 		_, err := c.decodeOutput([]byte(`{"kind":"CredentialProviderResponse","apiVersion":"`+V1+`","cacheKeyType":"`+value+`"}`), "a")
-		if got, want := verdictOf(t, err), (verdict{protocol.KindResponse, StageCacheKeyType, "cacheKeyType"}); got != want {
+		if got, want := errorFieldsOf(t, err), (errorFields{protocol.KindResponse, StageCacheKeyType, "cacheKeyType"}); got != want {
 			t.Errorf("%q: got %+v, want %+v", value, got, want)
 		}
 		if strings.Contains(err.Error(), "is missing") != missing {

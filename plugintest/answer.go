@@ -23,9 +23,9 @@ func checkStage(stage plugin.Stage, ok, kubelet, fix string) func(*suite) []Find
 		r := s.baseRun()
 		switch {
 		case r.failedAt(stage):
-			return newFinding(finding.SeverityError, r.did, r.describeOutcome(), kubelet, fix)
+			return newFinding(finding.SeverityError, r.action, r.describeOutcome(), kubelet, fix)
 		case r.hasResponse() || r.failedAt(order[slices.Index(order, stage)+1:]...):
-			return passFinding(r.did, "%s", ok)
+			return passFinding(r.action, "%s", ok)
 		}
 		return skipFinding("the plugin returned no response for %q; see the base-answer check", s.image)
 	}
@@ -33,7 +33,7 @@ func checkStage(stage plugin.Stage, ok, kubelet, fix string) func(*suite) []Find
 
 func checkDuration(s *suite, resp *plugin.Response) []Finding {
 	const day = 24 * time.Hour
-	did := s.baseRun().did
+	did := s.baseRun().action
 	switch d := resp.CacheDuration; {
 	case s.isOutOfTree() && *d == 0:
 		return newFinding(finding.SeverityWarning, did, "expirationTimestamp is missing or in the past",
@@ -66,35 +66,35 @@ func checkDuration(s *suite, resp *plugin.Response) []Finding {
 
 func checkEmpty(s *suite, resp *plugin.Response) []Finding {
 	if len(resp.Auth) > 0 {
-		return passFinding(s.baseRun().did, "%s", diagnose.CountText(len(resp.Auth), "auth key"))
+		return passFinding(s.baseRun().action, "%s", diagnose.FormatCount(len(resp.Auth), "auth key"))
 	}
 	severity, fix := finding.SeverityWarning, "If the plugin should serve the image but cannot, exit with a nonzero code and print the reason."
 	if len(s.opts.Images) == 0 {
 		severity, fix = finding.SeverityInfo, "This test was run without an image; specify one that the plugin serves."
 	}
-	return newFinding(severity, s.baseRun().did, "a response without a credential",
+	return newFinding(severity, s.baseRun().action, "a response without a credential",
 		"The kubelet caches the response for cacheDuration and pulls anonymously.", fix)
 }
 
 func checkEmptyGlobal(s *suite, _ *plugin.Response) []Finding {
 	for _, r := range []*run{s.baseRun(), s.sendRequest(s.newRequestFor(lookalikeImage(s.image)))} {
 		if r.hasResponse() && len(r.exchange.Response.Auth) == 0 && r.exchange.Response.CacheKeyType == plugin.CacheGlobal {
-			return newFinding(finding.SeverityWarning, r.did, "a response with cacheKeyType Global and no credential",
+			return newFinding(finding.SeverityWarning, r.action, "a response with cacheKeyType Global and no credential",
 				"Until the response expires, the kubelet does not call this plugin for any image, even if the plugin serves the image.",
 				"Return cacheKeyType Image or Registry when you have no credential.")
 		}
 	}
-	return passFinding(s.baseRun().did+", and for another registry", "no empty Global response")
+	return passFinding(s.baseRun().action+", and for another registry", "no empty Global response")
 }
 
 func checkStable(s *suite, resp *plugin.Response) []Finding {
 	const times = 3
-	did := fmt.Sprintf("%s, %d times", s.baseRun().did, times)
+	did := fmt.Sprintf("%s, %d times", s.baseRun().action, times)
 	for nth := 1; nth < times; nth++ {
 		r := s.repeatBase(nth)
 		what := "no response: " + r.describeOutcome()
 		if r.hasResponse() {
-			what = describeShapeDifference(resp, r.exchange.Response)
+			what = describeNonPasswordDifference(resp, r.exchange.Response)
 		}
 		if what != "" {
 			return newFinding(finding.SeverityWarning, did, fmt.Sprintf("run %d differs: %s", nth+1, what),
@@ -114,11 +114,11 @@ func checkEmptyCredential(s *suite, resp *plugin.Response) []Finding {
 		switch auth := resp.Auth[key]; {
 		case auth.Equal(plugin.AuthConfig{}): // anonymous, on purpose
 		case auth.Username == "":
-			findings = append(findings, newFinding(finding.SeverityWarning, s.baseRun().did, "an empty user name"+keyPhrase(key),
+			findings = append(findings, newFinding(finding.SeverityWarning, s.baseRun().action, "an empty user name"+underKey(key),
 				"The kubelet passes the credential to the container runtime. containerd treats an empty user name as anonymous, regardless of the password.",
 				"Return a user name, even if it is a placeholder. Omit the key if there is no credential.")...)
 		case auth.Password.IsZero():
-			findings = append(findings, newFinding(finding.SeverityError, s.baseRun().did, "a user name without a password"+keyPhrase(key),
+			findings = append(findings, newFinding(finding.SeverityError, s.baseRun().action, "a user name without a password"+underKey(key),
 				"The kubelet sends the user name with an empty password, and the registry returns 401.",
 				"Exit with an error if you have no password.")...)
 		}
@@ -126,25 +126,25 @@ func checkEmptyCredential(s *suite, resp *plugin.Response) []Finding {
 	if len(findings) > 0 {
 		return findings
 	}
-	return passFinding(s.baseRun().did, "every key has a user name and a password")
+	return passFinding(s.baseRun().action, "every key has a user name and a password")
 }
 
-func checkSpace(s *suite, resp *plugin.Response) []Finding {
+func checkWhitespace(s *suite, resp *plugin.Response) []Finding {
 	for _, key := range authKeys(resp) {
 		for _, part := range []struct{ name, text string }{{"user name", resp.Auth[key].Username}, {"password", resp.Auth[key].Password.Reveal()}} {
 			if strings.TrimSpace(part.text) != part.text {
-				return newFinding(finding.SeverityWarning, s.baseRun().did, fmt.Sprintf("the %s%s begins or ends with white space", part.name, keyPhrase(key)),
+				return newFinding(finding.SeverityWarning, s.baseRun().action, fmt.Sprintf("the %s%s begins or ends with white space", part.name, underKey(key)),
 					"The kubelet sends the value unchanged, and the registry returns 401.",
 					"Trim values read from a file or command, because the trailing newline is not part of the credential.")
 			}
 		}
 	}
-	return passFinding(s.baseRun().did, "no leading or trailing white space in user names and passwords")
+	return passFinding(s.baseRun().action, "no leading or trailing white space in user names and passwords")
 }
 
-// keyPhrase returns text that names the auth key of a credential, for messages. It returns ""
+// underKey returns text that names the auth key of a credential, for messages. It returns ""
 // for a response of the out-of-tree protocol, which has no keys.
-func keyPhrase(key string) string {
+func underKey(key string) string {
 	if key == "" {
 		return ""
 	}

@@ -51,7 +51,7 @@ func checkStaticBinary(s *suite) []Finding {
 		}
 	}
 	if info, err := executable.Read(s.cmd.Path); err == nil && info.Format == executable.FormatScript {
-		return newFinding(finding.SeverityWarning, did, fmt.Sprintf("a script for %q", shorten(strings.TrimSpace(info.Line))),
+		return newFinding(finding.SeverityWarning, did, fmt.Sprintf("a script for %q", truncateText(strings.TrimSpace(info.ShebangLine))),
 			"The kubelet cannot run the script on a node without the interpreter, and several node images have no shell.",
 			"Install the script's interpreter, or make the plugin a static binary.")
 	}

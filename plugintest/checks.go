@@ -113,7 +113,7 @@ func allChecks() []check {
 			githubURL + "kubernetes/website/pull/40841"}, checkGetCredentials},
 		{Check{"predecessor", "An out-of-tree request is rejected, or gets an out-of-tree response if get-credentials is given", finding.SeverityError,
 			"a request without kind and apiVersion is invalid; only the argument marks it as out-of-tree",
-			githubURL + "kubernetes/enhancements/pull/1406"}, checkPredecessor},
+			githubURL + "kubernetes/enhancements/pull/1406"}, checkOutOfTreeRequest},
 
 		{Check{"answer-json", "Standard output contains only the response", finding.SeverityError,
 			"a single log line on standard output invalidates the response",
@@ -159,13 +159,13 @@ func allChecks() []check {
 			kubeletKeyringURL}, requireInTree("auth keys", requireResponse(checkKeyPort))},
 		{Check{"foreign-host", "A lookalike registry gets no credential", finding.SeverityInfo,
 			"otherwise, if an image name is mistyped, only matchImages prevents the password from being sent to the wrong registry",
-			githubURL + "chrismellard/docker-credential-acr-env/issues/21"}, requireResponse(checkForeign)},
+			githubURL + "chrismellard/docker-credential-acr-env/issues/21"}, requireResponse(checkOtherRegistry)},
 		{Check{"credential-empty", "No user name or password is empty", finding.SeverityError,
 			"the kubelet pulls with an incomplete credential, and the error points to the registry instead of the plugin",
 			githubURL + "bazel-contrib/rules_oci/pull/731"}, requireCredential(checkEmptyCredential)},
 		{Check{"credential-space", "No user name or password begins or ends with white space", finding.SeverityWarning,
 			"the trailing newline of a password file becomes part of the password, and the registry returns 401",
-			githubURL + "charmed-kubernetes/bundle/issues/384"}, requireCredential(checkSpace)},
+			githubURL + "charmed-kubernetes/bundle/issues/384"}, requireCredential(checkWhitespace)},
 
 		{Check{"token-absent", "A v1 request with annotations but no token gets a response or an error", finding.SeverityError,
 			"with requireServiceAccount: false, the plugin also runs for pods without a service account",
@@ -204,7 +204,7 @@ func allChecks() []check {
 
 		{Check{"time-to-answer", "The response arrives within ten seconds", finding.SeverityError,
 			"the kubelet kills the plugin after a minute, and every pull waits for the plugin",
-			githubURL + "kubernetes/kubernetes/pull/108209"}, checkTime},
+			githubURL + "kubernetes/kubernetes/pull/108209"}, checkRunTime},
 		{Check{"sigterm", "A plugin that waits for input exits within five seconds of SIGTERM", finding.SeverityWarning,
 			"otherwise, the plugin delays the host's shutdown until the host kills it mid-operation",
 			githubURL + "docker/docker-credential-helpers/issues/355"}, checkSIGTERM},

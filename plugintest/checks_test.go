@@ -23,8 +23,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// row is a test case: a plugin, a check, and what the check's findings must contain.
-type row struct {
+// checkCase is a test case: a plugin, a check, and what the check's findings must contain.
+type checkCase struct {
 	check  string
 	plugin string // mode of the test binary, or a script that starts with #!
 	want   finding.Severity
@@ -39,16 +39,16 @@ func withShortTimeout(_ testing.TB, c *plugin.Command) { c.Timeout = 300 * time.
 
 func anyVersion(_ testing.TB, c *plugin.Command) { c.APIVersion = "" }
 
-func environ(entries ...string) func(testing.TB, *plugin.Command) {
+func withEnviron(entries ...string) func(testing.TB, *plugin.Command) {
 	return func(_ testing.TB, c *plugin.Command) { c.Environ = append(os.Environ(), entries...) }
 }
 
-func path(f func(dir string) string) func(testing.TB, *plugin.Command) {
+func withPath(f func(dir string) string) func(testing.TB, *plugin.Command) {
 	return func(t testing.TB, c *plugin.Command) { c.Path = f(t.TempDir()) }
 }
 
-// file creates a file in dir and returns its path, or the error.
-func file(dir, name, content string, mode os.FileMode) string {
+// createFile creates a file in dir and returns its path, or the error.
+func createFile(dir, name, content string, mode os.FileMode) string {
 	path := filepath.Join(dir, name)
 	if err := os.WriteFile(path, []byte(content), mode); err != nil {
 		return err.Error()
@@ -58,7 +58,7 @@ func file(dir, name, content string, mode os.FileMode) string {
 
 func inSettingsDir(t testing.TB, c *plugin.Command) {
 	c.Dir = t.TempDir()
-	file(c.Dir, "settings.json", "{}", 0o600)
+	createFile(c.Dir, "settings.json", "{}", 0o600)
 }
 
 // lockForChild locks the file on which the child process of runChild waits. It unlocks the file
@@ -70,9 +70,9 @@ func lockForChild(t testing.TB, c *plugin.Command) {
 	t.Cleanup(func() { f.Close() })
 }
 
-func images(list ...string) Options { return Options{Images: list} }
+func imageOptions(list ...string) Options { return Options{Images: list} }
 
-func account(a ServiceAccount) Options { return Options{ServiceAccount: &a} }
+func accountOptions(a ServiceAccount) Options { return Options{ServiceAccount: &a} }
 
 const (
 	elfForAnotherMachine = "\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\x16\x00\x01\x00\x00\x00"
@@ -82,30 +82,30 @@ const (
 
 // checkCases returns all test cases. For each check, at least one plugin must fail with the
 // highest severity, and one must pass.
-func checkCases() []row {
+func checkCases() []checkCase {
 	return slices.Concat(fileRows(), requestRows(), answerRows(), keyRows(), tokenRows(), outputRows(), processRows(), environmentRows(), predecessorRows())
 }
 
-func fileRows() []row {
-	return []row{
+func fileRows() []checkCase {
+	return []checkCase{
 		{check: "binary-runs", plugin: "good", want: finding.SeverityOK},
-		{check: "binary-runs", want: finding.SeverityError, got: "does not exist", change: path(func(dir string) string { return filepath.Join(dir, "missing") })},
-		{check: "binary-runs", want: finding.SeverityError, got: "no execute permission", change: path(func(dir string) string { return file(dir, "p", script, 0o644) })},
-		{check: "binary-runs", want: finding.SeverityError, got: "but this machine is", change: path(func(dir string) string {
-			return file(dir, "p", elfForAnotherMachine+strings.Repeat("\x00", 40), 0o755)
+		{check: "binary-runs", want: finding.SeverityError, got: "does not exist", change: withPath(func(dir string) string { return filepath.Join(dir, "missing") })},
+		{check: "binary-runs", want: finding.SeverityError, got: "no execute permission", change: withPath(func(dir string) string { return createFile(dir, "p", script, 0o644) })},
+		{check: "binary-runs", want: finding.SeverityError, got: "but this machine is", change: withPath(func(dir string) string {
+			return createFile(dir, "p", elfForAnotherMachine+strings.Repeat("\x00", 40), 0o755)
 		})},
-		{check: "binary-runs", want: finding.SeverityError, got: "carriage return", change: path(func(dir string) string { return file(dir, "p", "#!/bin/sh\r\n", 0o755) })},
+		{check: "binary-runs", want: finding.SeverityError, got: "carriage return", change: withPath(func(dir string) string { return createFile(dir, "p", "#!/bin/sh\r\n", 0o755) })},
 		{check: "binary-static", plugin: script, want: finding.SeverityWarning, got: `a script for "/bin/sh"`},
-		{check: "binary-static", want: finding.SeveritySkipped, got: "does not exist", change: path(func(dir string) string { return filepath.Join(dir, "missing") })},
+		{check: "binary-static", want: finding.SeveritySkipped, got: "does not exist", change: withPath(func(dir string) string { return filepath.Join(dir, "missing") })},
 	}
 }
 
-func requestRows() []row {
-	return []row{
+func requestRows() []checkCase {
+	return []checkCase{
 		{check: "base-answer", plugin: "good", want: finding.SeverityOK, got: "1 auth key, cacheKeyType Registry"},
 		{check: "base-answer", plugin: "no-cloud", want: finding.SeverityWarning, got: "metadata service: connection refused"},
 		{check: "base-answer", plugin: "hang", want: finding.SeverityError, got: "no response within", change: withShortTimeout},
-		{check: "base-answer", want: finding.SeverityError, got: "no such file", change: path(func(dir string) string { return filepath.Join(dir, "missing") })},
+		{check: "base-answer", want: finding.SeverityError, got: "no such file", change: withPath(func(dir string) string { return filepath.Join(dir, "missing") })},
 		{check: "base-answer", plugin: "good", want: finding.SeverityError, got: "apiVersion", change: func(_ testing.TB, c *plugin.Command) { c.APIVersion = "v1" }},
 		{check: "base-answer", plugin: "only-v1beta1", want: finding.SeverityOK, got: "in v1beta1", change: anyVersion},
 
@@ -129,7 +129,7 @@ func requestRows() []row {
 		{check: "request-unknown-field", plugin: "strict", want: finding.SeverityError, got: "unknown field"},
 		{check: "request-unknown-field", plugin: "guess", want: finding.SeverityError, got: "user name for"},
 		{check: "request-unknown-field", plugin: "no-cloud", want: finding.SeveritySkipped, got: "see the base-answer check"},
-		{check: "request-unknown-field", plugin: "token-needed", want: finding.SeverityOK, opts: account(ServiceAccount{})},
+		{check: "request-unknown-field", plugin: "token-needed", want: finding.SeverityOK, opts: accountOptions(ServiceAccount{})},
 		{check: "request-strict", plugin: "good", want: finding.SeverityOK},
 		{check: "request-strict", plugin: "lenient", want: finding.SeverityInfo, got: "exit code 0 and"},
 		{check: "request-strict", plugin: "hang-on-bad", want: finding.SeverityError, got: "it did not exit", change: withShortTimeout},
@@ -157,11 +157,11 @@ func requestRows() []row {
 
 func inOutOfTree(_ testing.TB, c *plugin.Command) { c.APIVersion = plugin.OutOfTree }
 
-func predecessorRows() []row {
+func predecessorRows() []checkCase {
 	given := func(_ testing.TB, c *plugin.Command) { c.Args = plugin.NewSecrets("get-credentials", "-v=3") }
 	behind := func(_ testing.TB, c *plugin.Command) { c.Args = plugin.NewSecrets("-v=3", "get-credentials") }
 	hastyOutOfTree := func(t testing.TB, c *plugin.Command) { withShortTimeout(t, c); inOutOfTree(t, c) }
-	return []row{
+	return []checkCase{
 		{check: "get-credentials", plugin: "good", want: finding.SeverityOK, got: "the same as the base response"},
 		{check: "get-credentials", plugin: "good", want: finding.SeverityOK, got: "the same as the base response", change: given},
 		{check: "get-credentials", plugin: "rotating", want: finding.SeverityOK},
@@ -171,7 +171,7 @@ func predecessorRows() []row {
 		{check: "get-credentials", plugin: "argument-garbage", want: finding.SeverityError, got: "invalid JSON"},
 		{check: "get-credentials", plugin: "argument-hang", want: finding.SeverityError, got: "it did not exit", change: withShortTimeout},
 		{check: "get-credentials", plugin: "no-cloud", want: finding.SeveritySkipped, got: "see the base-answer check"},
-		{check: "get-credentials", want: finding.SeveritySkipped, got: "cannot be started", change: path(func(dir string) string { return filepath.Join(dir, "missing") })},
+		{check: "get-credentials", want: finding.SeveritySkipped, got: "cannot be started", change: withPath(func(dir string) string { return filepath.Join(dir, "missing") })},
 		{check: "get-credentials", plugin: "good", want: finding.SeverityOK, got: "cacheKeyType Registry", change: inOutOfTree},
 		{check: "get-credentials", plugin: "login", want: finding.SeverityInfo, got: "an out-of-tree response to a request in the current protocol", change: inOutOfTree},
 		{check: "get-credentials", plugin: "no-cloud", want: finding.SeverityOK, got: "refused", change: inOutOfTree},
@@ -215,9 +215,9 @@ func predecessorRows() []row {
 	}
 }
 
-func answerRows() []row {
-	one := images(DefaultImage)
-	return []row{
+func answerRows() []checkCase {
+	one := imageOptions(DefaultImage)
+	return []checkCase{
 		{check: "answer-json", plugin: "good", want: finding.SeverityOK},
 		{check: "answer-json", plugin: "log-on-stdout", want: finding.SeverityError, got: "invalid JSON"},
 		{check: "answer-json", plugin: "nothing", want: finding.SeverityError, got: "the plugin exited 0 and wrote nothing"},
@@ -242,7 +242,7 @@ func answerRows() []row {
 		{check: "cache-scope", plugin: "image-key", want: finding.SeverityError, got: "has no key for"},
 		{check: "cache-scope", plugin: "image-empty", want: finding.SeverityError, got: "unlike the plugin's response for that image"},
 		{check: "cache-scope", plugin: "global-one-key", want: finding.SeverityError, got: "has no key for"},
-		{check: "cache-scope", plugin: "global-one-key", want: finding.SeverityError, got: "other.example/team/app", opts: images(DefaultImage, "other.example/team/app")},
+		{check: "cache-scope", plugin: "global-one-key", want: finding.SeverityError, got: "other.example/team/app", opts: imageOptions(DefaultImage, "other.example/team/app")},
 		{check: "cache-scope", plugin: "empty", want: finding.SeveritySkipped, got: "has no credential"},
 		{check: "cache-scope", plugin: "no-cloud", want: finding.SeveritySkipped, got: "no response"},
 		{check: "cache-scope", plugin: "one-image", want: finding.SeveritySkipped, got: "nothing to compare; specify more images"},
@@ -276,11 +276,11 @@ func answerRows() []row {
 	}
 }
 
-func keyRows() []row {
-	return []row{
+func keyRows() []checkCase {
+	return []checkCase{
 		{check: "auth-key-match", plugin: "good", want: finding.SeverityOK},
 		{check: "auth-key-match", plugin: "key-scheme", want: finding.SeverityOK},
-		{check: "auth-key-match", plugin: "key-443", want: finding.SeverityError, got: "the image has none", opts: images(home + "/team/app:v1")},
+		{check: "auth-key-match", plugin: "key-443", want: finding.SeverityError, got: "the image has none", opts: imageOptions(servedRegistry + "/team/app:v1")},
 		{check: "auth-key-match", plugin: "key-443", want: finding.SeverityError, got: "port:"},
 		{check: "auth-key-match", plugin: "key-capitals", want: finding.SeverityError, got: "matching is case-sensitive"},
 		{check: "auth-key-match", plugin: "key-glob", want: finding.SeverityError, got: "globs do not work in paths"},
@@ -301,23 +301,23 @@ func keyRows() []row {
 	}
 }
 
-func tokenRows() []row {
+func tokenRows() []checkCase {
 	tokenType := func(cacheType config.TokenCacheType) Options {
-		return account(ServiceAccount{Token: plugin.NewSecret(canary.TokenSecret), CacheType: cacheType})
+		return accountOptions(ServiceAccount{Token: plugin.NewSecret(canary.TokenSecret), CacheType: cacheType})
 	}
-	return []row{
+	return []checkCase{
 		{check: "token-absent", plugin: "good", want: finding.SeverityOK},
-		{check: "token-absent", plugin: "token-needed", want: finding.SeverityOK, got: "a service-account token is needed", opts: account(ServiceAccount{Required: true, Annotations: map[string]string{"example.com/role": "r"}})},
-		{check: "token-absent", plugin: "good", want: finding.SeverityError, got: "without the required token", opts: account(ServiceAccount{Required: true})},
-		{check: "token-absent", plugin: "panic-on-no-token", want: finding.SeverityError, got: "exit status 2", opts: account(ServiceAccount{})},
+		{check: "token-absent", plugin: "token-needed", want: finding.SeverityOK, got: "a service-account token is needed", opts: accountOptions(ServiceAccount{Required: true, Annotations: map[string]string{"example.com/role": "r"}})},
+		{check: "token-absent", plugin: "good", want: finding.SeverityError, got: "without the required token", opts: accountOptions(ServiceAccount{Required: true})},
+		{check: "token-absent", plugin: "panic-on-no-token", want: finding.SeverityError, got: "exit status 2", opts: accountOptions(ServiceAccount{})},
 		{check: "token-absent", plugin: "annotations-need-token", want: finding.SeverityError, got: "invalid JSON"},
-		{check: "token-absent", plugin: "hang-on-no-token", want: finding.SeverityError, got: "it did not exit", change: withShortTimeout, opts: account(ServiceAccount{})},
+		{check: "token-absent", plugin: "hang-on-no-token", want: finding.SeverityError, got: "it did not exit", change: withShortTimeout, opts: accountOptions(ServiceAccount{})},
 		{check: "token-absent", plugin: "only-v1beta1", want: finding.SeveritySkipped, got: "does not support v1", change: anyVersion},
 		{check: "token-used", plugin: "good", want: finding.SeverityOK, got: "needs no tokenAttributes"},
-		{check: "token-used", plugin: "good", want: finding.SeverityWarning, opts: account(ServiceAccount{Token: plugin.NewSecret(canary.TokenSecret)})},
-		{check: "token-used", plugin: "token-echo", want: finding.SeverityOK, got: "the password for", opts: account(ServiceAccount{Token: plugin.NewSecret(canary.TokenSecret)})},
+		{check: "token-used", plugin: "good", want: finding.SeverityWarning, opts: accountOptions(ServiceAccount{Token: plugin.NewSecret(canary.TokenSecret)})},
+		{check: "token-used", plugin: "token-echo", want: finding.SeverityOK, got: "the password for", opts: accountOptions(ServiceAccount{Token: plugin.NewSecret(canary.TokenSecret)})},
 		{check: "token-used", plugin: "token-refused", want: finding.SeverityOK, got: "no response with the token"},
-		{check: "token-used", plugin: "token-needed", want: finding.SeverityOK, got: "no response without the token", opts: account(ServiceAccount{})},
+		{check: "token-used", plugin: "token-needed", want: finding.SeverityOK, got: "no response without the token", opts: accountOptions(ServiceAccount{})},
 		{check: "token-used", plugin: "rotating", want: finding.SeveritySkipped, got: "gets a new password"},
 		{check: "token-used", plugin: "no-cloud", want: finding.SeveritySkipped, got: "with or without the token: see the base-answer check"},
 		{check: "token-echo", plugin: "good", want: finding.SeverityOK},
@@ -331,8 +331,8 @@ func tokenRows() []row {
 	}
 }
 
-func outputRows() []row {
-	return []row{
+func outputRows() []checkCase {
+	return []checkCase{
 		{check: "exit-code", plugin: "good", want: finding.SeverityOK},
 		{check: "exit-code", plugin: "nothing", want: finding.SeverityError, got: "nothing on standard output"},
 		{check: "exit-code", plugin: "answer-and-fail", want: finding.SeverityError, got: "exit code 1, with a response"},
@@ -352,7 +352,7 @@ func outputRows() []row {
 		{check: "stderr-secret", plugin: "stderr-password", want: finding.SeverityError},
 		{check: "stderr-secret", plugin: "password-then-fail", want: finding.SeverityError, got: "v9"},
 		{check: "stderr-secret", plugin: "stderr-token", want: finding.SeverityError, got: "generated"},
-		{check: "stderr-secret", plugin: "stderr-token", want: finding.SeverityError, opts: account(ServiceAccount{Token: plugin.NewSecret(canary.TokenSecret)})},
+		{check: "stderr-secret", plugin: "stderr-token", want: finding.SeverityError, opts: accountOptions(ServiceAccount{Token: plugin.NewSecret(canary.TokenSecret)})},
 		{check: "stderr-volume", plugin: "good", want: finding.SeverityOK},
 		{check: "stderr-volume", plugin: "stderr-verbose", want: finding.SeverityWarning},
 		{check: "stderr-usage", plugin: "good", want: finding.SeverityOK},
@@ -362,12 +362,12 @@ func outputRows() []row {
 	}
 }
 
-func processRows() []row {
-	return []row{
+func processRows() []checkCase {
+	return []checkCase{
 		{check: "time-to-answer", plugin: "good", want: finding.SeverityOK},
 		{check: "time-to-answer", plugin: "good", want: finding.SeverityWarning, tweak: func(s *suite) { s.slow = 1 }},
 		{check: "time-to-answer", plugin: "no-cloud", want: finding.SeverityWarning, tweak: func(s *suite) { s.slow = 1 }},
-		{check: "time-to-answer", plugin: "good", want: finding.SeverityError, tweak: func(s *suite) { s.tooSlow = 1 }},
+		{check: "time-to-answer", plugin: "good", want: finding.SeverityError, tweak: func(s *suite) { s.kubeletTimeout = 1 }},
 		{check: "time-to-answer", plugin: "hang", want: finding.SeverityError, got: "still running after", change: withShortTimeout},
 		{check: "sigterm", plugin: "good", want: finding.SeverityOK, got: "exited after"},
 		{check: "sigterm", plugin: "#!/bin/sh\ncat >/dev/null\n", want: finding.SeverityOK, got: "exited after"},
@@ -381,27 +381,27 @@ func processRows() []row {
 	}
 }
 
-// redirections returns environment variables with which a plugin does not call the real cloud.
-func redirections() []string {
+// cloudEndpointEnv returns environment variables with which a plugin does not call the real cloud.
+func cloudEndpointEnv() []string {
 	return []string{"AWS_ENDPOINT_URL_ECR=http://127.0.0.1:1", "AWS_EC2_METADATA_SERVICE_ENDPOINT=http://127.0.0.1:1"}
 }
 
-func environmentRows() []row {
-	return []row{
+func environmentRows() []checkCase {
+	return []checkCase{
 		{check: "env-empty", plugin: "good", want: finding.SeverityOK},
-		{check: "env-empty", plugin: "needs-setting", want: finding.SeverityWarning, got: "SETTING is not set", change: environ("SETTING=1")},
-		{check: "env-empty", plugin: "good", want: finding.SeveritySkipped, got: "(AWS_EC2_METADATA_SERVICE_ENDPOINT, AWS_ENDPOINT_URL_ECR)", change: environ(redirections()...)},
+		{check: "env-empty", plugin: "needs-setting", want: finding.SeverityWarning, got: "SETTING is not set", change: withEnviron("SETTING=1")},
+		{check: "env-empty", plugin: "good", want: finding.SeveritySkipped, got: "(AWS_EC2_METADATA_SERVICE_ENDPOINT, AWS_ENDPOINT_URL_ECR)", change: withEnviron(cloudEndpointEnv()...)},
 		{check: "env-empty", plugin: "good", want: finding.SeverityOK, change: func(t testing.TB, c *plugin.Command) {
-			environ(redirections()...)(t, c)
-			c.Env = append(c.Env, plugin.NewSecrets(redirections()...)...)
+			withEnviron(cloudEndpointEnv()...)(t, c)
+			c.Env = append(c.Env, plugin.NewSecrets(cloudEndpointEnv()...)...)
 		}},
-		{check: "env-empty", plugin: "needs-proxy", want: finding.SeverityOK, change: environ("https_proxy=http://127.0.0.1:1")},
+		{check: "env-empty", plugin: "needs-proxy", want: finding.SeverityOK, change: withEnviron("https_proxy=http://127.0.0.1:1")},
 		{check: "env-empty", plugin: "needs-setting", want: finding.SeveritySkipped, got: "see the base-answer check"},
 		{check: "env-empty", plugin: "needs-setting", want: finding.SeverityOK, change: func(_ testing.TB, c *plugin.Command) { c.Env = append(c.Env, plugin.NewSecret("SETTING=1")) }},
 		{check: "env-no-home", plugin: "good", want: finding.SeverityOK},
-		{check: "env-no-home", plugin: "needs-home", want: finding.SeverityError, got: "exit status 1", change: environ("HOME=/root")},
-		{check: "env-no-home", plugin: "renewing", want: finding.SeverityOK, change: environ("HOME=/root")},
-		{check: "env-no-home", plugin: "home-decides", want: finding.SeverityError, got: "the response differs: the user name", change: environ("HOME=/root")},
+		{check: "env-no-home", plugin: "needs-home", want: finding.SeverityError, got: "exit status 1", change: withEnviron("HOME=/root")},
+		{check: "env-no-home", plugin: "renewing", want: finding.SeverityOK, change: withEnviron("HOME=/root")},
+		{check: "env-no-home", plugin: "home-decides", want: finding.SeverityError, got: "the response differs: the user name", change: withEnviron("HOME=/root")},
 		{check: "dir-root", plugin: "good", want: finding.SeverityOK},
 		{check: "dir-root", plugin: "needs-file", want: finding.SeverityError, got: "exit status 1", change: inSettingsDir},
 		{check: "dir-read-only", plugin: "good", want: finding.SeverityOK},
@@ -436,11 +436,11 @@ func name(plugin string) string {
 	return plugin
 }
 
-func newRowSuite(t testing.TB, tt row) *suite {
+func newRowSuite(t testing.TB, tt checkCase) *suite {
 	mode := tt.plugin
 	cmd := testCommand(t, mode)
 	if strings.HasPrefix(mode, "#!") {
-		cmd.Path = file(t.TempDir(), "plugin", mode, 0o755)
+		cmd.Path = createFile(t.TempDir(), "plugin", mode, 0o755)
 	}
 	if tt.change != nil {
 		tt.change(t, &cmd)
@@ -453,7 +453,7 @@ func newRowSuite(t testing.TB, tt row) *suite {
 }
 
 // checkFindings fails the test unless each finding matches the row and is well-formed.
-func checkFindings(t *testing.T, c check, tt row, findings []Finding) {
+func checkFindings(t *testing.T, c check, tt checkCase, findings []Finding) {
 	t.Helper()
 	if len(findings) == 0 {
 		t.Fatal("no finding")
@@ -499,11 +499,11 @@ func checkFinding(t *testing.T, c check, f Finding) {
 func TestEveryCheckFails(t *testing.T) {
 	all := checkCases()
 	for _, c := range Checks() {
-		worst := func(r row) bool { return r.check == c.ID && r.want == c.Severity }
+		worst := func(r checkCase) bool { return r.check == c.ID && r.want == c.Severity }
 		if !slices.ContainsFunc(all, worst) {
 			t.Errorf("%s: no plugin gets %s from it", c.ID, c.Severity)
 		}
-		passes := func(r row) bool { return r.check == c.ID && r.want == finding.SeverityOK }
+		passes := func(r checkCase) bool { return r.check == c.ID && r.want == finding.SeverityOK }
 		if !slices.ContainsFunc(all, passes) && c.ID != "binary-static" { // TestGoodPluginPasses tests this check
 			t.Errorf("%s: no plugin passes it", c.ID)
 		}

@@ -22,8 +22,8 @@ import (
 func (s *suite) compareInEnvironment(severity finding.Severity, where string, base *plugin.Response, change func(*plugin.Command), kubelet, fix string) []Finding {
 	cmd := s.cmd
 	change(&cmd)
-	r := s.runWith(cmd, s.newRequest(s.baseVersion()))
-	did := r.did + ", " + where
+	r := s.sendRequestWith(cmd, s.newRequest(s.baseVersion()))
+	did := r.action + ", " + where
 	if !r.hasResponse() {
 		return newFinding(severity, did, r.describeOutcome(), kubelet, fix)
 	}
@@ -96,7 +96,7 @@ func checkEnvHome(s *suite, base *plugin.Response) []Finding {
 		"Do not use a home directory. Read files from configured paths.")
 }
 
-// environ returns a copy of the environment that the plugin inherits. The copy is never nil.
+// withEnviron returns a copy of the environment that the plugin inherits. The copy is never nil.
 func (s *suite) environ() []string {
 	inherited := s.cmd.Environ
 	if inherited == nil {
@@ -157,11 +157,11 @@ func checkLeavesFiles(s *suite) []Finding {
 	cmd := s.cmd
 	cmd.Dir = work
 	cmd.Environ = append(s.environ(), "TMPDIR="+temp, "TMP="+temp, "TEMP="+temp)
-	r := s.runWith(cmd, s.newRequest(s.baseVersion()))
+	r := s.sendRequestWith(cmd, s.newRequest(s.baseVersion()))
 	if r.failedAt(plugin.StageStart) {
 		return notStartedFinding()
 	}
-	did := r.did + ", in an empty directory with an empty TMPDIR"
+	did := r.action + ", in an empty directory with an empty TMPDIR"
 	if left := listFiles(dir, work, temp); len(left) > 0 {
 		return newFinding(finding.SeverityWarning, did, "it left behind "+quoteList(left),
 			"The kubelet runs the plugin for many pulls, so files that the plugin leaves behind fill the disk and might contain credentials.",

@@ -78,7 +78,7 @@ const maxListedItems = 3
 func quoteList(words []string) string {
 	var quoted []string
 	for _, w := range words[:min(len(words), maxListedItems)] {
-		quoted = append(quoted, fmt.Sprintf("%q", shorten(w)))
+		quoted = append(quoted, fmt.Sprintf("%q", truncateText(w)))
 	}
 	text := strings.Join(quoted, ", ")
 	if more := len(words) - maxListedItems; more > 0 {
@@ -87,8 +87,8 @@ func quoteList(words []string) string {
 	return text
 }
 
-// shorten truncates text from the plugin.
-func shorten(s string) string {
+// truncateText truncates text from the plugin.
+func truncateText(s string) string {
 	const most = 500
 	if len(s) > most {
 		return strings.ToValidUTF8(s[:most], "") + "…"

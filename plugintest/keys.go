@@ -23,13 +23,13 @@ import (
 func checkKeyMatch(s *suite, resp *plugin.Response) []Finding {
 	all := authKeys(resp)
 	if taken := selectKeys(all, s.image); len(taken) > 0 {
-		return passFinding(s.baseRun().did, "%q matches", redactKey(trimKey(taken[0])))
+		return passFinding(s.baseRun().action, "%q matches", redactKey(trimKey(taken[0])))
 	}
 	var reasons []string
 	for _, key := range all[:min(len(all), maxListedItems)] {
 		reasons = append(reasons, fmt.Sprintf("%q: %s", redactKey(key), noMatchReason(key, s.image)))
 	}
-	return newFinding(finding.SeverityError, s.baseRun().did, fmt.Sprintf("the response has %s, and no key matches: %s", diagnose.CountText(len(all), "key"), strings.Join(reasons, "; ")),
+	return newFinding(finding.SeverityError, s.baseRun().action, fmt.Sprintf("the response has %s, and no key matches: %s", diagnose.FormatCount(len(all), "key"), strings.Join(reasons, "; ")),
 		"The kubelet matches keys the same way as matchImages patterns, finds no match, and pulls anonymously.",
 		fmt.Sprintf("Use the registry as the auth key: %q.", registryOf(s.image)))
 }
@@ -37,9 +37,9 @@ func checkKeyMatch(s *suite, resp *plugin.Response) []Finding {
 func noMatchReason(key, image string) string {
 	p, err := match.Parse(trimKey(key))
 	if err != nil {
-		return shorten("invalid pattern: " + err.Error())
+		return truncateText("invalid pattern: " + err.Error())
 	}
-	return shorten(p.Why(normalizeImage(image)))
+	return truncateText(p.Why(normalizeImage(image)))
 }
 
 // lintKey returns the linter's findings for a key, as for a pattern in matchImages.
@@ -56,7 +56,7 @@ func checkUnmatchableKey(s *suite, resp *plugin.Response) []Finding {
 	var findings []Finding
 	for _, key := range authKeys(resp) {
 		if reason := unmatchableReason(key); reason != "" && len(findings) < maxListedItems {
-			findings = append(findings, newFinding(finding.SeverityWarning, s.baseRun().did, reason,
+			findings = append(findings, newFinding(finding.SeverityWarning, s.baseRun().action, reason,
 				"The kubelet accepts the key but never uses it.",
 				"Write the registry as it appears in image names, in lowercase and with the port, if any; use a path only as a prefix.")...)
 		}
@@ -64,7 +64,7 @@ func checkUnmatchableKey(s *suite, resp *plugin.Response) []Finding {
 	if len(findings) > 0 {
 		return findings
 	}
-	return passFinding(s.baseRun().did, "every key can match")
+	return passFinding(s.baseRun().action, "every key can match")
 }
 
 // unmatchableReason returns why a key matches no image, or matches only images in an unusual
@@ -75,7 +75,7 @@ func unmatchableReason(key string) string {
 	}
 	for _, f := range lintKey(key) {
 		if slices.Contains([]string{"go-version", "unmatchable-pattern", "narrow-pattern"}, f.Rule) {
-			return "the key " + shorten(f.Message)
+			return "the key " + truncateText(f.Message)
 		}
 	}
 	return ""
@@ -88,13 +88,13 @@ func checkBroadKey(s *suite, resp *plugin.Response) []Finding {
 		}
 		for _, f := range lintKey(key) {
 			if slices.Contains([]string{"open-domain", "glued-wildcard", "bare-wildcard"}, f.Rule) {
-				return newFinding(finding.SeverityWarning, s.baseRun().did, fmt.Sprintf("the key %q matches registries outside your control", redactKey(key)),
+				return newFinding(finding.SeverityWarning, s.baseRun().action, fmt.Sprintf("the key %q matches registries outside your control", redactKey(key)),
 					"The kubelet sends the password to every registry that the key matches, within the response's cache scope.",
 					"Name the registry in the key. Use * only for one label of a domain that has a single owner, as in *.registry.example.")
 			}
 		}
 	}
-	return passFinding(s.baseRun().did, "each key is limited to one registry or domain")
+	return passFinding(s.baseRun().action, "each key is limited to one registry or domain")
 }
 
 func checkKeyPort(s *suite, _ *plugin.Response) []Finding {
@@ -105,13 +105,13 @@ func checkKeyPort(s *suite, _ *plugin.Response) []Finding {
 	image := replaceRegistry(s.image, host)
 	r := s.sendRequest(s.newRequestFor(image))
 	if !r.hasResponse() {
-		return passFinding(r.did, "%s", r.describeOutcome())
+		return passFinding(r.action, "%s", r.describeOutcome())
 	}
 	all := authKeys(r.exchange.Response)
 	if len(all) == 0 || len(selectKeys(all, image)) > 0 {
-		return passFinding(r.did, "a response with %s", diagnose.CountText(len(all), "auth key"))
+		return passFinding(r.action, "a response with %s", diagnose.FormatCount(len(all), "auth key"))
 	}
-	return newFinding(finding.SeverityInfo, r.did, fmt.Sprintf("none of the response's keys (%s) match", formatKeys(all)),
+	return newFinding(finding.SeverityInfo, r.action, fmt.Sprintf("none of the response's keys (%s) match", formatKeys(all)),
 		"The kubelet finds no key for the image and pulls anonymously.",
 		"Use the image's host and port as the key, or return no credential for a port that you do not serve.")
 }
@@ -157,7 +157,7 @@ func redactKey(key string) string {
 	if i := strings.IndexAny(key, "?#"); i >= 0 {
 		key = key[:i+1] + "…"
 	}
-	return shorten(key)
+	return truncateText(key)
 }
 
 // trimKey removes the scheme and the registry API path from an auth key. Use it only for

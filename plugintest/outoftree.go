@@ -93,9 +93,9 @@ func isOutOfTree(r *run) bool {
 	return err == nil
 }
 
-// checkPredecessor checks that a request of the out-of-tree protocol gets a response in that
+// checkOutOfTreeRequest checks that a request of the out-of-tree protocol gets a response in that
 // protocol, but only with the argument get-credentials.
-func checkPredecessor(s *suite) []Finding {
+func checkOutOfTreeRequest(s *suite) []Finding {
 	stdin := s.rawRequest("", plugin.OutOfTree, "")
 	with := s.runUnexpected(s.commandForVersion(plugin.OutOfTree), "sent a request that contains only an image, with the argument "+getCredentialsArg, stdin)
 	without := s.runUnexpected(s.commandForVersion(plugin.V1), "sent a request that contains only an image, without the argument "+getCredentialsArg, stdin)
@@ -106,17 +106,17 @@ func checkPredecessor(s *suite) []Finding {
 	}
 	switch {
 	case with.exchange.ExitCode == 0 && !with.hasResponse():
-		return newFinding(finding.SeverityWarning, with.did, "returned neither an out-of-tree response nor an error: "+with.describeOutcome(),
+		return newFinding(finding.SeverityWarning, with.action, "returned neither an out-of-tree response nor an error: "+with.describeOutcome(),
 			"The kubelet never sends this request. A host that uses the out-of-tree protocol rejects the response.",
 			"Return username and password, and expirationTimestamp if known, or exit with a nonzero code.")
 	case without.exchange.ExitCode == 0:
-		return newFinding(finding.SeverityWarning, without.did, fmt.Sprintf("exit code 0 and %s on standard output", diagnose.CountText(len(without.exchange.Stdout.Reveal()), "byte")),
+		return newFinding(finding.SeverityWarning, without.action, fmt.Sprintf("exit code 0 and %s on standard output", diagnose.FormatCount(len(without.exchange.Stdout.Reveal()), "byte")),
 			"The kubelet never sends this request, but a caller that sends it by mistake gets a credential.",
 			"Check kind and apiVersion, unless the first argument is "+getCredentialsArg+".")
 	case without.failedAlike(s.baseRun()):
 		return skipFinding("the plugin fails in the same way for a valid request; see the base-answer check")
 	case with.hasResponse():
-		return passFinding(with.did+", and without", "a response with get-credentials, and an error without get-credentials")
+		return passFinding(with.action+", and without", "a response with get-credentials, and an error without get-credentials")
 	}
-	return passFinding(with.did+", and without", "both rejected")
+	return passFinding(with.action+", and without", "both rejected")
 }

@@ -52,10 +52,10 @@ func checkEveryRun(one func(*run) []Finding, ok string) func(*suite) []Finding {
 		}
 		switch n := len(found); n {
 		case 0:
-			return passFinding("checked "+diagnose.CountText(len(s.runs), "run"), "%s", ok)
+			return passFinding("checked "+diagnose.FormatCount(len(s.runs), "run"), "%s", ok)
 		case 1:
 		default:
-			found[0].Message += fmt.Sprintf(" (and %s more)", diagnose.CountText(n-1, "run"))
+			found[0].Message += fmt.Sprintf(" (and %s more)", diagnose.FormatCount(n-1, "run"))
 		}
 		return found[:1]
 	}
@@ -64,11 +64,11 @@ func checkEveryRun(one func(*run) []Finding, ok string) func(*suite) []Finding {
 func checkExitCode(r *run) []Finding {
 	switch {
 	case r.exchange.ExitCode == 0 && r.hasNoOutput() && !r.isHung():
-		return newFinding(finding.SeverityError, r.did, "exit code 0 and nothing on standard output",
+		return newFinding(finding.SeverityError, r.action, "exit code 0 and nothing on standard output",
 			"The kubelet reports a decoding error and does not log standard error.",
 			"Exit with a nonzero code if there is no response. If there is no credential, return an empty auth.")
 	case r.exchange.ExitCode > 0 && hasResponse(r.exchange.Stdout.Reveal()):
-		return newFinding(finding.SeverityError, r.did, fmt.Sprintf("exit code %d, with a response on standard output", r.exchange.ExitCode),
+		return newFinding(finding.SeverityError, r.action, fmt.Sprintf("exit code %d, with a response on standard output", r.exchange.ExitCode),
 			"The kubelet discards the response.", "Exit with code 0 after writing a response.")
 	}
 	return nil
@@ -89,7 +89,7 @@ func checkFailureStdout(r *run) []Finding {
 	if !r.exitedWithError() || r.hasNoOutput() || hasResponse(r.exchange.Stdout.Reveal()) {
 		return nil
 	}
-	return newFinding(finding.SeverityWarning, r.did, fmt.Sprintf("%v, and %s on standard output", r.err.Err, diagnose.CountText(len(r.exchange.Stdout.Reveal()), "byte")),
+	return newFinding(finding.SeverityWarning, r.action, fmt.Sprintf("%v, and %s on standard output", r.err.Err, diagnose.FormatCount(len(r.exchange.Stdout.Reveal()), "byte")),
 		"The kubelet discards a failed plugin's standard output and logs its standard error.",
 		"Write errors, help and logs to standard error, and only complete responses to standard output.")
 }
@@ -98,7 +98,7 @@ func checkFailureMessage(r *run) []Finding {
 	if !r.exitedWithError() || strings.TrimSpace(r.exchange.Stderr) != "" {
 		return nil
 	}
-	return newFinding(finding.SeverityWarning, r.did, fmt.Sprintf("%v, and nothing on standard error", r.err.Err),
+	return newFinding(finding.SeverityWarning, r.action, fmt.Sprintf("%v, and nothing on standard error", r.err.Err),
 		"The kubelet logs only an exit status, without a reason.",
 		"Print one line to standard error: what was attempted, why it failed and how to fix it.")
 }
@@ -108,7 +108,7 @@ func checkCrash(r *run) []Finding {
 	if what == "" {
 		return nil
 	}
-	return newFinding(finding.SeverityError, r.did, what, "The kubelet logs the whole trace, which hides the reason.",
+	return newFinding(finding.SeverityError, r.action, what, "The kubelet logs the whole trace, which hides the reason.",
 		"Handle the error, print one line to standard error and exit with code 1.")
 }
 
@@ -116,7 +116,7 @@ func checkStderrSecret(r *run) []Finding {
 	if !r.exchange.StderrSecret {
 		return nil
 	}
-	return newFinding(finding.SeverityError, r.did, "the token or a password on standard error",
+	return newFinding(finding.SeverityError, r.action, "the token or a password on standard error",
 		"The kubelet logs a failed plugin's standard error, where many users can read it.",
 		"Do not log requests, responses, or any part of a token.")
 }
@@ -128,7 +128,7 @@ func checkStderrVolume(r *run) []Finding {
 	if len(r.exchange.Stderr) <= maxStderrSize {
 		return nil
 	}
-	return newFinding(finding.SeverityWarning, r.did, "more than 4 KiB of output on standard error",
+	return newFinding(finding.SeverityWarning, r.action, "more than 4 KiB of output on standard error",
 		"The kubelet keeps all of standard error in memory and logs all of it if the plugin fails.",
 		"Print the error on one line, and log details only on request.")
 }
@@ -137,7 +137,7 @@ func checkStderrUsage(r *run) []Finding {
 	if !r.exitedWithError() || !regexp.MustCompile(`(?mi)^\s*(usage( of .*)?|(global )?flags|(available )?commands|options):`).MatchString(r.exchange.Stderr) {
 		return nil
 	}
-	return newFinding(finding.SeverityWarning, r.did, fmt.Sprintf("%v, with a usage message on standard error", r.err.Err),
+	return newFinding(finding.SeverityWarning, r.action, fmt.Sprintf("%v, with a usage message on standard error", r.err.Err),
 		"The kubelet logs the usage message on each pull.",
 		"Print the usage message only for invalid arguments (with cobra, set SilenceUsage).")
 }
@@ -146,7 +146,7 @@ func checkLingering(r *run) []Finding {
 	if !r.exchange.Lingering {
 		return nil
 	}
-	return newFinding(finding.SeverityError, r.did, "the plugin exited, but a process that it started kept its standard output or standard error open",
+	return newFinding(finding.SeverityError, r.action, "the plugin exited, but a process that it started kept its standard output or standard error open",
 		"The kubelet, and therefore the pull, waits until the process exits, even past the one-minute timeout.",
 		"Do not start a process that outlives the plugin; if this is unavoidable, connect the process's three standard streams to /dev/null.")
 }

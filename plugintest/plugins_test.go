@@ -63,8 +63,8 @@ func testCommand(t testing.TB, mode string) plugin.Command {
 }
 
 const (
-	home     = "registry.example" // the registry that the plugins serve
-	okAnswer = `{"kind":"CredentialProviderResponse","apiVersion":"VERSION","cacheKeyType":"Registry","cacheDuration":"10m0s",` +
+	servedRegistry = "registry.example" // the registry that the plugins serve
+	okAnswer       = `{"kind":"CredentialProviderResponse","apiVersion":"VERSION","cacheKeyType":"Registry","cacheDuration":"10m0s",` +
 		`"auth":{"registry.example":{"username":"ci","password":"` + canary.PasswordSecret + `"}}}` + "\n"
 )
 
@@ -72,22 +72,22 @@ type (
 	response = plugin.Response
 )
 
-// good is a correct plugin. It has a credential for one registry and no other.
-func good(_ context.Context, req *plugin.Request) (*response, error) {
-	if req.Registry() != home {
+// goodProvider is a correct plugin. It has a credential for one registry and no other.
+func goodProvider(_ context.Context, req *plugin.Request) (*response, error) {
+	if req.Registry() != servedRegistry {
 		return &response{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Minute)}, nil
 	}
 	return &response{
 		CacheKeyType:  plugin.CacheRegistry,
 		CacheDuration: new(10 * time.Minute),
-		Auth:          map[string]plugin.AuthConfig{home: {Username: "ci", Password: plugin.NewSecret(canary.PasswordSecret)}},
+		Auth:          map[string]plugin.AuthConfig{servedRegistry: {Username: "ci", Password: plugin.NewSecret(canary.PasswordSecret)}},
 	}, nil
 }
 
-// goodExcept returns a plugin like good whose response is changed by the function change.
-func goodExcept(change func(*plugin.Request, *response) error) plugin.ProviderFunc {
+// goodProviderExcept returns a plugin like good whose response is changed by the function change.
+func goodProviderExcept(change func(*plugin.Request, *response) error) plugin.ProviderFunc {
 	return func(ctx context.Context, req *plugin.Request) (*response, error) {
-		resp, err := good(ctx, req)
+		resp, err := goodProvider(ctx, req)
 		if err == nil {
 			err = change(req, resp)
 		}
@@ -97,7 +97,7 @@ func goodExcept(change func(*plugin.Request, *response) error) plugin.ProviderFu
 
 // withKeys returns a plugin like good that returns its credential with other auth keys.
 func withKeys(keys ...string) plugin.ProviderFunc {
-	return goodExcept(func(_ *plugin.Request, resp *response) error {
+	return goodProviderExcept(func(_ *plugin.Request, resp *response) error {
 		resp.Auth = map[string]plugin.AuthConfig{}
 		for _, key := range keys {
 			resp.Auth[key] = plugin.AuthConfig{Username: "ci", Password: plugin.NewSecret(canary.PasswordSecret)}
@@ -109,62 +109,62 @@ func withKeys(keys ...string) plugin.ProviderFunc {
 // goodWithOtherCredential returns a plugin like good whose credential is changed by the
 // function change.
 func goodWithOtherCredential(change func(req *plugin.Request, auth *plugin.AuthConfig)) plugin.ProviderFunc {
-	return goodExcept(func(req *plugin.Request, resp *response) error {
-		if auth, ok := resp.Auth[home]; ok {
+	return goodProviderExcept(func(req *plugin.Request, resp *response) error {
+		if auth, ok := resp.Auth[servedRegistry]; ok {
 			change(req, &auth)
-			resp.Auth[home] = auth
+			resp.Auth[servedRegistry] = auth
 		}
 		return nil
 	})
 }
 
-func lasting(d *time.Duration) plugin.ProviderFunc {
-	return goodExcept(func(_ *plugin.Request, resp *response) error {
+func withCacheDuration(d *time.Duration) plugin.ProviderFunc {
+	return goodProviderExcept(func(_ *plugin.Request, resp *response) error {
 		resp.CacheDuration = d
 		return nil
 	})
 }
 
-// providers returns the plugins that use plugin.Main. Most have a fault in their response.
-func providers() map[string]plugin.ProviderFunc {
+// testProviders returns the plugins that use plugin.Main. Most have a fault in their response.
+func testProviders() map[string]plugin.ProviderFunc {
 	return map[string]plugin.ProviderFunc{
-		"good": good,
+		"good": goodProvider,
 		"no-cloud": func(context.Context, *plugin.Request) (*response, error) {
 			return nil, errors.New("ask the metadata service: connection refused")
 		},
-		"only-v1beta1": goodExcept(func(req *plugin.Request, _ *response) error {
+		"only-v1beta1": goodProviderExcept(func(req *plugin.Request, _ *response) error {
 			if req.APIVersion != plugin.V1Beta1 {
 				return errors.New("only v1beta1 is answered")
 			}
 			return nil
 		}),
 		"wide":           withKeys("*.*"),
-		"wide-tld":       withKeys("*.io", home),
-		"key-443":        withKeys(home + ":443"),
+		"wide-tld":       withKeys("*.io", servedRegistry),
+		"key-443":        withKeys(servedRegistry + ":443"),
 		"key-capitals":   withKeys("Registry.example"),
-		"key-glob":       withKeys(home + "/team/*"),
-		"key-slash":      withKeys(home + "/team/app/"),
-		"key-scheme":     withKeys("https://" + home + "/v2/"),
-		"key-dead-too":   withKeys(home, home+"/*"),
-		"key-broken-too": withKeys(home, "[::1"),
-		"key-static":     withKeys(home),
+		"key-glob":       withKeys(servedRegistry + "/team/*"),
+		"key-slash":      withKeys(servedRegistry + "/team/app/"),
+		"key-scheme":     withKeys("https://" + servedRegistry + "/v2/"),
+		"key-dead-too":   withKeys(servedRegistry, servedRegistry+"/*"),
+		"key-broken-too": withKeys(servedRegistry, "[::1"),
+		"key-static":     withKeys(servedRegistry),
 		"key-user":       withKeys("ci:" + canary.PasswordSecret + "@other.example"),
 		"any-host": func(_ context.Context, req *plugin.Request) (*response, error) {
-			resp, err := good(context.Background(), &plugin.Request{Image: home + "/x"})
-			resp.Auth = map[string]plugin.AuthConfig{req.Registry(): resp.Auth[home]}
+			resp, err := goodProvider(context.Background(), &plugin.Request{Image: servedRegistry + "/x"})
+			resp.Auth = map[string]plugin.AuthConfig{req.Registry(): resp.Auth[servedRegistry]}
 			return resp, err
 		},
-		"forever":      lasting(nil),
-		"expired":      lasting(new(-time.Second)),
-		"uncached":     lasting(new(time.Duration(0))),
-		"microseconds": lasting(new(21600 * time.Nanosecond)),
-		"two-days":     lasting(new(48 * time.Hour)),
-		"empty": goodExcept(func(_ *plugin.Request, resp *response) error {
+		"forever":      withCacheDuration(nil),
+		"expired":      withCacheDuration(new(-time.Second)),
+		"uncached":     withCacheDuration(new(time.Duration(0))),
+		"microseconds": withCacheDuration(new(21600 * time.Nanosecond)),
+		"two-days":     withCacheDuration(new(48 * time.Hour)),
+		"empty": goodProviderExcept(func(_ *plugin.Request, resp *response) error {
 			resp.Auth = nil
 			return nil
 		}),
-		"empty-global": goodExcept(func(req *plugin.Request, resp *response) error {
-			if resp.CacheKeyType = plugin.CacheGlobal; req.Registry() != home {
+		"empty-global": goodProviderExcept(func(req *plugin.Request, resp *response) error {
+			if resp.CacheKeyType = plugin.CacheGlobal; req.Registry() != servedRegistry {
 				resp.Auth = nil
 			}
 			return nil
@@ -173,27 +173,27 @@ func providers() map[string]plugin.ProviderFunc {
 			auth.Password = plugin.NewSecret(auth.Password.Reveal() + req.Image)
 		}),
 		"image-user": goodWithOtherCredential(func(req *plugin.Request, auth *plugin.AuthConfig) { auth.Username = req.Image }),
-		"image-key": goodExcept(func(req *plugin.Request, resp *response) error {
+		"image-key": goodProviderExcept(func(req *plugin.Request, resp *response) error {
 			resp.Auth = map[string]plugin.AuthConfig{req.Image: {Username: "ci", Password: plugin.NewSecret(canary.PasswordSecret)}}
 			return nil
 		}),
-		"image-empty": goodExcept(func(req *plugin.Request, resp *response) error {
+		"image-empty": goodProviderExcept(func(req *plugin.Request, resp *response) error {
 			if req.Image != DefaultImage {
 				resp.Auth = nil
 			}
 			return nil
 		}),
 		"global-one-key": func(_ context.Context, req *plugin.Request) (*response, error) {
-			resp, err := good(context.Background(), &plugin.Request{Image: home + "/x"})
-			resp.CacheKeyType, resp.Auth = plugin.CacheGlobal, map[string]plugin.AuthConfig{req.Registry(): resp.Auth[home]}
+			resp, err := goodProvider(context.Background(), &plugin.Request{Image: servedRegistry + "/x"})
+			resp.CacheKeyType, resp.Auth = plugin.CacheGlobal, map[string]plugin.AuthConfig{req.Registry(): resp.Auth[servedRegistry]}
 			return resp, err
 		},
 		"global": func(_ context.Context, _ *plugin.Request) (*response, error) {
-			resp, err := good(context.Background(), &plugin.Request{Image: home + "/x"})
+			resp, err := goodProvider(context.Background(), &plugin.Request{Image: servedRegistry + "/x"})
 			resp.CacheKeyType = plugin.CacheGlobal
 			return resp, err
 		},
-		"one-image": goodExcept(func(req *plugin.Request, resp *response) error {
+		"one-image": goodProviderExcept(func(req *plugin.Request, resp *response) error {
 			if req.Image != DefaultImage {
 				return errors.New("no such repository")
 			}
@@ -210,12 +210,12 @@ func providers() map[string]plugin.ProviderFunc {
 				auth.Password = plugin.NewSecret(auth.Password.Reveal() + "-2")
 			}
 		}),
-		"anonymous-elsewhere": goodExcept(func(_ *plugin.Request, resp *response) error {
+		"anonymous-elsewhere": goodProviderExcept(func(_ *plugin.Request, resp *response) error {
 			resp.Auth["*.*"] = plugin.AuthConfig{}
 			return nil
 		}),
-		"random-key": goodExcept(func(_ *plugin.Request, resp *response) error {
-			resp.Auth[rand.Text()+".example"] = resp.Auth[home]
+		"random-key": goodProviderExcept(func(_ *plugin.Request, resp *response) error {
+			resp.Auth[rand.Text()+".example"] = resp.Auth[servedRegistry]
 			return nil
 		}),
 		"empty-user":     goodWithOtherCredential(func(_ *plugin.Request, auth *plugin.AuthConfig) { auth.Username = "" }),
@@ -229,80 +229,80 @@ func providers() map[string]plugin.ProviderFunc {
 				auth.Password = req.ServiceAccountToken
 			}
 		}),
-		"token-needed": goodExcept(func(req *plugin.Request, _ *response) error {
+		"token-needed": goodProviderExcept(func(req *plugin.Request, _ *response) error {
 			if req.ServiceAccountToken.IsZero() {
 				return errors.New("a service-account token is needed")
 			}
 			return nil
 		}),
-		"token-refused": goodExcept(func(req *plugin.Request, _ *response) error {
+		"token-refused": goodProviderExcept(func(req *plugin.Request, _ *response) error {
 			if !req.ServiceAccountToken.IsZero() {
 				return errors.New("the token service says 400")
 			}
 			return nil
 		}),
-		"annotations-need-token": goodExcept(func(req *plugin.Request, resp *response) error {
+		"annotations-need-token": goodProviderExcept(func(req *plugin.Request, resp *response) error {
 			if req.ServiceAccountToken.IsZero() && len(req.ServiceAccountAnnotations) > 0 {
 				os.Stdout.WriteString("no token for role\n")
 			}
 			return nil
 		}),
-		"stderr-password": goodExcept(func(_ *plugin.Request, resp *response) error {
-			fmt.Fprintf(os.Stderr, "got %s\n", resp.Auth[home].Password.Reveal())
+		"stderr-password": goodProviderExcept(func(_ *plugin.Request, resp *response) error {
+			fmt.Fprintf(os.Stderr, "got %s\n", resp.Auth[servedRegistry].Password.Reveal())
 			return nil
 		}),
-		"stderr-token": goodExcept(func(req *plugin.Request, _ *response) error {
+		"stderr-token": goodProviderExcept(func(req *plugin.Request, _ *response) error {
 			basic := base64.StdEncoding.EncodeToString([]byte("0000:" + req.ServiceAccountToken.Reveal()))
 			if !req.ServiceAccountToken.IsZero() {
 				fmt.Fprintln(os.Stderr, "Authorization: Basic", basic)
 			}
 			return nil
 		}),
-		"stderr-verbose": goodExcept(func(*plugin.Request, *response) error {
+		"stderr-verbose": goodProviderExcept(func(*plugin.Request, *response) error {
 			for i := range 200 {
 				fmt.Fprintf(os.Stderr, "line %d of a log that nobody asked for\n", i)
 			}
 			return nil
 		}),
-		"needs-setting": goodExcept(func(*plugin.Request, *response) error {
+		"needs-setting": goodProviderExcept(func(*plugin.Request, *response) error {
 			if os.Getenv("SETTING") == "" {
 				return errors.New("SETTING is not set")
 			}
 			return nil
 		}),
-		"needs-proxy": goodExcept(func(*plugin.Request, *response) error {
+		"needs-proxy": goodProviderExcept(func(*plugin.Request, *response) error {
 			if os.Getenv("https_proxy") == "" {
 				return errors.New("the real cloud would be asked")
 			}
 			return nil
 		}),
-		"needs-home": goodExcept(func(*plugin.Request, *response) error {
+		"needs-home": goodProviderExcept(func(*plugin.Request, *response) error {
 			_, err := os.UserHomeDir()
 			return err
 		}),
 		"home-decides": goodWithOtherCredential(func(_ *plugin.Request, auth *plugin.AuthConfig) { auth.Username += os.Getenv("HOME") }),
-		"needs-file": goodExcept(func(*plugin.Request, *response) error {
+		"needs-file": goodProviderExcept(func(*plugin.Request, *response) error {
 			_, err := os.Stat("settings.json")
 			return err
 		}),
-		"writes-file": goodExcept(func(*plugin.Request, *response) error {
+		"writes-file": goodProviderExcept(func(*plugin.Request, *response) error {
 			return os.WriteFile("cache.json", nil, 0o600)
 		}),
-		"writes-temp": goodExcept(func(*plugin.Request, *response) error {
+		"writes-temp": goodProviderExcept(func(*plugin.Request, *response) error {
 			f, err := os.CreateTemp("", "token-")
 			if err == nil {
 				f.Close()
 			}
 			return err
 		}),
-		"throttled": goodExcept(func(*plugin.Request, *response) error { return countRuns(6) }),
-		"drifting": goodExcept(func(_ *plugin.Request, resp *response) error {
-			if countRuns(6) != nil {
+		"throttled": goodProviderExcept(func(*plugin.Request, *response) error { return failAfterRuns(6) }),
+		"drifting": goodProviderExcept(func(_ *plugin.Request, resp *response) error {
+			if failAfterRuns(6) != nil {
 				resp.CacheKeyType = plugin.CacheImage
 			}
 			return nil
 		}),
-		"fork": goodExcept(func(req *plugin.Request, _ *response) error {
+		"fork": goodProviderExcept(func(req *plugin.Request, _ *response) error {
 			if req.APIVersion != plugin.V1Alpha1 {
 				return nil
 			}
@@ -315,8 +315,8 @@ func providers() map[string]plugin.ProviderFunc {
 	}
 }
 
-// countRuns returns an error if it is called more than most times.
-func countRuns(most int64) error {
+// failAfterRuns returns an error if it is called more than most times.
+func failAfterRuns(most int64) error {
 	f, err := os.OpenFile(os.Getenv(stateVar), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -366,15 +366,15 @@ func failing(w io.Writer, text string) func() int {
 	}
 }
 
-// whenBad returns a plugin that calls f for input that is not a request. Otherwise the plugin
+// onInvalidInput returns a plugin that calls f for input that is not a request. Otherwise the plugin
 // is correct.
-func whenBad(f func() int) func() int {
+func onInvalidInput(f func() int) func() int {
 	return func() int {
 		raw, _, _ := readRequest()
 		if !isRequest(raw) {
 			return f()
 		}
-		return serve(good, raw)
+		return serve(goodProvider, raw)
 	}
 }
 
@@ -389,11 +389,11 @@ func serve(p plugin.ProviderFunc, stdin []byte) int {
 	return plugin.Serve(context.Background(), p, plugin.ServeOptions{Stdin: bytes.NewReader(stdin)})
 }
 
-// programs returns the plugins that read or write their streams in an unusual way.
-func programs() map[string]func() int {
+// testPrograms returns the plugins that read or write their streams in an unusual way.
+func testPrograms() map[string]func() int {
 	return map[string]func() int{
 		"login":       func() int { readRequest(); return outOfTreeResponse("", "") },
-		"login-alone": loginAlone,
+		"login-alone": outOfTreeOnly,
 		"login-until": func() int {
 			readRequest()
 			return outOfTreeResponse(`"}`, `","expirationTimestamp":"2001-01-01T00:00:00Z"}`)
@@ -406,7 +406,7 @@ func programs() map[string]func() int {
 			fmt.Fprintln(os.Stderr, "got", canary.PasswordSecret)
 			return outOfTreeResponse("", "")
 		},
-		"only-today":       onlyToday,
+		"only-today":       currentProtocolOnly,
 		"with-flags":       withFlags,
 		"argument-refused": withArgument(func() int { fmt.Fprintln(os.Stderr, "Usage:\n  plugin [flags]"); return 1 }),
 		"argument-login":   withArgument(func() int { return outOfTreeResponse("", "") }),
@@ -416,15 +416,15 @@ func programs() map[string]func() int {
 		"lenient":          func() int { readRequest(); return printResponse(plugin.V1, "", "") },
 		"always-beta":      func() int { readRequest(); return printResponse(plugin.V1Beta1, "", "") },
 		"hang":             hang,
-		"hang-on-bad":      whenBad(hang),
-		"quiet-on-bad":     whenBad(func() int { return 0 }),
-		"mute-on-bad":      whenBad(func() int { return 1 }),
-		"panic-on-bad":     whenBad(func() int { panic("index out of range") }),
-		"python-on-bad": whenBad(func() int {
+		"hang-on-bad":      onInvalidInput(hang),
+		"quiet-on-bad":     onInvalidInput(func() int { return 0 }),
+		"mute-on-bad":      onInvalidInput(func() int { return 1 }),
+		"panic-on-bad":     onInvalidInput(func() int { panic("index out of range") }),
+		"python-on-bad": onInvalidInput(func() int {
 			fmt.Fprintln(os.Stderr, "Traceback (most recent call last):\n  File \"plugin.py\", line 3\nKeyError: 'image'")
 			return 1
 		}),
-		"die-on-bad": whenBad(func() int {
+		"die-on-bad": onInvalidInput(func() int {
 			syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			return hang()
 		}),
@@ -436,14 +436,14 @@ func programs() map[string]func() int {
 				fmt.Fprintln(os.Stderr, err)
 				return 1
 			}
-			return serve(good, raw)
+			return serve(goodProvider, raw)
 		},
 		"guess": func() int { // returns a different response if the request has an unknown field
 			raw, _, _ := readRequest()
 			if bytes.Contains(raw, []byte("futureField")) {
 				return printResponse(plugin.V1, `"ci"`, `"other"`)
 			}
-			return serve(good, raw)
+			return serve(goodProvider, raw)
 		},
 		"log-on-stdout": func() int {
 			fmt.Println("level=info msg=starting")
@@ -480,9 +480,9 @@ func outOfTreeResponse(old, new string) int {
 	return 0
 }
 
-// loginAlone is a plugin that supports only the out-of-tree protocol. It does not reject
+// outOfTreeOnly is a plugin that supports only the out-of-tree protocol. It does not reject
 // duplicate images.
-func loginAlone() int {
+func outOfTreeOnly() int {
 	raw, _, _ := readRequest()
 	if bytes.Contains(raw, []byte("kind")) {
 		fmt.Fprintln(os.Stderr, "this is no request of the predecessor's")
@@ -491,21 +491,21 @@ func loginAlone() int {
 	return outOfTreeResponse("", "")
 }
 
-// onlyToday is a plugin like good that does not support the out-of-tree protocol.
-func onlyToday() int {
+// currentProtocolOnly is a plugin like good that does not support the out-of-tree protocol.
+func currentProtocolOnly() int {
 	raw, version, _ := readRequest()
 	if version == "" {
 		fmt.Fprintln(os.Stderr, "apiVersion is missing")
 		return 1
 	}
-	return serve(good, raw)
+	return serve(goodProvider, raw)
 }
 
 // withFlags is a plugin like good that also accepts get-credentials after its flags.
 func withFlags() int {
 	raw, _, _ := readRequest()
 	args := slices.DeleteFunc(os.Args[1:], func(arg string) bool { return strings.HasPrefix(arg, "-") })
-	return plugin.Serve(context.Background(), plugin.ProviderFunc(good), plugin.ServeOptions{Stdin: bytes.NewReader(raw), Args: args})
+	return plugin.Serve(context.Background(), plugin.ProviderFunc(goodProvider), plugin.ServeOptions{Stdin: bytes.NewReader(raw), Args: args})
 }
 
 // withArgument returns a plugin that calls f if it has an argument. Otherwise it is like good.
@@ -515,7 +515,7 @@ func withArgument(f func() int) func() int {
 		if len(os.Args) > 1 {
 			return f()
 		}
-		return serve(good, raw)
+		return serve(goodProvider, raw)
 	}
 }
 
@@ -572,7 +572,7 @@ func panicOnBig() int {
 func ignoreTerm() int {
 	signal.Ignore(syscall.SIGTERM)
 	raw, _, _ := readRequest()
-	return serve(good, raw)
+	return serve(goodProvider, raw)
 }
 
 // runChild keeps standard output open until the test releases the lock of lockForChild.
@@ -591,14 +591,14 @@ func passwordThenFail() int {
 		fmt.Fprintln(os.Stderr, "no use for", canary.PasswordSecret)
 		return 1
 	}
-	return serve(good, raw)
+	return serve(goodProvider, raw)
 }
 
 func runTestPlugin(mode string) int {
-	if program := programs()[mode]; program != nil {
+	if program := testPrograms()[mode]; program != nil {
 		return program()
 	}
-	p := providers()[mode]
+	p := testProviders()[mode]
 	if p == nil {
 		fmt.Fprintf(os.Stderr, "there is no plugin %q\n", mode)
 		return 99

@@ -20,22 +20,22 @@ import (
 
 // The checks in this file examine run time, signals and concurrency.
 
-func checkTime(s *suite) []Finding {
+func checkRunTime(s *suite) []Finding {
 	r := s.baseRun()
 	took := r.exchange.Duration.Round(time.Millisecond)
 	switch {
 	case r.failedAt(plugin.StageStart):
 		return notStartedFinding()
-	case r.isHung() || r.exchange.Duration >= s.tooSlow:
-		return newFinding(finding.SeverityError, r.did, fmt.Sprintf("still running after %v", took),
+	case r.isHung() || r.exchange.Duration >= s.kubeletTimeout:
+		return newFinding(finding.SeverityError, r.action, fmt.Sprintf("still running after %v", took),
 			"The kubelet kills the plugin after a minute and pulls anonymously.",
 			"Limit the total waiting time to less than a minute, and report what the plugin was waiting for.")
 	case r.exchange.Duration >= s.slow:
-		return newFinding(finding.SeverityWarning, r.did, fmt.Sprintf("exited after %v", took),
+		return newFinding(finding.SeverityWarning, r.action, fmt.Sprintf("exited after %v", took),
 			"Each pull without a cached response waits this long, and the kubelet kills the plugin after a minute.",
 			"Limit each attempt to a few seconds, retry less often, and use the nearest endpoint.")
 	}
-	return passFinding(r.did, "exited after %v", took)
+	return passFinding(r.action, "exited after %v", took)
 }
 
 // blockingStdin is a standard input that stays open. When head has been read, Read calls
@@ -111,7 +111,7 @@ func checkConcurrent(s *suite, base *plugin.Response) []Finding {
 	if s.skipRest {
 		return nil // execute reports the reason
 	}
-	did := fmt.Sprintf("%s, %d times concurrently", runs[0].did, n)
+	did := fmt.Sprintf("%s, %d times concurrently", runs[0].action, n)
 	var failures []string
 	for _, r := range runs {
 		s.recordRun(r)

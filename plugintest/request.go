@@ -21,13 +21,13 @@ func checkBase(s *suite) []Finding {
 	r := s.baseRun()
 	switch {
 	case r.hasResponse():
-		return passFinding(r.did, "%s", r.describeOutcome())
+		return passFinding(r.action, "%s", r.describeOutcome())
 	case r.exitedWithError() && r.describeCrash() == "":
-		return newFinding(finding.SeverityWarning, r.did, r.describeOutcome(),
+		return newFinding(finding.SeverityWarning, r.action, r.describeOutcome(),
 			"The kubelet gets no credential from this plugin, pulls anonymously, and calls the plugin again on the next pull.",
 			"Specify an image that the plugin serves, and pass the arguments and environment that the plugin needs. Without access to the cloud, run only checks that need no response.")
 	}
-	return newFinding(finding.SeverityError, r.did, r.describeOutcome(),
+	return newFinding(finding.SeverityError, r.action, r.describeOutcome(),
 		"The kubelet discards the response, logs the error, and pulls anonymously.",
 		"See the other findings. The plugin did not start, hung, or returned invalid output.")
 }
@@ -39,9 +39,9 @@ func checkVersion(version string) func(*suite) []Finding {
 		base, r := s.baseRun(), s.sendRequest(s.newRequest(version))
 		switch {
 		case r.hasResponse():
-			return passFinding(r.did, "%s", r.describeOutcome())
+			return passFinding(r.action, "%s", r.describeOutcome())
 		case r.failedAt(plugin.StageAPIVersion):
-			return newFinding(finding.SeverityError, r.did, "a response with a different apiVersion than the request",
+			return newFinding(finding.SeverityError, r.action, "a response with a different apiVersion than the request",
 				"The kubelet rejects the response, logs the apiVersion mismatch, and pulls anonymously.",
 				"Copy apiVersion from the request to the response, or reject versions that you do not support.")
 		case !r.exitedWithError():
@@ -49,11 +49,11 @@ func checkVersion(version string) func(*suite) []Finding {
 		case r == base || !base.hasResponse():
 			return skipFinding("the plugin fails with every version, so its support for %s is unknown; see the base-answer check", versionName(version))
 		case version == plugin.V1:
-			return newFinding(finding.SeverityWarning, r.did, "refused: "+r.describeOutcome(),
+			return newFinding(finding.SeverityWarning, r.action, "refused: "+r.describeOutcome(),
 				"The plugin works only with an older apiVersion in the provider's entry, and never in service-account mode.",
 				"Also support v1, which has every field of the older versions.")
 		}
-		return passFinding(r.did, "refused: %s", r.describeOutcome())
+		return passFinding(r.action, "refused: %s", r.describeOutcome())
 	}
 }
 
@@ -73,7 +73,7 @@ func quoteJSON(s string) string {
 
 // malformedInput is standard input that the plugin must reject.
 type malformedInput struct {
-	did      string
+	action   string
 	stdin    func(*suite) string
 	severity finding.Severity // severity of a response to this input
 	fix      string
@@ -113,7 +113,7 @@ var ambiguousInputs = []malformedInput{
 		finding.SeverityInfo, "Decode strictly, and reject duplicate fields and trailing data."},
 }
 
-func (m malformedInput) send(s *suite) *run { return s.sendRaw(m.did, s.baseVersion(), m.stdin(s)) }
+func (m malformedInput) send(s *suite) *run { return s.sendRaw(m.action, s.baseVersion(), m.stdin(s)) }
 
 func checkRejects(m malformedInput) func(*suite) []Finding {
 	return func(s *suite) []Finding {
@@ -125,13 +125,13 @@ func checkRejects(m malformedInput) func(*suite) []Finding {
 		case r.failedAlike(s.baseRun()):
 			return skipFinding("the plugin fails in the same way for a valid request; see the base-answer check")
 		case r.exchange.ExitCode == 0 && r.hasNoOutput():
-			return newFinding(m.severity, m.did, "exit code 0 and nothing on standard output",
+			return newFinding(m.severity, m.action, "exit code 0 and nothing on standard output",
 				"The kubelet never sends this request, but other callers that send it treat exit code 0 as success.", m.fix)
 		case r.exchange.ExitCode == 0:
-			return newFinding(m.severity, m.did, fmt.Sprintf("exit code 0 and %s on standard output", diagnose.CountText(len(r.exchange.Stdout.Reveal()), "byte")),
+			return newFinding(m.severity, m.action, fmt.Sprintf("exit code 0 and %s on standard output", diagnose.FormatCount(len(r.exchange.Stdout.Reveal()), "byte")),
 				"The kubelet never sends this request, but a caller that sends it by mistake gets a credential.", m.fix)
 		}
-		return passFinding(m.did, "refused: %s", r.describeOutcome())
+		return passFinding(m.action, "refused: %s", r.describeOutcome())
 	}
 }
 
@@ -165,15 +165,15 @@ func checkUnknownField(s *suite, base *plugin.Response) []Finding {
 	case r.isHung():
 		return hungFinding(r)
 	case !r.hasResponse():
-		return newFinding(finding.SeverityError, r.did, r.describeOutcome(),
+		return newFinding(finding.SeverityError, r.action, r.describeOutcome(),
 			"A newer kubelet that sends a new field gets no credential from this plugin.",
 			"Ignore unknown fields. Decode requests without DisallowUnknownFields or a similar option.")
 	}
 	if what := s.describeDifference(base, r.exchange.Response); what != "" {
-		return newFinding(finding.SeverityError, r.did, "the response differs from the base response: "+what,
+		return newFinding(finding.SeverityError, r.action, "the response differs from the base response: "+what,
 			"A newer kubelet that sends a new field gets a different credential.", "Ignore unknown fields.")
 	}
-	return passFinding(r.did, "the same as the base response")
+	return passFinding(r.action, "the same as the base response")
 }
 
 // tokenFields returns the service-account fields of a request as JSON text for rawRequest.
@@ -196,11 +196,11 @@ func checkOversized(s *suite) []Finding {
 	}
 	switch {
 	case r.hasResponse() || r.exitedWithError() && r.describeCrash() == "":
-		return passFinding(r.did, "%s", r.describeOutcome())
+		return passFinding(r.action, "%s", r.describeOutcome())
 	case !r.exitedWithError() && !s.baseRun().hasResponse():
 		return skipFinding("the plugin fails in the same way for every request; see the base-answer check")
 	}
-	return newFinding(finding.SeverityError, r.did, r.describeOutcome(),
+	return newFinding(finding.SeverityError, r.action, r.describeOutcome(),
 		"The kubelet never sends such a large request, but a caller that sends one gets neither a response nor an error message.",
 		"Limit the size of standard input, and reject longer input with a one-line error.")
 }

@@ -18,7 +18,7 @@ import (
 )
 
 type run struct {
-	did      string
+	action   string
 	version  string // version of the request
 	exchange *plugin.Exchange
 	err      *plugin.ExecError // nil if the kubelet accepts the response
@@ -27,7 +27,7 @@ type run struct {
 // newSkippedRun returns a failed run, as a placeholder for a run that was not made.
 func newSkippedRun(did string, stage plugin.Stage, err error) *run {
 	return &run{
-		did:      did,
+		action:   did,
 		exchange: &plugin.Exchange{ExitCode: -1},
 		err:      &plugin.ExecError{Stage: stage, ExitCode: -1, Err: err},
 	}
@@ -54,20 +54,20 @@ func (r *run) describeOutcome() string {
 	if r.hasResponse() {
 		resp := r.exchange.Response
 		if resp.APIVersion == plugin.OutOfTree {
-			return fmt.Sprintf("a response with %s, after %v", diagnose.CountText(len(resp.Auth), "credential"), r.exchange.Duration.Round(time.Millisecond))
+			return fmt.Sprintf("a response with %s, after %v", diagnose.FormatCount(len(resp.Auth), "credential"), r.exchange.Duration.Round(time.Millisecond))
 		}
 		return fmt.Sprintf("a response with %s, cacheKeyType %s, after %v",
-			diagnose.CountText(len(resp.Auth), "auth key"), resp.CacheKeyType, r.exchange.Duration.Round(time.Millisecond))
+			diagnose.FormatCount(len(resp.Auth), "auth key"), resp.CacheKeyType, r.exchange.Duration.Round(time.Millisecond))
 	}
 	got := fmt.Sprintf("%s: %v", r.err.Stage, r.err.Err)
 	if r.exitedWithError() {
 		got = r.err.Err.Error()
 	}
 	if n := len(r.exchange.Stdout.Reveal()); n > 0 && r.exitedWithError() {
-		got += fmt.Sprintf(", %s on standard output", diagnose.CountText(n, "byte"))
+		got += fmt.Sprintf(", %s on standard output", diagnose.FormatCount(n, "byte"))
 	}
 	if line := lastLine(r.exchange.Stderr); line != "" {
-		got += fmt.Sprintf("; stderr: %q", shorten(line))
+		got += fmt.Sprintf("; stderr: %q", truncateText(line))
 	}
 	return got
 }
@@ -123,7 +123,7 @@ func notStartedFinding() []Finding {
 }
 
 func hungFinding(r *run) []Finding {
-	return newFinding(finding.SeverityError, r.did, "it did not exit: "+r.describeOutcome(),
+	return newFinding(finding.SeverityError, r.action, "it did not exit: "+r.describeOutcome(),
 		"The kubelet waits a minute, kills the plugin, and pulls anonymously.",
 		"Read all of standard input, check it, and then exit.")
 }
@@ -143,7 +143,7 @@ func versionName(version string) string {
 // returns "" if they are equal. Passwords are compared only if equal requests get the same
 // password.
 func (s *suite) describeDifference(a, b *plugin.Response) string {
-	if what := describeShapeDifference(a, b); what != "" {
+	if what := describeNonPasswordDifference(a, b); what != "" {
 		return what
 	}
 	for _, key := range authKeys(a) {
@@ -158,8 +158,8 @@ func (s *suite) describeDifference(a, b *plugin.Response) string {
 	return ""
 }
 
-// describeShapeDifference is like describeDifference but ignores passwords.
-func describeShapeDifference(a, b *plugin.Response) string {
+// describeNonPasswordDifference is like describeDifference but ignores passwords.
+func describeNonPasswordDifference(a, b *plugin.Response) string {
 	if a.CacheKeyType != b.CacheKeyType {
 		return fmt.Sprintf("cacheKeyType is %s, not %s", b.CacheKeyType, a.CacheKeyType)
 	}
@@ -181,14 +181,14 @@ func (s *suite) rotatesPasswords() bool { return s.differsOnlyInPassword(s.repea
 // wasRenewed reports whether another base request gets a different password than the first,
 // because the service has renewed the password since then.
 func (s *suite) wasRenewed() bool {
-	return s.differsOnlyInPassword(s.runWith(s.cmd, s.newRequest(s.baseVersion())))
+	return s.differsOnlyInPassword(s.sendRequestWith(s.cmd, s.newRequest(s.baseVersion())))
 }
 
 // differsOnlyInPassword reports whether the response of r differs from the response of the base
 // run, but only in passwords.
 func (s *suite) differsOnlyInPassword(r *run) bool {
 	base := s.baseRun()
-	if !base.hasResponse() || !r.hasResponse() || describeShapeDifference(base.exchange.Response, r.exchange.Response) != "" {
+	if !base.hasResponse() || !r.hasResponse() || describeNonPasswordDifference(base.exchange.Response, r.exchange.Response) != "" {
 		return false
 	}
 	return !maps.EqualFunc(base.exchange.Response.Auth, r.exchange.Response.Auth, plugin.AuthConfig.Equal)
@@ -196,6 +196,6 @@ func (s *suite) differsOnlyInPassword(r *run) bool {
 
 func (s *suite) repeatBase(nth int) *run {
 	q := s.newRequest(s.baseVersion())
-	q.nth = nth
+	q.repetition = nth
 	return s.sendRequest(q)
 }

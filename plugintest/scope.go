@@ -16,7 +16,7 @@ import (
 func (s *suite) coveredImages(scope plugin.CacheKeyType) []string {
 	home := registryOf(s.image)
 	near := func(image string) bool { return registryOf(image) == home }
-	images := slices.Clone(s.others)
+	images := slices.Clone(s.otherImages)
 	if scope == plugin.CacheRegistry {
 		images = slices.DeleteFunc(images, func(image string) bool { return !near(image) })
 	}
@@ -32,7 +32,7 @@ func (s *suite) coveredImages(scope plugin.CacheKeyType) []string {
 func checkScope(s *suite, resp *plugin.Response) []Finding {
 	scope := resp.CacheKeyType
 	if scope == plugin.CacheImage {
-		return passFinding(s.baseRun().did, "cacheKeyType Image, so the response covers no other images")
+		return passFinding(s.baseRun().action, "cacheKeyType Image, so the response covers no other images")
 	}
 	var same, silent []string
 	for _, image := range s.coveredImages(scope) {
@@ -42,7 +42,7 @@ func checkScope(s *suite, resp *plugin.Response) []Finding {
 			continue
 		}
 		if what := s.credentialDifference(image, resp, r.exchange.Response); what != "" {
-			return newFinding(finding.SeverityError, fmt.Sprintf("%s, and for %q", s.baseRun().did, image),
+			return newFinding(finding.SeverityError, fmt.Sprintf("%s, and for %q", s.baseRun().action, image),
 				fmt.Sprintf("cacheKeyType %s, but %s", scope, what),
 				fmt.Sprintf("The kubelet reuses the response for %[2]q when it pulls %[1]q.", image, s.image),
 				narrowerScope(scope))
@@ -52,7 +52,7 @@ func checkScope(s *suite, resp *plugin.Response) []Finding {
 	if len(same) == 0 {
 		return skipFinding("cacheKeyType is %s, but the plugin returned no response for %s, so there is nothing to compare; specify more images that the plugin serves", scope, quoteList(silent))
 	}
-	return passFinding(fmt.Sprintf("%s, and for %s", s.baseRun().did, quoteList(same)), "cacheKeyType %s, with the same credential for each image", scope)
+	return passFinding(fmt.Sprintf("%s, and for %s", s.baseRun().action, quoteList(same)), "cacheKeyType %s, with the same credential for each image", scope)
 }
 
 func narrowerScope(scope plugin.CacheKeyType) string {
@@ -86,17 +86,17 @@ func (s *suite) credentialDifference(image string, cached, own *plugin.Response)
 	return ""
 }
 
-func checkForeign(s *suite, _ *plugin.Response) []Finding {
+func checkOtherRegistry(s *suite, _ *plugin.Response) []Finding {
 	image := lookalikeImage(s.image)
 	r := s.sendRequest(s.newRequestFor(image))
 	if !r.hasResponse() {
-		return passFinding(r.did, "%s", r.describeOutcome())
+		return passFinding(r.action, "%s", r.describeOutcome())
 	}
 	resp := r.exchange.Response
 	if len(resp.Auth) == 0 || !s.isOutOfTree() && len(selectCredentials(resp, image)) == 0 {
-		return passFinding(r.did, "no credential")
+		return passFinding(r.action, "no credential")
 	}
-	return newFinding(finding.SeverityInfo, r.did, "a credential",
+	return newFinding(finding.SeverityInfo, r.action, "a credential",
 		"The kubelet sends the password to the lookalike host if matchImages covers it.",
 		"If the plugin serves only certain registries, check the end of the image's host name first.")
 }

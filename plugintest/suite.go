@@ -19,36 +19,36 @@ import (
 // suite runs the checks of one plugin. It runs the plugin with a request when a check first
 // needs the result, and reuses the result for other checks.
 type suite struct {
-	ctx      context.Context
-	cmd      plugin.Command
-	opts     Options
-	image    string         // requested image, normalised
-	others   []string       // other images, normalised
-	account  ServiceAccount // zero if the plugin does not use tokenAttributes
-	identity identity
+	ctx         context.Context
+	cmd         plugin.Command
+	opts        Options
+	image       string         // requested image, normalised
+	otherImages []string       // other images, normalised
+	account     ServiceAccount // zero if the plugin does not use tokenAttributes
+	identity    identity
 
 	requestRuns map[request]*run
 	rawRuns     map[string]*run
 	runs        []*run // recorded runs, for checks that examine every run
-	first       *run   // result of baseRun
+	base        *run   // result of baseRun
 	hungRuns    int    // number of runs that hung or took longer than hungRunDuration
 	skipRest    bool   // a run was not made because too many runs hung
 
-	slow        time.Duration // duration above which a warning is reported
-	tooSlow     time.Duration // duration after which the kubelet kills the plugin
-	termTimeout time.Duration // time within which the plugin must exit after SIGTERM
+	slow           time.Duration // duration above which a warning is reported
+	kubeletTimeout time.Duration // duration after which the kubelet kills the plugin
+	termTimeout    time.Duration // time within which the plugin must exit after SIGTERM
 }
 
 func newSuite(ctx context.Context, cmd plugin.Command, opts Options) *suite {
 	s := &suite{
 		ctx: process.WithGroupKilled(ctx), cmd: cmd, opts: opts,
-		image:       DefaultImage,
-		identity:    makeIdentity(opts.ServiceAccount, time.Now()),
-		requestRuns: map[request]*run{},
-		rawRuns:     map[string]*run{},
-		slow:        10 * time.Second,
-		tooSlow:     protocol.Timeout,
-		termTimeout: 5 * time.Second,
+		image:          DefaultImage,
+		identity:       makeIdentity(opts.ServiceAccount, time.Now()),
+		requestRuns:    map[request]*run{},
+		rawRuns:        map[string]*run{},
+		slow:           10 * time.Second,
+		kubeletTimeout: protocol.KubeletTimeout,
+		termTimeout:    5 * time.Second,
 	}
 	s.cmd.Grace = 0
 	s.cmd.Path = absolutePath(cmd)
@@ -60,7 +60,7 @@ func newSuite(ctx context.Context, cmd plugin.Command, opts Options) *suite {
 		if i == 0 {
 			s.image = image
 		} else if image != s.image {
-			s.others = append(s.others, image)
+			s.otherImages = append(s.otherImages, image)
 		}
 	}
 	return s
@@ -79,7 +79,7 @@ type request struct {
 	image       string
 	token       bool
 	annotations bool
-	nth         int
+	repetition  int
 }
 
 // newRequest returns a request as the kubelet would send it in the given version.
@@ -93,15 +93,15 @@ func (s *suite) newRequest(version string) request {
 func (s *suite) sendRequest(q request) *run {
 	r := s.requestRuns[q]
 	if r == nil {
-		r = s.runWith(s.cmd, q)
+		r = s.sendRequestWith(s.cmd, q)
 		r.version = q.version
 		s.requestRuns[q] = r
 	}
 	return r
 }
 
-// runWith runs cmd with a request. cmd may have a different environment than s.cmd.
-func (s *suite) runWith(cmd plugin.Command, q request) *run {
+// sendRequestWith runs cmd with a request. cmd may have a different environment than s.cmd.
+func (s *suite) sendRequestWith(cmd plugin.Command, q request) *run {
 	cmd.APIVersion = q.version
 	did, stdin, err := s.encode(q)
 	if err != nil {
@@ -144,7 +144,7 @@ func (s *suite) sendRaw(did, version, stdin string) *run {
 // Limits for plugins that hang.
 const (
 	maxHungRuns     = 3
-	hungRunDuration = protocol.Timeout / 2
+	hungRunDuration = protocol.KubeletTimeout / 2
 )
 
 // tooManyHung reports whether too many runs hung or took too long. It sets s.skipRest if so.
@@ -167,13 +167,13 @@ func (s *suite) runAndRecord(cmd plugin.Command, did string, stdin []byte) *run 
 // first response are redacted in the standard error of later runs.
 func (s *suite) runPlugin(cmd plugin.Command, did string, stdin []byte) *run {
 	secrets := s.identity.secrets()
-	if s.first != nil && s.first.exchange.Response != nil {
-		for _, auth := range s.first.exchange.Response.Auth {
+	if s.base != nil && s.base.exchange.Response != nil {
+		for _, auth := range s.base.exchange.Response.Auth {
 			secrets = append(secrets, auth.Password)
 		}
 	}
 	x, err := cmd.RunRaw(s.ctx, bytes.NewReader(stdin), secrets...)
-	r := &run{did: did, exchange: x}
+	r := &run{action: did, exchange: x}
 	errors.As(err, &r.err)
 	return r
 }
@@ -188,8 +188,8 @@ func (s *suite) recordRun(r *run) {
 // baseRun returns the run with which other runs are compared. The request has the Command's
 // APIVersion or, if that is empty, the newest version that the plugin supports.
 func (s *suite) baseRun() *run {
-	if s.first != nil {
-		return s.first
+	if s.base != nil {
+		return s.base
 	}
 	candidates := supportedVersions()
 	if s.cmd.APIVersion != "" {
@@ -197,12 +197,12 @@ func (s *suite) baseRun() *run {
 	}
 	for _, version := range candidates {
 		if r := s.sendRequest(s.newRequest(version)); r.hasResponse() {
-			s.first = r
+			s.base = r
 			return r
 		}
 	}
-	s.first = s.sendRequest(s.newRequest(candidates[0]))
-	return s.first
+	s.base = s.sendRequest(s.newRequest(candidates[0]))
+	return s.base
 }
 
 func (s *suite) baseVersion() string { return s.baseRun().version }

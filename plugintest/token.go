@@ -34,20 +34,20 @@ func checkTokenAbsent(s *suite) []Finding {
 		case r.isHung():
 			return hungFinding(r)
 		case r.hasResponse() && s.account.Required && len(selectCredentials(r.exchange.Response, s.image)) > 0:
-			return newFinding(finding.SeverityError, r.did, "a credential without the required token",
+			return newFinding(finding.SeverityError, r.action, "a credential without the required token",
 				"With requireServiceAccount: true, the kubelet does not run the plugin without a token, but other hosts might run it and use the response.",
 				"Without a token, exit with a nonzero code and print that a token is required.")
 		case r.describeCrash() != "":
-			return newFinding(finding.SeverityError, r.did, r.describeOutcome(),
+			return newFinding(finding.SeverityError, r.action, r.describeOutcome(),
 				"For a pod without a service account, the kubelet gets neither a credential nor an error message.",
 				"Check that the request contains a token before using it.")
 		case !r.hasResponse() && !r.exitedWithError() && s.baseRun().hasResponse():
-			return newFinding(finding.SeverityError, r.did, r.describeOutcome(),
+			return newFinding(finding.SeverityError, r.action, r.describeOutcome(),
 				"The kubelet gets no credential for a pod without a service account.",
 				"Return the node's credential, or exit with a nonzero code and print the reason.")
 		}
 	}
-	return passFinding(runs[1].did, "%s", runs[1].describeOutcome())
+	return passFinding(runs[1].action, "%s", runs[1].describeOutcome())
 }
 
 // noResponseReason returns why a request with the token got no response.
@@ -60,7 +60,7 @@ func (s *suite) noResponseReason(r *run) string {
 
 func checkTokenUsed(s *suite) []Finding {
 	with, without := s.runV1(true, true), s.runV1(false, false)
-	did := with.did + ", and without"
+	did := with.action + ", and without"
 	switch {
 	case !with.hasResponse() && !without.hasResponse():
 		return skipFinding("no response with or without the token: %s", s.noResponseReason(with))
@@ -92,17 +92,17 @@ func checkTokenEcho(s *suite) []Finding {
 		return skipFinding("the response with %s has no credential", s.identity.tokenDescription)
 	}
 	if !s.echoesToken(r.exchange.Response) {
-		return passFinding(r.did, "the password is not the token")
+		return passFinding(r.action, "the password is not the token")
 	}
 	const kubelet = "The kubelet rejects the response unless tokenAttributes.cacheType is Token."
 	switch {
 	case s.account.CacheType == config.CachePerToken:
-		return passFinding(r.did, "the token itself as the password (allowed because cacheType is Token)")
+		return passFinding(r.action, "the token itself as the password (allowed because cacheType is Token)")
 	case s.account.CacheType == config.CachePerServiceAccount:
-		return newFinding(finding.SeverityError, r.did, "the token itself as the password, with cacheType ServiceAccount", kubelet,
+		return newFinding(finding.SeverityError, r.action, "the token itself as the password, with cacheType ServiceAccount", kubelet,
 			"Set cacheType: Token for this plugin.")
 	}
-	return newFinding(finding.SeverityWarning, r.did, "the token itself as the password", kubelet,
+	return newFinding(finding.SeverityWarning, r.action, "the token itself as the password", kubelet,
 		"Document that the plugin needs cacheType: Token, or exchange the token for a registry credential.")
 }
 
@@ -127,7 +127,7 @@ func checkTokenOldVersion(s *suite) []Finding {
 		case r.failedAt(plugin.StageStart):
 			return notStartedFinding()
 		case r.isHung():
-			return newFinding(finding.SeverityWarning, r.did, "it did not exit: "+r.describeOutcome(), "The kubelet never sends this request.", "Ignore fields that are not part of the request's API version.")
+			return newFinding(finding.SeverityWarning, r.action, "it did not exit: "+r.describeOutcome(), "The kubelet never sends this request.", "Ignore fields that are not part of the request's API version.")
 		case !r.hasResponse():
 			continue
 		}
@@ -139,7 +139,7 @@ func checkTokenOldVersion(s *suite) []Finding {
 			what = "the token is the password"
 		}
 		if what != "" {
-			return newFinding(finding.SeverityWarning, r.did, "the token is used: "+what,
+			return newFinding(finding.SeverityWarning, r.action, "the token is used: "+what,
 				"The kubelet never sends this request. A plugin that accepts a token in an older version bypasses the kubelet's rules for tokens.",
 				"Read the service account fields only in v1 requests.")
 		}

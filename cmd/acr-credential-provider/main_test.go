@@ -22,11 +22,11 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// testMain is the environment variable that makes the test binary run as the plugin.
-const testMain = "ACR_CREDENTIAL_PROVIDER_TEST"
+// runAsPluginEnv is the environment variable that makes the test binary run as the plugin.
+const runAsPluginEnv = "ACR_CREDENTIAL_PROVIDER_TEST"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(testMain) != "" {
+	if os.Getenv(runAsPluginEnv) != "" {
 		main()
 	}
 	os.Exit(m.Run())
@@ -58,7 +58,7 @@ func newNode(t *testing.T) *node {
 	n.cmd = plugin.Command{
 		Path: self, Name: "acr-credential-provider", APIVersion: plugin.V1, Dir: t.TempDir(),
 		// GORACE prevents the race detector from sleeping for a second at exit.
-		Environ: append(append(az.Environ(), net.Environ()...), testMain+"=1", "GORACE=atexit_sleep_ms=0"),
+		Environ: append(append(az.Environ(), net.Environ()...), runAsPluginEnv+"=1", "GORACE=atexit_sleep_ms=0"),
 	}
 	return n
 }
@@ -101,7 +101,7 @@ func pod(image string) plugin.Request {
 	}}
 }
 
-const answer = `{"kind":"CredentialProviderResponse","apiVersion":"VERSION","cacheKeyType":"Registry","cacheDuration":"1h0m0s","auth":{` +
+const wantResponse = `{"kind":"CredentialProviderResponse","apiVersion":"VERSION","cacheKeyType":"Registry","cacheDuration":"1h0m0s","auth":{` +
 	`"*.azurecr.*":{"username":"","password":""},"foo.azurecr.io":{"username":"00000000-0000-0000-0000-000000000000","password":"PASSWORD"}}}` + "\n"
 
 // TestAnswers verifies the exact bytes of the response, in each version, for each way
@@ -120,7 +120,7 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("%q: %v", args, err)
 				continue
 			}
-			want := strings.NewReplacer("VERSION", version, "PASSWORD", password).Replace(answer)
+			want := strings.NewReplacer("VERSION", version, "PASSWORD", password).Replace(wantResponse)
 			if diff := cmp.Diff(want, x.Stdout.Reveal()); diff != "" {
 				t.Errorf("%q (-want +got)\n%s", args, diff)
 			}
@@ -142,8 +142,8 @@ func TestClientSecret(t *testing.T) {
 		if got := strings.Contains(x.Stdout.Reveal(), canary.PasswordSecret); got != static {
 			t.Errorf("static %t: the secret is in the response: %t", static, got)
 		}
-		if asked := len(n.az.SortedLines()) > 0; asked == static {
-			t.Errorf("static %t: asked %q", static, n.az.SortedLines())
+		if asked := len(n.az.SortedRequestLines()) > 0; asked == static {
+			t.Errorf("static %t: asked %q", static, n.az.SortedRequestLines())
 		}
 	}
 }
@@ -155,11 +155,11 @@ func TestPod(t *testing.T) {
 	for _, config := range []string{managed, `{"aadClientId":"c","aadClientSecret":"` + canary.PasswordSecret + `"}`} {
 		n.az.Reset()
 		x := must.Get(n.run(pod("foo.azurecr.io/app"), n.config(config)))(t)
-		if diff := cmp.Diff(strings.NewReplacer("VERSION", plugin.V1, "PASSWORD", password).Replace(answer), x.Stdout.Reveal()); diff != "" {
+		if diff := cmp.Diff(strings.NewReplacer("VERSION", plugin.V1, "PASSWORD", password).Replace(wantResponse), x.Stdout.Reveal()); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 		want := []string{"POST login.microsoftonline.com/tenant-1/oauth2/v2.0/token", "GET foo.azurecr.io/v2/", "POST foo.azurecr.io/oauth2/exchange"}
-		if diff := cmp.Diff(want, n.az.SortedLines()); diff != "" {
+		if diff := cmp.Diff(want, n.az.SortedRequestLines()); diff != "" {
 			t.Errorf("requests (-want +got)\n%s", diff)
 		}
 	}
@@ -181,8 +181,8 @@ func TestForeignHosts(t *testing.T) {
 			t.Errorf("%s: %v, response (-want +got)\n%s", image, err, diff)
 		}
 	}
-	if len(n.az.SortedLines()) > 0 {
-		t.Errorf("asked %q", n.az.SortedLines())
+	if len(n.az.SortedRequestLines()) > 0 {
+		t.Errorf("asked %q", n.az.SortedRequestLines())
 	}
 }
 
@@ -289,7 +289,7 @@ func TestMetadataBypassesProxies(t *testing.T) {
 // needs no network.
 func TestEmptyEnvironment(t *testing.T) {
 	n := newNode(t)
-	n.cmd.Environ = []string{testMain + "=1"}
+	n.cmd.Environ = []string{runAsPluginEnv + "=1"}
 	if _, err := n.run(plugin.Request{Image: "docker.io/library/x"}, n.config(managed), "--other-hosts=empty"); err != nil {
 		t.Error(err)
 	}
@@ -308,7 +308,7 @@ func TestIdentityBinding(t *testing.T) {
 		t.Error(err)
 	}
 	want := []string{"POST example.com/", "GET foo.azurecr.io/v2/", "POST foo.azurecr.io/oauth2/exchange"}
-	if diff := cmp.Diff(want, n.az.SortedLines()); diff != "" {
+	if diff := cmp.Diff(want, n.az.SortedRequestLines()); diff != "" {
 		t.Errorf("requests (-want +got)\n%s", diff)
 	}
 }

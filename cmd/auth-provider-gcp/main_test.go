@@ -24,11 +24,11 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// testMain is the environment variable that makes the test binary run as the plugin.
-const testMain = "AUTH_PROVIDER_GCP_TEST"
+// runAsPluginEnv is the environment variable that makes the test binary run as the plugin.
+const runAsPluginEnv = "AUTH_PROVIDER_GCP_TEST"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(testMain) != "" {
+	if os.Getenv(runAsPluginEnv) != "" {
 		main()
 	}
 	os.Exit(m.Run())
@@ -51,7 +51,7 @@ func command(t *testing.T, google *testcloud.Google, args ...string) plugin.Comm
 	return plugin.Command{
 		Path: self, Name: "auth-provider-gcp", Args: plugin.NewSecrets(args...), APIVersion: plugin.V1, Dir: t.TempDir(),
 		// GORACE prevents the race detector from sleeping for a second at exit.
-		Environ: append(google.Environ(), testMain+"=1", "GORACE=atexit_sleep_ms=0", "SystemRoot="+os.Getenv("SystemRoot")),
+		Environ: append(google.Environ(), runAsPluginEnv+"=1", "GORACE=atexit_sleep_ms=0", "SystemRoot="+os.Getenv("SystemRoot")),
 	}
 }
 

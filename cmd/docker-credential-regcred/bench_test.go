@@ -47,7 +47,7 @@ func buildProgram(b *testing.B, dir, name, source string) string {
 func BenchmarkGet(b *testing.B) {
 	dir := b.TempDir()
 	empty := buildProgram(b, dir, "empty", emptyProgram)
-	plugin := buildProgram(b, dir, "p7", fmt.Sprintf(answeringPlugin, printResponse("r7.example", "user", canary.PasswordSecret)))
+	plugin := buildProgram(b, dir, "p7", fmt.Sprintf(answeringPlugin, formatResponse("r7.example", "user", canary.PasswordSecret)))
 	helper := buildProgram(b, dir, "helper", "")
 	config := filepath.Join(dir, "c.yaml")
 	var entries []string

@@ -20,7 +20,7 @@ var durations = regexp.MustCompile(`\d+(\.\d+)?m?s\b`)
 // messages. "…" stands for any text; times are ignored.
 func TestDocumentedMessages(t *testing.T) {
 	docs := must.Get(os.ReadFile("../../docs/docker-credential-helper.md"))(t)
-	said := everyFailure(t)
+	said := failureMessages(t)
 	_, table, _ := strings.Cut(string(docs), "\n## Failure messages\n")
 	table, _, _ = strings.Cut(table, "\n## ")
 	rows := 0
@@ -43,9 +43,9 @@ func TestDocumentedMessages(t *testing.T) {
 	}
 }
 
-// everyFailure returns the message of every failure, one per line.
-func everyFailure(t *testing.T) string {
-	b := newBox(t, "good r.example", "failing f.example", "hanging h.example", "asking a.example", "nameless n.example")
+// failureMessages returns the message of every failure, one per line.
+func failureMessages(t *testing.T) string {
+	b := newTestHost(t, "good r.example", "failing f.example", "hanging h.example", "asking a.example", "nameless n.example")
 	var said strings.Builder
 	run := func(server string, env ...string) {
 		t.Helper()

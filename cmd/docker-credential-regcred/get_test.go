@@ -26,7 +26,7 @@ const notFound = "credentials not found in native keychain\n"
 
 // TestGet verifies that each request runs at most one plugin, at most once.
 func TestGet(t *testing.T) {
-	b := newBox(t, "good r.example *.glob.example localhost:5000 [::1]:5000 docker.io", "second team.example/a", "none none.example", "identity token.example", "acr acr.example", "pod pods pods.example")
+	b := newTestHost(t, "good r.example *.glob.example localhost:5000 [::1]:5000 docker.io", "second team.example/a", "none none.example", "identity token.example", "acr acr.example", "pod pods pods.example")
 	for _, tt := range []struct{ server, username string }{
 		{"r.example", "user"},
 		{"r.example\n", "user"},
@@ -82,7 +82,7 @@ func TestGet(t *testing.T) {
 // TestNoUserName verifies that a credential without a user name is treated as missing, because clients would pull
 // anonymously with it.
 func TestNoUserName(t *testing.T) {
-	stdout, code := newBox(t, "nameless r.example").get("r.example")
+	stdout, code := newTestHost(t, "nameless r.example").get("r.example")
 	if code != 1 || !strings.Contains(stdout, `the credential from provider "nameless" has no user name`) {
 		t.Errorf("exit code %d, %q", code, stdout)
 	}
@@ -90,7 +90,7 @@ func TestNoUserName(t *testing.T) {
 
 // TestLongError verifies that a long error message is truncated.
 func TestLongError(t *testing.T) {
-	got := singleLine(errors.New(strings.Repeat("é ", maxErrorLength)))
+	got := errorLine(errors.New(strings.Repeat("é ", maxErrorLength)))
 	if len(got) > maxErrorLength+len("…") || !utf8.ValidString(got) || !strings.HasSuffix(got, "…") {
 		t.Errorf("%d bytes", len(got))
 	}
@@ -98,7 +98,7 @@ func TestLongError(t *testing.T) {
 
 // TestClient verifies the helper with the client library that most clients use.
 func TestClient(t *testing.T) {
-	b := newBox(t, "good r.example docker.io", "failing f.example", "identity *.token.example")
+	b := newTestHost(t, "good r.example docker.io", "failing f.example", "identity *.token.example")
 	env := map[string]string{}
 	for _, entry := range b.env {
 		key, value, _ := strings.Cut(entry, "=")
@@ -147,7 +147,7 @@ func TestOrder(t *testing.T) {
 		"user ":  {"nameless r.example", "good r.example"},
 		"second": {"failing r.example", "second r.example", "good r.example", "garbage r.example"},
 	} {
-		stdout, code := newBox(t, entries...).get("r.example")
+		stdout, code := newTestHost(t, entries...).get("r.example")
 		if code != 0 || !strings.Contains(stdout, fmt.Sprintf(`"Username":%q`, strings.TrimSpace(want))) {
 			t.Errorf("%q: exit code %d, or another credential than %q's", entries, code, want)
 		}
@@ -167,7 +167,7 @@ func TestFailures(t *testing.T) {
 		"asks back": {[]string{"asking r.example"}, []string{`plugin "asking"`, "exit status 1"}},
 		"refused":   {[]string{"good r.example", "good s.example"}, []string{"regcred validate"}},
 	} {
-		b := newBox(t, tt.entries...)
+		b := newTestHost(t, tt.entries...)
 		deadline := "1m"
 		if what == "hangs" {
 			deadline = "300ms"
@@ -180,7 +180,7 @@ func TestFailures(t *testing.T) {
 // TestProviderNamingHelperIsNotCalled verifies that the helper returns an error to a provider that
 // calls it, and runs no provider for that call.
 func TestProviderNamingHelperIsNotCalled(t *testing.T) {
-	b := newBox(t, "asking r.example", "good r.example")
+	b := newTestHost(t, "asking r.example", "good r.example")
 	if _, code := b.get("r.example"); code != 0 {
 		t.Errorf("exit code %d: the other provider has a credential", code)
 	}
@@ -192,7 +192,7 @@ func TestProviderNamingHelperIsNotCalled(t *testing.T) {
 
 // TestDockerConfigFiles verifies that Docker's own files and a file in the working directory are ignored.
 func TestDockerConfigFiles(t *testing.T) {
-	b := newBox(t, "good r.example")
+	b := newTestHost(t, "good r.example")
 	const file = `{"credsStore":"regcred","credHelpers":{"own.example":"regcred"},"auths":{"own.example":{"auth":"dXNlcjpjYW5hcnktcGFzc3dvcmQtNGIxZA=="}}}`
 	for _, name := range []string{"config.json", ".docker/config.json", "docker/config.json", ".dockercfg", "root/var/lib/kubelet/config.json"} {
 		b.write(name, file)
@@ -208,7 +208,7 @@ func TestDockerConfigFiles(t *testing.T) {
 }
 
 func TestConcurrentGets(t *testing.T) {
-	b := newBox(t, "good r.example")
+	b := newTestHost(t, "good r.example")
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
@@ -224,7 +224,7 @@ func TestConcurrentGets(t *testing.T) {
 }
 
 func TestReplacedConfiguration(t *testing.T) {
-	b := newBox(t, "good r.example")
+	b := newTestHost(t, "good r.example")
 	for _, tt := range []struct{ entries, want string }{
 		{"good r.example", `"Username":"user"`}, {"second r.example", `"Username":"second"`}, {"good s.example", notFound},
 	} {

@@ -27,17 +27,17 @@ import (
 func TestMain(m *testing.M) {
 	self := filepath.Base(os.Args[0])
 	if self == programName {
-		os.Exit(playHelper())
+		os.Exit(runAsHelper())
 	}
 	if play, ok := testPlugins[self]; ok {
-		playPlugin(self, play)
+		runAsPlugin(self, play)
 	}
 	os.Exit(m.Run())
 }
 
-// playHelper runs the helper with the timeouts and the root directory from the test's environment
+// runAsHelper runs the helper with the timeouts and the root directory from the test's environment
 // variables.
-func playHelper() int {
+func runAsHelper() int {
 	version = "v1.2.3-test"
 	l := timeouts{input: time.Minute, plugin: time.Minute, run: time.Minute}
 	for env, limit := range map[string]*time.Duration{"TEST_INPUT": &l.input, "TEST_PLUGIN": &l.plugin, "TEST_RUN": &l.run} {
@@ -51,15 +51,15 @@ func playHelper() int {
 // testPlugins maps the name of each plugin to its behavior. A plugin returns credentials only for the host in the
 // request.
 var testPlugins = map[string]func(host string){
-	"good":     func(host string) { fmt.Print(printResponse(host, "user", canary.PasswordSecret)) },
-	"second":   func(host string) { fmt.Print(printResponse(host, "second", canary.PasswordSecret)) },
-	"identity": func(host string) { fmt.Print(printResponse(host, "<token>", canary.TokenSecret)) },
+	"good":     func(host string) { fmt.Print(formatResponse(host, "user", canary.PasswordSecret)) },
+	"second":   func(host string) { fmt.Print(formatResponse(host, "second", canary.PasswordSecret)) },
+	"identity": func(host string) { fmt.Print(formatResponse(host, "<token>", canary.TokenSecret)) },
 	"acr": func(host string) {
-		fmt.Print(printResponse(host, "00000000-0000-0000-0000-000000000000", canary.TokenSecret))
+		fmt.Print(formatResponse(host, "00000000-0000-0000-0000-000000000000", canary.TokenSecret))
 	},
-	"nameless": func(host string) { fmt.Print(printResponse(host, "", canary.PasswordSecret)) },
-	"pods":     func(host string) { fmt.Print(printResponse(host, "pod", canary.PasswordSecret)) },
-	"none":     func(string) { fmt.Print(printResponse("elsewhere.example", "user", canary.PasswordSecret)) },
+	"nameless": func(host string) { fmt.Print(formatResponse(host, "", canary.PasswordSecret)) },
+	"pods":     func(host string) { fmt.Print(formatResponse(host, "pod", canary.PasswordSecret)) },
+	"none":     func(string) { fmt.Print(formatResponse("elsewhere.example", "user", canary.PasswordSecret)) },
 	"garbage":  func(string) { fmt.Print("password: " + canary.PasswordSecret) },
 	"failing": func(string) {
 		fmt.Fprint(os.Stderr, "the cloud is\n\x1b[31mdown")
@@ -75,8 +75,8 @@ var testPlugins = map[string]func(host string){
 	},
 }
 
-// playPlugin runs as the plugin self, and records the run and its process ID.
-func playPlugin(self string, play func(host string)) {
+// runAsPlugin runs as the plugin self, and records the run and its process ID.
+func runAsPlugin(self string, play func(host string)) {
 	runs, err := os.OpenFile(os.Getenv("TEST_RUNS"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err == nil {
 		_, err = fmt.Fprintf(runs, "%s %d\n", self, os.Getpid())
@@ -92,8 +92,8 @@ func playPlugin(self string, play func(host string)) {
 	}), plugin.ServeOptions{}))
 }
 
-// printResponse returns a plugin response with one credential for key.
-func printResponse(key, username, password string) string {
+// formatResponse returns a plugin response with one credential for key.
+func formatResponse(key, username, password string) string {
 	return fmt.Sprintf(`{"kind":"CredentialProviderResponse","apiVersion":%q,"cacheKeyType":"Registry","cacheDuration":"0s","auth":{%q:{"username":%q,"password":%q}}}`,
 		plugin.V1, key, username, password)
 }
@@ -115,14 +115,14 @@ func configuration(entries ...string) string {
 	return strings.ReplaceAll(b.String(), `\"`, `"`)
 }
 
-// box is a directory with the helper, the plugins and a configuration.
-type box struct {
+// testHost is a directory with the helper, the plugins and a configuration.
+type testHost struct {
 	t   *testing.T
 	dir string
 	env []string
 }
 
-func newBox(t *testing.T, entries ...string) *box {
+func newTestHost(t *testing.T, entries ...string) *testHost {
 	t.Helper()
 	dir := t.TempDir()
 	self := must.Get(os.Executable())(t)
@@ -133,24 +133,24 @@ func newBox(t *testing.T, entries ...string) *box {
 	for name := range testPlugins {
 		link(name)
 	}
-	b := &box{t: t, dir: dir, env: []string{"GORACE=atexit_sleep_ms=0", "TEST_RUNS=" + filepath.Join(dir, "runs")}}
+	b := &testHost{t: t, dir: dir, env: []string{"GORACE=atexit_sleep_ms=0", "TEST_RUNS=" + filepath.Join(dir, "runs")}}
 	b.configure(entries...)
 	b.env = append(b.env, "REGCRED_CONFIG="+b.path("c.yaml"), "REGCRED_BIN_DIR="+dir)
 	return b
 }
 
-func (b *box) path(name string) string { return filepath.Join(b.dir, name) }
+func (b *testHost) path(name string) string { return filepath.Join(b.dir, name) }
 
-func (b *box) configure(entries ...string) { b.write("c.yaml", configuration(entries...)) }
+func (b *testHost) configure(entries ...string) { b.write("c.yaml", configuration(entries...)) }
 
-func (b *box) write(name, text string) {
+func (b *testHost) write(name, text string) {
 	b.t.Helper()
 	must.Do(b.t, os.MkdirAll(filepath.Dir(b.path(name)), 0o755))
 	must.Do(b.t, os.WriteFile(b.path(name), []byte(text), 0o600))
 }
 
 // command returns a command that runs the helper, with additions to its environment.
-func (b *box) command(stdin string, args []string, env ...string) *exec.Cmd {
+func (b *testHost) command(stdin string, args []string, env ...string) *exec.Cmd {
 	cmd := exec.Command(b.path(programName), args...)
 	cmd.Env = slices.Concat(b.env, env)
 	cmd.Dir = b.dir
@@ -159,13 +159,13 @@ func (b *box) command(stdin string, args []string, env ...string) *exec.Cmd {
 }
 
 // get runs the helper's "get" command for server, and returns its output and exit code.
-func (b *box) get(server string, env ...string) (stdout string, code int) {
+func (b *testHost) get(server string, env ...string) (stdout string, code int) {
 	b.t.Helper()
 	return b.run(b.command(server, []string{"get"}, env...))
 }
 
 // run runs a command and returns its output and exit code. Standard error must be empty.
-func (b *box) run(cmd *exec.Cmd) (stdout string, code int) {
+func (b *testHost) run(cmd *exec.Cmd) (stdout string, code int) {
 	b.t.Helper()
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &stderr
@@ -182,7 +182,7 @@ func (b *box) run(cmd *exec.Cmd) (stdout string, code int) {
 }
 
 // runs returns the plugins that have run since the last call, with their process IDs.
-func (b *box) runs() (plugins []string, processes []int) {
+func (b *testHost) runs() (plugins []string, processes []int) {
 	data, _ := os.ReadFile(b.path("runs"))
 	os.Remove(b.path("runs"))
 	for line := range strings.Lines(string(data)) {
@@ -196,7 +196,7 @@ func (b *box) runs() (plugins []string, processes []int) {
 
 // checkFailure checks that a run failed and printed one line. The line must contain all of wants
 // and no secret. Clients must not recognize it as "credentials not found".
-func (b *box) checkFailure(what, stdout string, code int, wants ...string) {
+func (b *testHost) checkFailure(what, stdout string, code int, wants ...string) {
 	b.t.Helper()
 	if code != 1 || strings.Count(stdout, "\n") != 1 || strings.Contains(stdout, "\x1b") || !strings.HasSuffix(stdout, "\n") || strings.Contains(stdout, "credentials not found") {
 		b.t.Errorf("%s: exit code %d, %q: want one line with the cause", what, code, stdout)

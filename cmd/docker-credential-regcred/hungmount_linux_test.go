@@ -17,7 +17,7 @@ func TestConfigOnHungMount(t *testing.T) {
 		return
 	}
 	dir := testenv.MountHungFS(t)
-	b := newBox(t, "good r.example")
+	b := newTestHost(t, "good r.example")
 	stdout, code := b.get("r.example", "REGCRED_CONFIG="+filepath.Join(dir, "c.yaml"), "TEST_RUN=200ms")
 	b.checkFailure("a configuration", stdout, code, "get: timed out after 200ms")
 	stdout, code = b.get("r.example", "REGCRED_BIN_DIR="+dir, "TEST_PLUGIN=200ms")

@@ -32,7 +32,7 @@ func (m environment) loadConfig(ctx context.Context) (*config.Config, *node.Orig
 		return nil, nil, fmt.Errorf("%s was called by a credential provider that it had started itself (%s is set): remove the helper from the docker config file that the provider reads", by, recursionEnv)
 	}
 	const configBy, binDirBy = "REGCRED_CONFIG", "REGCRED_BIN_DIR"
-	n := node.Node{Root: m.root, ConfigBy: configBy, BinDirBy: binDirBy}
+	n := node.Node{Root: m.root, ConfigSetting: configBy, BinDirSetting: binDirBy}
 	want := node.FindOptions{
 		Config: node.Getenv(m.environ, configBy), BinDir: node.Getenv(m.environ, binDirBy), NeedBinDir: true,
 		Environ: m.environ,

@@ -14,9 +14,9 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// newBareBox returns a box whose environment sets no configuration.
-func newBareBox(t *testing.T) *box {
-	b := newBox(t, "good r.example")
+// newBareTestHost returns a box whose environment sets no configuration.
+func newBareTestHost(t *testing.T) *testHost {
+	b := newTestHost(t, "good r.example")
 	b.env = slices.DeleteFunc(b.env, func(entry string) bool { return strings.HasPrefix(entry, "REGCRED_") })
 	b.env = append(b.env, "TEST_ROOT="+b.path("root"))
 	return b
@@ -25,7 +25,7 @@ func newBareBox(t *testing.T) *box {
 // TestWhereTheConfigurationIs verifies that the helper finds the same configuration as "regcred
 // get". On a machine that is not a node, the configuration is in /etc/regcred.
 func TestWhereTheConfigurationIs(t *testing.T) {
-	b := newBareBox(t)
+	b := newBareTestHost(t)
 	stdout, code := b.get("r.example")
 	b.checkFailure("no configuration", stdout, code, "no credential provider configuration was given, and none was found in the usual places",
 		"set both REGCRED_CONFIG and REGCRED_BIN_DIR, or put the files at /etc/regcred/credential-providers.yaml and /etc/regcred/bin")
@@ -66,7 +66,7 @@ func TestWhereTheConfigurationIs(t *testing.T) {
 // TestConfigurationOfOthers verifies that files writable by another user are rejected,
 // because their plugins would run with the caller's privileges.
 func TestConfigurationOfOthers(t *testing.T) {
-	b := newBareBox(t)
+	b := newBareTestHost(t)
 	b.write("root/etc/regcred/credential-providers.yaml", configuration("good r.example"))
 	must.Do(t, os.Symlink(b.dir, b.path("root/etc/regcred/bin")))
 	must.Do(t, os.Chmod(b.path("root/etc/regcred/credential-providers.yaml"), 0o666))

@@ -69,7 +69,7 @@ func (p program) run(ctx context.Context, args []string) int {
 	}
 	response, err := p.handleAction(ctx, args[0])
 	if err != nil {
-		fmt.Fprintln(p.stdout, singleLine(err))
+		fmt.Fprintln(p.stdout, errorLine(err))
 		return 1
 	}
 	if _, err := p.stdout.Write(response); err != nil {
@@ -78,9 +78,9 @@ func (p program) run(ctx context.Context, args []string) int {
 	return 0
 }
 
-// singleLine returns the text of err on one line. The protocol's errors are returned unchanged,
+// errorLine returns the text of err on one line. The protocol's errors are returned unchanged,
 // because clients compare their text.
-func singleLine(err error) string {
+func errorLine(err error) string {
 	if credentials.IsErrCredentialsNotFound(err) || credentials.IsCredentialsMissingServerURL(err) {
 		return err.Error()
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-func (b *box) read(name string) string {
+func (b *testHost) read(name string) string {
 	b.t.Helper()
 	data := must.Get(os.ReadFile(b.path(name)))(b.t)
 	return string(data)
@@ -32,7 +32,7 @@ func (b *box) read(name string) string {
 
 // TestArguments verifies that exactly one argument is accepted.
 func TestArguments(t *testing.T) {
-	b := newBox(t, "good r.example *.g.example r.example/team s.example:5000")
+	b := newTestHost(t, "good r.example *.g.example r.example/team s.example:5000")
 	for _, tt := range []struct {
 		args   string
 		code   int
@@ -62,7 +62,7 @@ func TestArguments(t *testing.T) {
 
 // TestInput verifies that the size of standard input is limited.
 func TestInput(t *testing.T) {
-	b := newBox(t, "good r.example")
+	b := newTestHost(t, "good r.example")
 	for what, tt := range map[string]struct{ input, want string }{
 		"1 MiB":             {strings.Repeat("a", 1<<20), "longer than the limit of 4096 bytes"},
 		"1 MiB of lines":    {strings.Repeat("\n", 1<<20), "longer than the limit of 4096 bytes"},
@@ -98,7 +98,7 @@ func TestInput(t *testing.T) {
 }
 
 func TestClosedInput(t *testing.T) {
-	b := newBox(t, "good r.example")
+	b := newTestHost(t, "good r.example")
 	cmd := exec.Command("sh", "-c", `exec "$0" get <&-`, b.path(programName))
 	cmd.Env = b.env
 	if stdout, code := b.run(cmd); stdout != "no credentials server URL\n" || code != 1 {
@@ -107,7 +107,7 @@ func TestClosedInput(t *testing.T) {
 }
 
 func TestInputThatDoesNotEnd(t *testing.T) {
-	b := newBox(t, "good r.example")
+	b := newTestHost(t, "good r.example")
 	stdin, writer, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestSignalsKillPlugin(t *testing.T) {
 		"no response within 2s":                                   "TEST_PLUGIN=2s", // starting a program is slow on a busy machine
 		`get: timed out after 2s, waiting for provider "hanging"`: "TEST_RUN=2s",
 	} {
-		b := newBox(t, "hanging r.example")
+		b := newTestHost(t, "hanging r.example")
 		stdout, code := b.get("r.example", env)
 		b.checkFailure(env, stdout, code, want)
 		if _, processes := b.runs(); len(processes) != 1 {
@@ -151,7 +151,7 @@ func interrupt(t *testing.T, sig syscall.Signal) {
 	if signal.Ignored(sig) {
 		t.Skip("whoever runs the tests has them ignore it, as nohup does")
 	}
-	b := newBox(t, "hanging r.example")
+	b := newTestHost(t, "hanging r.example")
 	must.Do(t, syscall.Mkfifo(b.path("runs"), 0o600))
 	cmd := b.command("r.example", []string{"get"})
 	var stdout bytes.Buffer
@@ -180,7 +180,7 @@ func TestIgnoredSignals(t *testing.T) {
 // TestClosedDirectory verifies that the helper works in a working directory that the user cannot
 // enter, for example after sudo -u.
 func TestClosedDirectory(t *testing.T) {
-	b := newBox(t, "good r.example")
+	b := newTestHost(t, "good r.example")
 	cmd := b.command("r.example", nil)
 	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", `cd closed/here && chmod 0 .. && exec "$0" get`, b.path(programName)}
 	b.write("closed/here/x", "")
@@ -193,7 +193,7 @@ func TestClosedDirectory(t *testing.T) {
 
 // runUnprivileged runs cmd as a user other than root, because file modes do not restrict root. It changes the owner of the box
 // to that user.
-func (b *box) runUnprivileged(cmd *exec.Cmd) {
+func (b *testHost) runUnprivileged(cmd *exec.Cmd) {
 	b.t.Helper()
 	const nobody = 65534
 	if os.Geteuid() == 0 {
@@ -204,7 +204,7 @@ func (b *box) runUnprivileged(cmd *exec.Cmd) {
 
 // changeOwner makes uid the owner of the box and copies the programs into it, because that user may be unable to read the
 // test binary.
-func (b *box) changeOwner(uid int) {
+func (b *testHost) changeOwner(uid int) {
 	b.t.Helper()
 	self := must.Get(os.Executable())(b.t)
 	program := must.Get(os.ReadFile(self))(b.t)

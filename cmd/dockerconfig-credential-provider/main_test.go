@@ -21,12 +21,12 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-const name = "dockerconfig-credential-provider"
+const pluginName = "dockerconfig-credential-provider"
 
 // TestMain makes the test binary run as the plugin or a helper if it is called by that name.
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
-	case name:
+	case pluginName:
 		version = "v1.2.3-test"
 		main()
 	case "docker-credential-good":
@@ -40,13 +40,13 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// install returns a directory with the plugin, the helpers and a config.json.
-func install(t *testing.T) string {
+// newPluginDir returns a directory with the plugin, the helpers and a config.json.
+func newPluginDir(t *testing.T) string {
 	t.Helper()
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise the race detector sleeps for a second at exit
 	dir := t.TempDir()
 	self := must.Get(os.Executable())(t)
-	for _, name := range []string{name, "docker-credential-good", "docker-credential-failing"} {
+	for _, name := range []string{pluginName, "docker-credential-good", "docker-credential-failing"} {
 		must.Do(t, os.Symlink(self, filepath.Join(dir, name)))
 	}
 	login := func(user string) string {
@@ -68,12 +68,12 @@ func write(t *testing.T, path, text string) {
 }
 
 func command(dir string, args ...string) plugin.Command {
-	return plugin.Command{Path: filepath.Join(dir, name), Args: plugin.NewSecrets(args...), Environ: []string{"GORACE=" + os.Getenv("GORACE")}, APIVersion: plugin.V1}
+	return plugin.Command{Path: filepath.Join(dir, pluginName), Args: plugin.NewSecrets(args...), Environ: []string{"GORACE=" + os.Getenv("GORACE")}, APIVersion: plugin.V1}
 }
 
 // TestPlugin runs the plugin as a kubelet does, in every version of the protocol.
 func TestPlugin(t *testing.T) {
-	dir := install(t)
+	dir := newPluginDir(t)
 	for _, v := range []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} {
 		// The plugin ignores the argument get-credentials, which configurations for other plugins
 		// contain.
@@ -90,7 +90,7 @@ func TestPlugin(t *testing.T) {
 // TestPluginFails verifies the errors of the plugin. [plugin.Command] redacts the values of
 // arguments, because they may be secrets. A kubelet does not.
 func TestPluginFails(t *testing.T) {
-	dir := install(t)
+	dir := newPluginDir(t)
 	file := "--config=" + filepath.Join(dir, "config.json")
 	for _, tt := range []struct {
 		name, image string
@@ -105,7 +105,7 @@ func TestPluginFails(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			x, err := command(dir, tt.args...).Run(t.Context(), &plugin.Request{Image: tt.image})
-			if x.ExitCode != 1 || !x.Stdout.IsZero() || !strings.HasSuffix(x.Stderr, name+": "+tt.want+"\n") {
+			if x.ExitCode != 1 || !x.Stdout.IsZero() || !strings.HasSuffix(x.Stderr, pluginName+": "+tt.want+"\n") {
 				t.Errorf("exit code %d, stderr %q, want %q; %v", x.ExitCode, x.Stderr, tt.want, err)
 			}
 			canary.AssertAbsent(t, "stderr and error", x.Stderr+fmt.Sprint(err))
@@ -115,13 +115,13 @@ func TestPluginFails(t *testing.T) {
 
 // TestLookup runs the plugin through a keyring, which handles the response as a kubelet does.
 func TestLookup(t *testing.T) {
-	dir := install(t)
+	dir := newPluginDir(t)
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	write(t, file, `
 apiVersion: kubelet.config.k8s.io/v1
 kind: CredentialProviderConfig
 providers:
-  - name: `+name+`
+  - name: `+pluginName+`
     apiVersion: credentialprovider.kubelet.k8s.io/v1
     matchImages: ["*.example", "*.example:5000", docker.io]
     defaultCacheDuration: 0s
@@ -156,12 +156,12 @@ providers:
 }
 
 func TestHelpAndVersion(t *testing.T) {
-	dir := install(t)
+	dir := newPluginDir(t)
 	for flag, want := range map[string]string{
-		"--version": name + " v1.2.3-test\n",
+		"--version": pluginName + " v1.2.3-test\n",
 		"--help":    "--helper-dir directory",
 	} {
-		out, err := exec.Command(filepath.Join(dir, name), flag).Output()
+		out, err := exec.Command(filepath.Join(dir, pluginName), flag).Output()
 		if err != nil || !strings.Contains(string(out), want) {
 			t.Errorf("%s: %v, %q", flag, err, out)
 		}

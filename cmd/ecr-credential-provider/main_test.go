@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// asMain is the environment variable that makes the test binary run as the plugin.
-const asMain = "REGCRED_TEST_AS_MAIN=1"
+// runAsPluginEnv is the environment variable that makes the test binary run as the plugin.
+const runAsPluginEnv = "REGCRED_TEST_AS_MAIN=1"
 
 func TestMain(m *testing.M) {
 	if os.Getenv("REGCRED_TEST_AS_MAIN") == "1" {
@@ -42,10 +42,10 @@ func newCloud(t *testing.T) *testcloud.AWS {
 func command(t *testing.T, environ []string, args ...string) plugin.Command {
 	t.Helper()
 	self := must.Get(os.Executable())(t)
-	return plugin.Command{Path: self, Name: "ecr-credential-provider", Args: plugin.NewSecrets(args...), Environ: append(environ, asMain), APIVersion: plugin.V1}
+	return plugin.Command{Path: self, Name: "ecr-credential-provider", Args: plugin.NewSecrets(args...), Environ: append(environ, runAsPluginEnv), APIVersion: plugin.V1}
 }
 
-func keys() []string {
+func accessKeyEnviron() []string {
 	return []string{"AWS_ACCESS_KEY_ID=AKIAENV", "AWS_SECRET_ACCESS_KEY=" + canary.EnvSecret, "AWS_SESSION_TOKEN=" + canary.TokenSecret}
 }
 
@@ -205,7 +205,7 @@ func TestEndpoints(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cloud.Reset()
-			environ := append(append(append([]string{}, baseEnviron...), keys()...), tt.environ...)
+			environ := append(append(append([]string{}, baseEnviron...), accessKeyEnviron()...), tt.environ...)
 			x, err := run(t, command(t, environ), tt.host+"/app")
 			checkServed(t, x, err, tt.host)
 			if got := cloud.Requests(); len(got) != 1 || strings.TrimSuffix(got[0].Host, ":443") != tt.want {
@@ -273,7 +273,7 @@ func TestStopped(t *testing.T) {
 	}
 	cloud := newCloud(t)
 	cloud.Inject(testcloud.Fault{Hang: true, Times: -1})
-	c := command(t, append(cloud.Environ(), keys()...))
+	c := command(t, append(cloud.Environ(), accessKeyEnviron()...))
 	c.Timeout, c.Grace = 2*time.Second, 20*time.Second
 	x, err := run(t, c, privateHost+"/app")
 	if err == nil || !strings.Contains(x.Stderr, "canceled") && !strings.Contains(x.Stderr, "terminated") {

@@ -72,7 +72,7 @@ func BenchmarkAnswer(b *testing.B) {
 		}
 		return took
 	}
-	two, twenty := newState(b, dispatcher, one, 2), newState(b, dispatcher, one, 20)
+	two, twenty := newStateDir(b, dispatcher, one, 2), newStateDir(b, dispatcher, one, 20)
 	memory, err := os.MkdirTemp("/dev/shm", "counts") // in memory, like /run
 	if err != nil {
 		b.Skipf("no file system in memory: %v", err)
@@ -100,9 +100,9 @@ func BenchmarkAnswer(b *testing.B) {
 	}
 }
 
-// newState creates a state directory with n providers, of which the first serves the image, and returns its
+// newStateDir creates a state directory with n providers, of which the first serves the image, and returns its
 // dispatcher.
-func newState(b *testing.B, dispatcher, one string, providers int) string {
+func newStateDir(b *testing.B, dispatcher, one string, providers int) string {
 	b.Helper()
 	n := &testNode{TB: b, store: generation.Store{Dir: b.TempDir()}}
 	var list []config.Provider
@@ -112,8 +112,8 @@ func newState(b *testing.B, dispatcher, one string, providers int) string {
 		list = append(list, p)
 	}
 	n.self = one
-	n.has(list...)
-	path := n.store.Path(entries.Name)
+	n.activate(list...)
+	path := n.store.Path(entries.DispatcherName)
 	n.must(os.Link(dispatcher, path))
 	return path
 }

@@ -37,8 +37,8 @@ func main() {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) int {
 	d := &dispatcher{entry: filepath.Base(args[0])}
 	flags := pluginmain.NewFlagSet()
-	flags.StringVar(&d.state, "state-dir", "", "`path` to the directory that contains the generations (default: this program's directory, with symlinks resolved)")
-	flags.StringVar(&d.counts, "count-dir", tally.DefaultDir, "`path` to the directory where run counts are stored; an empty path disables counting")
+	flags.StringVar(&d.stateDir, "state-dir", "", "`path` to the directory that contains the generations (default: this program's directory, with symlinks resolved)")
+	flags.StringVar(&d.countDir, "count-dir", tally.DefaultDir, "`path` to the directory where run counts are stored; an empty path disables counting")
 	code := pluginmain.Program{
 		Name:    generation.DispatcherName,
 		Version: version,
@@ -56,11 +56,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 // dispatcher handles one request.
 type dispatcher struct {
-	entry, state, counts string
+	entry, stateDir, countDir string
 
 	mu       sync.Mutex // GetCredentials may still be running after a timeout
 	provider *dispatch.Provider
-	current  *generation.OpenGeneration
+	current  *generation.LockedGeneration
 	batch    *tally.Batch
 }
 
@@ -76,9 +76,9 @@ func (d *dispatcher) GetCredentials(ctx context.Context, req *plugin.Request) (*
 }
 
 func (d *dispatcher) openGeneration() (*dispatch.Provider, error) {
-	state, err := d.state, error(nil)
+	state, err := d.stateDir, error(nil)
 	if state == "" {
-		state, err = dispatch.StateDir()
+		state, err = dispatch.DefaultStateDir()
 	}
 	if err != nil {
 		return nil, err
@@ -114,10 +114,10 @@ func (d *dispatcher) finish() {
 		p.Close()
 		current.Close()
 	}
-	if d.counts == "" || batch == nil {
+	if d.countDir == "" || batch == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
 	defer cancel()
-	_ = tally.AddBatch(ctx, d.counts, *batch)
+	_ = tally.AddBatch(ctx, d.countDir, *batch)
 }

@@ -110,7 +110,7 @@ func newNode(t *testing.T) *testNode {
 	}
 	dispatcher := n.store.Path(generation.DispatcherName)
 	n.must(os.Link(self, dispatcher))
-	for _, name := range []string{entries.Name, entries.Name + "-2"} {
+	for _, name := range []string{entries.DispatcherName, entries.DispatcherName + "-2"} {
 		n.must(os.Symlink(dispatcher, filepath.Join(n.bin, name)))
 	}
 	return n
@@ -128,8 +128,8 @@ func provider(name string, tokens *config.TokenAttributes) config.Provider {
 	return config.Provider{Name: name, MatchImages: []string{"r.example"}, DefaultCacheDuration: new(time.Minute), APIVersion: plugin.V1, TokenAttributes: tokens}
 }
 
-// tokens holds the tokenAttributes of the second entry.
-var tokens = &config.TokenAttributes{
+// tokenAttributes holds the tokenAttributes of the second entry.
+var tokenAttributes = &config.TokenAttributes{
 	ServiceAccountTokenAudience: "registry", CacheType: config.CachePerToken, RequireServiceAccount: new(true),
 	OptionalServiceAccountAnnotationKeys: []string{"example.com/role"},
 }
@@ -141,11 +141,11 @@ func (n *testNode) create(providers ...config.Provider) *generation.Manifest {
 	n.must(err)
 	number := len(numbers) + 1
 	m := &generation.Manifest{MaxStale: generation.Duration(5 * time.Minute), Entries: []entries.Entry{
-		{Name: entries.Name, MatchImages: []string{"r.example"}, APIVersion: plugin.V1},
-		{Name: entries.Name + "-2", MatchImages: []string{"r.example"}, APIVersion: plugin.V1, TokenAttributes: tokens},
+		{Name: entries.DispatcherName, MatchImages: []string{"r.example"}, APIVersion: plugin.V1},
+		{Name: entries.DispatcherName + "-2", MatchImages: []string{"r.example"}, APIVersion: plugin.V1, TokenAttributes: tokenAttributes},
 	}}
 	var list []map[string]any
-	var content []generation.NewFile
+	var content []generation.SourceFile
 	for _, p := range providers {
 		entry := map[string]any{"name": p.Name, "matchImages": p.MatchImages, "defaultCacheDuration": p.DefaultCacheDuration.String(), "apiVersion": p.APIVersion,
 			"env": []map[string]string{{"name": "GENERATION", "value": strconv.Itoa(number)}}}
@@ -153,11 +153,11 @@ func (n *testNode) create(providers ...config.Provider) *generation.Manifest {
 			entry["tokenAttributes"] = p.TokenAttributes
 		}
 		list = append(list, entry)
-		content = append(content, generation.NewFileFromBytes(generation.ExecutablePath(p.Name), 0o755, []byte("placeholder")))
+		content = append(content, generation.SourceFileFromBytes(generation.ExecutablePath(p.Name), 0o755, []byte("placeholder")))
 	}
 	data, err := json.Marshal(map[string]any{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": list})
 	n.must(err)
-	n.must(n.store.Create(n.Context(), m, append(content, generation.NewFileFromBytes(generation.ConfigFilePath("providers.json"), 0o600, data)), nil))
+	n.must(n.store.Create(n.Context(), m, append(content, generation.SourceFileFromBytes(generation.ConfigFilePath("providers.json"), 0o600, data)), nil))
 	for _, p := range providers {
 		path := n.store.GenerationPath(m.Number, generation.ExecutablePath(p.Name))
 		n.must(errors.Join(os.Remove(path), os.Link(n.self, path)))
@@ -165,8 +165,8 @@ func (n *testNode) create(providers ...config.Provider) *generation.Manifest {
 	return m
 }
 
-// has creates a generation of providers and makes it the current one.
-func (n *testNode) has(providers ...config.Provider) {
+// activate creates a generation of providers and makes it the current one.
+func (n *testNode) activate(providers ...config.Provider) {
 	n.Helper()
 	n.must(n.store.Activate(n.create(providers...).Number))
 }
@@ -178,8 +178,8 @@ func (n *testNode) command(name string) plugin.Command {
 	}
 }
 
-func (n *testNode) ask() (*plugin.Response, error) {
-	return n.command(entries.Name).GetCredentials(n.Context(), &plugin.Request{Image: "r.example/team/app"})
+func (n *testNode) getCredentials() (*plugin.Response, error) {
+	return n.command(entries.DispatcherName).GetCredentials(n.Context(), &plugin.Request{Image: "r.example/team/app"})
 }
 
 // users returns the sorted user names of a response.
@@ -198,22 +198,22 @@ func users(resp *plugin.Response) (list []string) {
 // activated, the response comes from that generation.
 func TestVersions(t *testing.T) {
 	n := newNode(t)
-	n.has(provider("plugin-a", nil), provider("plugin-b", nil), provider("plugin-t", tokens))
+	n.activate(provider("plugin-a", nil), provider("plugin-b", nil), provider("plugin-t", tokenAttributes))
 	for _, v := range []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} {
-		c := n.command(entries.Name)
+		c := n.command(entries.DispatcherName)
 		c.APIVersion = v
 		resp, err := c.GetCredentials(t.Context(), &plugin.Request{Image: "r.example/team/app"})
 		if err != nil || !slices.Equal(users(resp), []string{"a1", "b1"}) || resp.CacheKeyType != plugin.CacheImage || *resp.CacheDuration != 5*time.Minute {
 			t.Errorf("%s: %v, %v", v, users(resp), err)
 		}
 	}
-	n.has(provider("plugin-b", nil))
-	resp, err := n.ask()
+	n.activate(provider("plugin-b", nil))
+	resp, err := n.getCredentials()
 	if err != nil || !slices.Equal(users(resp), []string{"b2"}) || resp.CacheKeyType != plugin.CacheRegistry {
 		t.Errorf("%v, %v", users(resp), err)
 	}
 	counts, err := tally.Read(t.Context(), n.counts)
-	if err != nil || counts.Runs[tally.RunAnswered] != 4 || counts.Providers["plugin-b"].Results[tally.ResultFound] != 4 || counts.Providers["plugin-a"].Runs != 3 {
+	if err != nil || counts.Runs[tally.RunSucceeded] != 4 || counts.Providers["plugin-b"].Results[tally.ResultFound] != 4 || counts.Providers["plugin-a"].Runs != 3 {
 		t.Errorf("counted: %+v, %v", counts, err)
 	}
 }
@@ -221,13 +221,13 @@ func TestVersions(t *testing.T) {
 // TestTokens verifies that a token is passed to the providers in its entry, with the annotations they require.
 func TestTokens(t *testing.T) {
 	n := newNode(t)
-	n.has(provider("plugin-token_a", nil), provider("plugin-token_b", tokens))
+	n.activate(provider("plugin-token_a", nil), provider("plugin-token_b", tokenAttributes))
 	payload := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"aud":["registry"],"fill":%q}`, strings.Repeat("x", 40_000))) // a large token
 	req := &plugin.Request{Image: "r.example/app", ServiceAccountToken: plugin.NewSecret("e30." + payload + ".c2ln"),
 		ServiceAccountAnnotations: map[string]string{"example.com/role": "puller", "example.com/other": "secret"}}
 	for name, want := range map[string]string{
-		entries.Name:        `token false, annotations map[]`,
-		entries.Name + "-2": `token true, annotations map["example.com/role":"puller"]`,
+		entries.DispatcherName:        `token false, annotations map[]`,
+		entries.DispatcherName + "-2": `token true, annotations map["example.com/role":"puller"]`,
 	} {
 		resp, err := n.command(name).GetCredentials(t.Context(), req)
 		if err != nil || !slices.Equal(users(resp), []string{want}) {
@@ -240,8 +240,8 @@ func TestTokens(t *testing.T) {
 // providers' credentials are still returned.
 func TestFails(t *testing.T) {
 	n := newNode(t)
-	n.has(provider("plugin-none", nil), provider("plugin-fails_a", nil), provider("plugin-fails_b", nil))
-	_, err := n.ask()
+	n.activate(provider("plugin-none", nil), provider("plugin-fails_a", nil), provider("plugin-fails_b", nil))
+	_, err := n.getCredentials()
 	failed, ok := errors.AsType[*plugin.ExecError](err)
 	if !ok || failed.ExitCode != 1 || strings.Count(failed.Stderr, "\n") != 1 || !strings.Contains(failed.Stderr, "plugin-fails_a") || !strings.Contains(failed.Stderr, "plugin-fails_b") {
 		t.Errorf("got %v", err)
@@ -250,8 +250,8 @@ func TestFails(t *testing.T) {
 	if err != nil || counts.Runs[tally.RunFailed] != 1 || counts.LastError == nil || counts.Providers["plugin-fails_a"].LastError.Stage != "exec" || counts.Providers["plugin-none"].Results[tally.ResultNone] != 1 {
 		t.Errorf("counted: %+v, %v", counts, err)
 	}
-	n.has(provider("plugin-fails", nil), provider("plugin-a", nil))
-	resp, err := n.ask()
+	n.activate(provider("plugin-fails", nil), provider("plugin-a", nil))
+	resp, err := n.getCredentials()
 	if err != nil || !slices.Equal(users(resp), []string{"a2"}) || *resp.CacheDuration != 0 {
 		t.Errorf("%v, %v", users(resp), err)
 	}
@@ -274,12 +274,12 @@ func TestFaults(t *testing.T) {
 		{"record of entries broken", func(n *testNode) { n.write(n.store.Path(generation.AppliedFile), "[{") }, "", ""},
 		{"no record of entries, and another entry", func(n *testNode) {
 			n.must(os.Mkdir(n.store.Path(generation.AppliedFile), 0o700))
-			n.must(os.Rename(filepath.Join(n.bin, entries.Name), filepath.Join(n.bin, entries.Name+"-7")))
-		}, entries.Name + "-7", "applied.json: is a directory, not a regular file"},
+			n.must(os.Rename(filepath.Join(n.bin, entries.DispatcherName), filepath.Join(n.bin, entries.DispatcherName+"-7")))
+		}, entries.DispatcherName + "-7", "applied.json: is a directory, not a regular file"},
 		{"a directory for the record of entries", func(n *testNode) { n.must(os.Mkdir(n.store.Path(generation.AppliedFile), 0o700)) }, "", ""},
 		{"no such entry", func(n *testNode) {
-			n.must(os.Rename(filepath.Join(n.bin, entries.Name), filepath.Join(n.bin, entries.Name+"-7")))
-		}, entries.Name + "-7", `no entry named "regcred-credential-provider-7", the name that this program was run as; regcred status`},
+			n.must(os.Rename(filepath.Join(n.bin, entries.DispatcherName), filepath.Join(n.bin, entries.DispatcherName+"-7")))
+		}, entries.DispatcherName + "-7", `no entry named "regcred-credential-provider-7", the name that this program was run as; regcred status`},
 		{"plugin deleted", func(n *testNode) { n.must(os.Remove(n.store.GenerationPath(1, generation.ExecutablePath("plugin-a")))) }, "", "no such file or directory"},
 		{"plugin of another machine", func(n *testNode) {
 			path := n.store.GenerationPath(1, generation.ExecutablePath("plugin-a"))
@@ -296,10 +296,10 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n := newNode(t)
-			n.has(provider("plugin-a", nil))
+			n.activate(provider("plugin-a", nil))
 			tt.spoil(n)
 			if tt.entry == "" {
-				tt.entry = entries.Name
+				tt.entry = entries.DispatcherName
 			}
 			resp, err := n.command(tt.entry).GetCredentials(t.Context(), &plugin.Request{Image: "r.example/app"})
 			failed, _ := errors.AsType[*plugin.ExecError](err)
@@ -321,8 +321,8 @@ func (n *testNode) write(path, text string) {
 // TestHugeAnswer verifies that the largest allowed plugin response is returned.
 func TestHugeAnswer(t *testing.T) {
 	n := newNode(t)
-	n.has(provider("plugin-huge", nil))
-	c := n.command(entries.Name)
+	n.activate(provider("plugin-huge", nil))
+	c := n.command(entries.DispatcherName)
 	c.MaxOutput = 8 << 20
 	resp, err := c.GetCredentials(t.Context(), &plugin.Request{Image: "r.example/app"})
 	if err != nil || len(users(resp)[0]) < 1<<20-400 {
@@ -334,13 +334,13 @@ func TestHugeAnswer(t *testing.T) {
 // streams are closed or its working directory is deleted.
 func TestWithoutStreams(t *testing.T) {
 	n := newNode(t)
-	n.has(provider("plugin-a", nil))
+	n.activate(provider("plugin-a", nil))
 	request, err := plugin.EncodeRequest(&plugin.Request{APIVersion: plugin.V1, Image: "r.example/app"})
 	n.must(err)
 	before := n.files()
 	gone := t.TempDir()
 	for _, script := range []string{`exec "$0" >&-`, `exec "$0" >&- 2>&-`, `cd ` + gone + ` && rmdir ` + gone + ` && exec "$0"`} {
-		cmd := exec.Command("sh", "-c", script+" --count-dir=", filepath.Join(n.bin, entries.Name))
+		cmd := exec.Command("sh", "-c", script+" --count-dir=", filepath.Join(n.bin, entries.DispatcherName))
 		cmd.Env, cmd.Stdin = []string{"PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"}, bytes.NewReader(request)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v: %s", script, err, out)
@@ -370,11 +370,11 @@ func TestSignalKillsPlugin(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "report")
 	n.must(syscall.Mkfifo(fifo, 0o600))
 	n.environ = append(n.environ, "REPORT="+fifo, "PATH="+os.Getenv("PATH"))
-	n.has(provider("plugin-hangs", nil))
+	n.activate(provider("plugin-hangs", nil))
 	var stderr bytes.Buffer
 	request, err := plugin.EncodeRequest(&plugin.Request{APIVersion: plugin.V1, Image: "r.example/app"})
 	n.must(err)
-	c := n.command(entries.Name)
+	c := n.command(entries.DispatcherName)
 	cmd := &exec.Cmd{Path: c.Path, Args: []string{c.Path, c.Args[0].Reveal()}, Env: c.Environ, Stdin: bytes.NewReader(request), Stderr: &stderr}
 	n.must(cmd.Start())
 	report, err := os.ReadFile(fifo) // blocks until the plugin has written
@@ -410,7 +410,7 @@ func waitUntilExited(pid int) bool {
 func TestGenerationSwitches(t *testing.T) {
 	const rounds, atOnce = 3, 100
 	n := newNode(t)
-	n.has(provider("plugin-a", nil))
+	n.activate(provider("plugin-a", nil))
 	second := n.create(provider("plugin-b", nil)).Number
 	ctx, stop := context.WithCancel(t.Context())
 	flips := 0
@@ -429,10 +429,10 @@ func TestGenerationSwitches(t *testing.T) {
 			if i%10 == 9 { // killed at a random moment
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*100*time.Microsecond)
 				defer cancel()
-				_, _ = n.command(entries.Name).GetCredentials(ctx, &plugin.Request{Image: "r.example/app"})
+				_, _ = n.command(entries.DispatcherName).GetCredentials(ctx, &plugin.Request{Image: "r.example/app"})
 				return
 			}
-			resp, err := n.ask()
+			resp, err := n.getCredentials()
 			if got := users(resp); err != nil || len(got) != 1 || got[0] != "a1" && got[0] != "b2" {
 				t.Errorf("%v, %v", got, err)
 			}
@@ -443,13 +443,13 @@ func TestGenerationSwitches(t *testing.T) {
 	}
 	stop()
 	flipper.Wait()
-	if _, err := n.ask(); err != nil {
+	if _, err := n.getCredentials(); err != nil {
 		t.Error(err)
 	}
 	counts, err := tally.Read(t.Context(), n.counts)
 	n.must(err)
-	t.Logf("%d flips; %d runs counted, %d dropped", flips, counts.Runs[tally.RunAnswered], counts.Dropped)
-	if all := counts.Runs[tally.RunAnswered] + counts.Runs[tally.RunFailed] + counts.Dropped; all < rounds*atOnce*9/10+1 || all > rounds*atOnce+1 {
+	t.Logf("%d flips; %d runs counted, %d dropped", flips, counts.Runs[tally.RunSucceeded], counts.DroppedBatches)
+	if all := counts.Runs[tally.RunSucceeded] + counts.Runs[tally.RunFailed] + counts.DroppedBatches; all < rounds*atOnce*9/10+1 || all > rounds*atOnce+1 {
 		t.Errorf("%d of %d runs were counted or dropped; those killed may be missing", all, rounds*atOnce+1)
 	}
 }

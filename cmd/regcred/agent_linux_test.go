@@ -109,14 +109,14 @@ func fileTree(t *testing.T, root string) map[string]string {
 	return found
 }
 
-// agentOn is an agent for a node's file tree.
-type agentOn struct {
+// testAgent is an agent for a node's file tree.
+type testAgent struct {
 	*agent.Agent
-	host  *treeHost
-	dir   string
-	mu    sync.Mutex
-	lines []agent.Status // guarded by mu
-	talk  []string
+	host     *treeHost
+	dir      string
+	mu       sync.Mutex
+	lines    []agent.Status // guarded by mu
+	messages []string
 }
 
 const agentConfig = `apiVersion: kubelet.config.k8s.io/v1
@@ -130,12 +130,12 @@ providers:
   env: [{name: SOME_PASSWORD, value: ` + canary.EnvSecret + `}]
 `
 
-func newAgentOn(t *testing.T, name string) *agentOn {
+func newTestAgent(t *testing.T, name string) *testAgent {
 	t.Helper()
 	regcred := must.Get(exec.LookPath("regcred"))(t)
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	a := &agentOn{dir: dir, host: &treeHost{regcred: regcred, root: nodeTree(t, name), work: in("work")}}
+	a := &testAgent{dir: dir, host: &treeHost{regcred: regcred, root: nodeTree(t, name), work: in("work")}}
 	// The kubelet mounts a ConfigMap with these symlinks.
 	writeFile(t, in("config/..2026/providers.yaml"), agentConfig, 0o600)
 	for link, target := range map[string]string{"config/..data": "..2026", "config/providers.yaml": "..data/providers.yaml"} {
@@ -145,25 +145,25 @@ func newAgentOn(t *testing.T, name string) *agentOn {
 	must.Do(t, linkPlugins(in("plugins")))
 	a.Agent = &agent.Agent{
 		Options: agent.Options{
-			Node: "n1", Owner: "ns/rel", Revision: "rel-1", Config: in("config"), State: in("state/state"), Plugins: in("none"), ImagePlugins: in("plugins"),
-			Work: in("work"), Executable: regcred, Dispatcher: in("plugins/good"), Install: agent.InstallFlags{Restart: true},
+			Node: "n1", Owner: "ns/rel", Revision: "rel-1", Config: in("config"), StateFile: in("state/state"), Plugins: in("none"), ImagePlugins: in("plugins"),
+			WorkDir: in("work"), RegcredPath: regcred, DispatcherPath: in("plugins/good"), Install: agent.InstallFlags{Restart: true},
 		},
 		Host: a.host,
-		Print: func(line []byte) error {
+		PrintStatus: func(line []byte) error {
 			canary.AssertAbsent(t, "a line", string(line))
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			a.lines = append(a.lines, agent.Status{})
 			return json.Unmarshal(line, &a.lines[len(a.lines)-1])
 		},
-		Say: func(text string) { a.talk = append(a.talk, text) },
+		Log: func(text string) { a.messages = append(a.messages, text) },
 	}
 	return a
 }
 
 // runFor runs the agent in fake time. It calls each function and then waits for one minute of fake
 // time.
-func (a *agentOn) runFor(t *testing.T, each ...func()) {
+func (a *testAgent) runFor(t *testing.T, each ...func()) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -179,10 +179,10 @@ func (a *agentOn) runFor(t *testing.T, each ...func()) {
 			t.Error(err)
 		}
 	})
-	canary.AssertAbsent(t, "the log", strings.Join(a.talk, "\n")+a.host.stderr.String())
+	canary.AssertAbsent(t, "the log", strings.Join(a.messages, "\n")+a.host.stderr.String())
 }
 
-func (a *agentOn) last() agent.Status {
+func (a *testAgent) last() agent.Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.lines[len(a.lines)-1]
@@ -203,15 +203,15 @@ func TestAgentOnTrees(t *testing.T) {
 		"k0s":          {agent.PhaseUnsupported, "cannot install on this node (k0s): "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := newAgentOn(t, name)
+			a := newTestAgent(t, name)
 			before := fileTree(t, a.host.root)
 			a.runFor(t)
 			s := a.last()
 			if s.Phase != want.phase || !strings.HasPrefix(s.Reason, want.reason) || s.Kind == "" || (s.Phase == agent.PhaseInstalled) != (s.Generation == 1) {
-				t.Fatalf("%+v\n%v\n%s", s, a.talk, a.host.stderr.String())
+				t.Fatalf("%+v\n%v\n%s", s, a.messages, a.host.stderr.String())
 			}
-			if told := strings.Contains(strings.Join(a.talk, "\n"), "(hidden)") || slices.Contains([]string{"kubeadm-deb", "k3s-agent", "gke"}, name); !told {
-				t.Errorf("the manual step is missing: %q", a.talk)
+			if told := strings.Contains(strings.Join(a.messages, "\n"), "(hidden)") || slices.Contains([]string{"kubeadm-deb", "k3s-agent", "gke"}, name); !told {
+				t.Errorf("the manual step is missing: %q", a.messages)
 			}
 			if want.phase != agent.PhaseInstalled {
 				if diff := cmp.Diff(before, fileTree(t, a.host.root)); diff != "" {
@@ -225,13 +225,13 @@ func TestAgentOnTrees(t *testing.T) {
 // TestAgentsLife checks that the agent installs, repairs a damaged installation, and
 // restores every byte on removal.
 func TestAgentsLife(t *testing.T) {
-	a := newAgentOn(t, "kubeadm-deb")
+	a := newTestAgent(t, "kubeadm-deb")
 	before := fileTree(t, a.host.root)
 	dispatcher := filepath.Join(a.host.root, "var/lib/regcred/regcred-credential-provider")
 	check := func(phase agent.Phase, applies, mended int) {
 		t.Helper()
-		if s := a.last(); s.Phase != phase || s.Applies != applies || s.Mended != mended || s.Failures != 0 {
-			t.Fatalf("%+v, %+v\n%v\n%s", s, s.LastError, a.talk, a.host.stderr.String())
+		if s := a.last(); s.Phase != phase || s.Applies != applies || s.Repairs != mended || s.Failures != 0 {
+			t.Fatalf("%+v, %+v\n%v\n%s", s, s.LastError, a.messages, a.host.stderr.String())
 		}
 	}
 	a.runFor(t,
@@ -247,7 +247,7 @@ func TestAgentsLife(t *testing.T) {
 				t.Error(err)
 			}
 		},
-		func() { writeFile(t, a.State, "absent", 0o600) },
+		func() { writeFile(t, a.StateFile, "absent", 0o600) },
 		func() { check(agent.PhaseRemoved, 2, 1) },
 	)
 	if diff := cmp.Diff(before, fileTree(t, a.host.root)); diff != "" {
@@ -261,7 +261,7 @@ func TestAgentsLife(t *testing.T) {
 
 // TestDamagedCountersAreHealthy checks that damaged counters do not make a node unhealthy.
 func TestDamagedCountersAreHealthy(t *testing.T) {
-	a := newAgentOn(t, "kubeadm-deb")
+	a := newTestAgent(t, "kubeadm-deb")
 	writeFile(t, filepath.Join(a.host.root, tally.DefaultDir, "providers.json"), "{", 0o600)
 	a.runFor(t)
 	if s := a.last(); s.Phase != agent.PhaseInstalled {
@@ -278,16 +278,16 @@ func TestDamagedCountersAreHealthy(t *testing.T) {
 // TestOtherOwner checks that the error for another owner's node explains in one line
 // what to do.
 func TestOtherOwner(t *testing.T) {
-	a := newAgentOn(t, "kubeadm-deb")
+	a := newTestAgent(t, "kubeadm-deb")
 	a.runFor(t)
-	b := newAgentOn(t, "kubeadm-deb")
+	b := newTestAgent(t, "kubeadm-deb")
 	b.host.root, b.Owner = a.host.root, "ns/other"
 	b.runFor(t)
 	want := "nothing was changed: generation 1 on this node belongs to release ns/rel, but this run is for release ns/other (remove one of the two releases (helm uninstall rel -n ns), or separate them with node selectors)"
 	if s := b.last(); s.Phase != agent.PhaseFailed || s.Reason != want {
 		t.Errorf("%+v", s)
 	}
-	writeFile(t, b.State, "absent", 0o600)
+	writeFile(t, b.StateFile, "absent", 0o600)
 	b.runFor(t)
 	if s := b.last(); s.Phase != agent.PhaseRemoved || !strings.HasSuffix(s.Reason, "(helm uninstall rel -n ns removes it)") {
 		t.Errorf("%+v", s)
@@ -297,26 +297,26 @@ func TestOtherOwner(t *testing.T) {
 // TestAgentsFailures checks that the agent reports regcred's own error messages.
 func TestAgentsFailures(t *testing.T) {
 	for name, tt := range map[string]struct {
-		change func(t *testing.T, a *agentOn)
+		change func(t *testing.T, a *testAgent)
 		phase  agent.Phase
 		reason string
 	}{
-		"dry run": {func(_ *testing.T, a *agentOn) { a.Install.DryRun = true }, agent.PhasePlanned, "would change: "},
-		"a pattern": {func(t *testing.T, a *agentOn) {
+		"dry run": {func(_ *testing.T, a *testAgent) { a.Install.DryRun = true }, agent.PhasePlanned, "would change: "},
+		"a pattern": {func(t *testing.T, a *testAgent) {
 			writeFile(t, filepath.Join(a.dir, "config/..2026/providers.yaml"), strings.ReplaceAll(agentConfig, "registry.example", `"https://x:y/z"`), 0o600)
 		}, agent.PhaseFailed, "/config/providers.yaml:5:17: providers[0].matchImages[0]: "},
-		"a broken generation": {func(t *testing.T, a *agentOn) {
+		"a broken generation": {func(t *testing.T, a *testAgent) {
 			writeFile(t, filepath.Join(a.host.root, "var/lib/regcred/generations/1/manifest.json"), "{", 0o644)
 		}, agent.PhaseFailed, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := newAgentOn(t, "kubeadm-deb")
+			a := newTestAgent(t, "kubeadm-deb")
 			tt.change(t, a)
 			before := fileTree(t, a.host.root)
 			a.runFor(t)
 			s := a.last()
 			if s.Phase != tt.phase || !strings.Contains(s.Reason, tt.reason) || s.Reason == "" {
-				t.Errorf("%+v\n%v\n%s", s, a.talk, a.host.stderr.String())
+				t.Errorf("%+v\n%v\n%s", s, a.messages, a.host.stderr.String())
 			}
 			if strings.Contains(s.Reason, a.host.work) {
 				t.Errorf("it names a path that the chart's user does not know: %s", s.Reason)

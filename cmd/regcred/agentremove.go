@@ -78,8 +78,8 @@ func (a *app) agentRemove(ctx context.Context, r *agentRemoveFlags) error {
 	if err != nil {
 		return err
 	}
-	r.opts.OnChange = a.reportChange
-	r.opts.Note = func(text string) { a.Note("%s", text) }
+	r.opts.OnChange = a.reportNodeState
+	r.opts.OnMessage = func(text string) { a.Note("%s", text) }
 	done, err := client.Remove(ctx, r.opts)
 	if err != nil {
 		return removeError(err, r.opts)
@@ -89,11 +89,11 @@ func (a *app) agentRemove(ctx context.Context, r *agentRemoveFlags) error {
 	if err := t.FlushTo(a.Stdout); err != nil {
 		return err
 	}
-	return a.reportMissingNodes(done.Missing, r.allowMissing)
+	return a.reportMissingNodes(done.NotRemoved, r.allowMissing)
 }
 
-// reportChange reports the new state of a node on standard error.
-func (a *app) reportChange(n fleet.Node, removed, all int) {
+// reportNodeState reports the new state of a node on standard error.
+func (a *app) reportNodeState(n fleet.Node, removed, all int) {
 	text := string(n.State)
 	if n.Reason != "" && n.State != fleet.State(agent.PhaseRemoved) {
 		text += ": " + n.Reason
@@ -106,7 +106,7 @@ func removalText(done *fleet.Removal) string {
 	for _, p := range []struct {
 		nodes  int
 		format string
-	}{{len(done.Removed), "regcred is removed from %s"}, {len(done.Gone), "%s deleted meanwhile"}, {len(done.Missing), "%s missing"}} {
+	}{{len(done.Removed), "regcred is removed from %s"}, {len(done.Deleted), "%s deleted meanwhile"}, {len(done.NotRemoved), "%s missing"}} {
 		if p.nodes > 0 {
 			parts = append(parts, fmt.Sprintf(p.format, terminal.FormatCount(p.nodes, "node")))
 		}

@@ -63,10 +63,10 @@ func (r *agentFlags) register(cmd *cobra.Command) {
 	f.Var(&r.owner, "owner", "the chart's `NAMESPACE/RELEASE`; installations by other releases are not changed")
 	f.StringVar(&r.Revision, "revision", "", "`name` of the ConfigMap with the configuration")
 	f.StringVar(&r.Config, "config", "/config", "`path` of the configuration")
-	f.StringVar(&r.State, "state", "/state/state", "`file` that contains present or absent; nothing is changed while the file contains anything else")
+	f.StringVar(&r.StateFile, "state", "/state/state", "`file` that contains present or absent; nothing is changed while the file contains anything else")
 	f.StringVar(&r.Plugins, "plugins", "/plugins", "`directory` with plugins from other images; it is searched before --image-plugins")
 	f.StringVar(&r.ImagePlugins, "image-plugins", "/plugins", "`directory` that contains this image's plugins")
-	f.StringVar(&r.Work, "work", defaultAgentWorkDir, "`directory` where the node's --host-work directory is mounted; its content survives container restarts")
+	f.StringVar(&r.WorkDir, "work", defaultAgentWorkDir, "`directory` where the node's --host-work directory is mounted; its content survives container restarts")
 	f.StringVar(&r.hostWorkDir, "host-work", "", "`path` of the --work directory on the node")
 	i := &r.Install
 	f.BoolVar(&i.DryRun, "dry-run", false, "show what would change without changing anything")
@@ -105,13 +105,13 @@ func (r *agentFlags) validateAndComplete() (err error) {
 		return usageError("", "--max-stale is %v and --timeout is %v; both must be greater than 0", i.MaxStale, i.Timeout)
 	}
 	r.Owner = r.owner.String()
-	if r.Work, err = filepath.Abs(r.Work); err != nil {
+	if r.WorkDir, err = filepath.Abs(r.WorkDir); err != nil {
 		return err
 	}
-	if r.Executable, err = os.Executable(); err != nil {
+	if r.RegcredPath, err = os.Executable(); err != nil {
 		return err
 	}
-	if r.Dispatcher = nextToProgram(generation.DispatcherName); r.Dispatcher == "" {
+	if r.DispatcherPath = nextToProgram(generation.DispatcherName); r.DispatcherPath == "" {
 		return usageError("use the chart's image, which contains regcred and this executable", "there is no %s next to regcred", generation.DispatcherName)
 	}
 	return nil
@@ -119,10 +119,10 @@ func (r *agentFlags) validateAndComplete() (err error) {
 
 func (a *app) agentRun(ctx context.Context, r *agentFlags) error {
 	worker := &agent.Agent{
-		Options: r.Options,
-		Host:    agent.NewSystemdHost(hostrun.Runner{Unit: agent.UnitName}, r.Options, r.hostWorkDir, a.Stderr),
-		Print:   a.WriteRaw,
-		Say:     func(text string) { a.Note("%s", text) },
+		Options:     r.Options,
+		Host:        agent.NewSystemdHost(hostrun.Runner{Unit: agent.UnitName}, r.Options, r.hostWorkDir, a.Stderr),
+		PrintStatus: a.WriteRaw,
+		Log:         func(text string) { a.Note("%s", text) },
 	}
 	if r.listen == "" {
 		return worker.Run(ctx)

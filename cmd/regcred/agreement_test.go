@@ -57,7 +57,7 @@ func TestCommandsAgree(t *testing.T) {
 				if t.Failed() {
 					return
 				}
-				want := n.ask(t)
+				want := n.lookupWithLibrary(t)
 				seen[want.kind()]++
 				n.check(t, want)
 				if t.Failed() {
@@ -197,8 +197,8 @@ func (v *libraryVerdict) kind() string {
 	return "none"
 }
 
-// ask returns the library's verdict.
-func (n *madeNode) ask(t *testing.T) *libraryVerdict {
+// lookupWithLibrary returns the library's verdict.
+func (n *madeNode) lookupWithLibrary(t *testing.T) *libraryVerdict {
 	v := &libraryVerdict{accepted: -1}
 	cfg, err := config.Load(n.config)
 	if err != nil || cfg.Validate() != nil {
@@ -211,7 +211,7 @@ func (n *madeNode) ask(t *testing.T) *libraryVerdict {
 	}
 	o := &node.Origin{Environ: n.environ(), Dir: n.dir, RootDir: n.dir}
 	k, err := regcred.New(cfg, regcred.Options{
-		BinDir: n.bin, Environ: o.Environ, Dir: o.Dir, Sources: []regcred.Source{regcred.NodeDockerConfig(doctor.DockerPaths(o))},
+		BinDir: n.bin, Environ: o.Environ, Dir: o.Dir, Sources: []regcred.Source{regcred.NodeDockerConfig(doctor.DockerConfigPaths(o))},
 	})
 	if err != nil {
 		t.Fatalf("New refuses what Validate accepts: %v", err)
@@ -268,8 +268,8 @@ func (n *madeNode) run(t *testing.T, into any, args ...string) (code int, stderr
 	return code, talk.String()
 }
 
-// said contains the fields of the commands' JSON output that the test compares.
-type said struct {
+// commandOutput contains the fields of the commands' JSON output that the test compares.
+type commandOutput struct {
 	Valid       bool
 	Healthy     bool
 	Verdict     struct{ Outcome string }
@@ -278,7 +278,7 @@ type said struct {
 	Failed      []struct{ Credential *struct{ Username string } }
 }
 
-func (s *said) users() (list []string) {
+func (s *commandOutput) users() (list []string) {
 	for _, c := range s.Credentials {
 		list = append(list, c.Username)
 	}
@@ -294,21 +294,21 @@ func (n *madeNode) check(t *testing.T, want *libraryVerdict) {
 	}
 	starts := !want.refused && !want.broken
 
-	var validated said
+	var validated commandOutput
 	got, stderr := n.run(t, &validated, "validate")
 	code("validate", got, map[bool]int{true: exitOK, false: exitFailed}[starts && !want.errors], stderr)
 	if validated.Valid != starts {
 		t.Errorf("validate: valid is %v, want %v", validated.Valid, starts)
 	}
 
-	var checked said
+	var checked commandOutput
 	got, stderr = n.run(t, &checked, "doctor")
 	code("doctor", got, map[bool]int{true: exitOK, false: exitFailed}[starts && !want.errors], stderr)
 	if checked.Healthy != (got == exitOK) {
 		t.Errorf("doctor: healthy is %v with exit code %d", checked.Healthy, got)
 	}
 
-	var explained said
+	var explained commandOutput
 	got, stderr = n.run(t, &explained, append([]string{"explain", n.image}, n.flags...)...)
 	code("explain", got, want.code(), stderr)
 	outcome := map[string]string{
@@ -321,7 +321,7 @@ func (n *madeNode) check(t *testing.T, want *libraryVerdict) {
 		t.Errorf("explain: -library +explain\n%s", diff)
 	}
 
-	var gotten said
+	var gotten commandOutput
 	got, stderr = n.run(t, &gotten, append([]string{"get", n.image}, n.flags...)...)
 	code("get", got, want.code(), stderr)
 	if diff := cmp.Diff(want.users, gotten.users()); diff != "" {
@@ -332,7 +332,7 @@ func (n *madeNode) check(t *testing.T, want *libraryVerdict) {
 
 // checkPull pulls, and checks the registry's requests.
 func (n *madeNode) checkPull(t *testing.T, want *libraryVerdict) {
-	var pulled struct{ Images []said }
+	var pulled struct{ Images []commandOutput }
 	n.server.ResetLog()
 	got, stderr := n.run(t, &pulled, append([]string{"pull", n.image, "--layout", filepath.Join(n.dir, "layout")}, n.flags...)...)
 	kind := want.kind()

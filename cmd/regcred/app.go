@@ -35,7 +35,7 @@ type app struct {
 	rootDir        string
 	verbose        bool
 
-	started bool // a command is running, so later errors are not usage errors
+	started bool // app command is running, so later errors are not usage errors
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer, environ []string) *app {
@@ -55,8 +55,8 @@ func (a *app) logger() *slog.Logger {
 	return a.Logger()
 }
 
-// print prints a result as JSON or, with render, as text.
-func (a *app) print(output *enumFlag, result any, render func(*terminal.Text)) error {
+// printResult prints a result as JSON or, with render, as text.
+func (a *app) printResult(output *enumFlag, result any, render func(*terminal.Text)) error {
 	if output.value == "json" {
 		return a.WriteJSON(result)
 	}

@@ -89,7 +89,7 @@ func TestCAFileOfCluster(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	must.Do(t, api.Kubeconfig(kubeconfig, testkube.Admin))
 	data := must.Get(os.ReadFile(kubeconfig))(t)
-	text := strings.Replace(string(data), base64.StdEncoding.EncodeToString(api.CA()), base64.StdEncoding.EncodeToString(otherAuthority(t)), 1)
+	text := strings.Replace(string(data), base64.StdEncoding.EncodeToString(api.CA()), base64.StdEncoding.EncodeToString(otherCA(t)), 1)
 	must.Do(t, os.WriteFile(kubeconfig, []byte(text), 0o600))
 	args := append([]string{"get", "--kubeconfig", kubeconfig, "--service-account", "team/app", "registry.example/app"}, writeRuntimeConfig(t, "good", "registry.example")...)
 	if code, _, errOut := runApp(t, args...); code != exitFailed || !strings.Contains(errOut, "certificate signed by unknown authority") {
@@ -100,8 +100,8 @@ func TestCAFileOfCluster(t *testing.T) {
 	}
 }
 
-// otherAuthority returns an unrelated CA.
-func otherAuthority(t *testing.T) []byte {
+// otherCA returns an unrelated CA.
+func otherCA(t *testing.T) []byte {
 	t.Helper()
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {

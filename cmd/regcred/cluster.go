@@ -38,9 +38,9 @@ func (k *kubeFlags) register(cmd *cobra.Command) {
 	assignFlagGroup(cmd, flagGroupCluster, "kubeconfig", "context", "ca-file")
 }
 
-// setFlags returns the names of the flags that are set.
-func (k *kubeFlags) setFlags() []string {
-	return setFlagNames(flagValue{"kubeconfig", k.kubeconfig}, flagValue{"context", k.context}, flagValue{"ca-file", string(k.caFile)})
+// changedFlags returns the names of the flags that are set.
+func (k *kubeFlags) changedFlags() []string {
+	return changedFlagNames(flagValue{"kubeconfig", k.kubeconfig}, flagValue{"context", k.context}, flagValue{"ca-file", string(k.caFile)})
 }
 
 // cluster holds a client for an API server and the source of its configuration.
@@ -71,7 +71,7 @@ func (a *app) connect(ctx context.Context, o *node.Origin, k kubeFlags, wrap fun
 // clientConfig returns a client configuration and a description of where it was found.
 func (k *kubeFlags) clientConfig(ctx context.Context, o *node.Origin) (*rest.Config, string, error) {
 	opts := kubeconfig.Options{Kubeconfig: k.kubeconfig, Context: k.context, Environ: o.Environ}
-	if k.kubeconfig == "" && o.IsKubelet() {
+	if k.kubeconfig == "" && o.HasKubeletEnvironment() {
 		if opts.Kubeconfig = o.Kubeconfig; opts.Kubeconfig == "" {
 			return nil, "", withHint(fmt.Errorf("%s runs without --%s, so it does not connect to an API server", o.KubeletName(), node.KubeconfigFlag), "give --kubeconfig")
 		}

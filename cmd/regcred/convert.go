@@ -26,11 +26,11 @@ import (
 // convertFlags holds the flags of "regcred convert".
 type convertFlags struct {
 	write         bool
-	to            string // a new file or directory; "" = standard output
+	to            string // app new file or directory; "" = standard output
 	format        *enumFlag
 	pluginVersion *enumFlag
 	target        config.Target
-	targetGiven   bool // a flag selects the target
+	targetGiven   bool // app flag selects the target
 }
 
 func (a *app) convertCmd() *cobra.Command {
@@ -75,7 +75,7 @@ is written.`,
 	fl.BoolVarP(&f.write, "write", "w", false, "convert every file in place and keep the original in FILE.bak")
 	f.format = addEnumFlag(cmd, "output", "o", "output `format`: yaml | json (default: the source's format)", "", "yaml", "json")
 	addTargetFlags(cmd, &f.target, "that the result is for")
-	f.pluginVersion = addEnumFlag(cmd, "plugin-api-version", "", "exec protocol `version` for every provider: v1 | v1beta1 | v1alpha1", "", shortVersions()...)
+	f.pluginVersion = addEnumFlag(cmd, "plugin-api-version", "", "exec protocol `version` for every provider: v1 | v1beta1 | v1alpha1", "", shortAPIVersions()...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		f.targetGiven = fl.Changed("kubelet-version") || fl.Changed("feature-gates")
 		return a.convert(cmd.Context(), f, args[0])
@@ -179,7 +179,7 @@ func (a *app) replaceFiles(files []convert.File, done string) error {
 	}
 	for _, r := range list {
 		a.Note("%s is %s; the original is in %s", r.Name, done, r.Backup)
-		if r.Foreign {
+		if r.OwnerChanged {
 			a.Warn("the owner of %s could not be preserved; you now own the file and only you can read it", r.Name)
 		}
 	}

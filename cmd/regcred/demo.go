@@ -30,20 +30,20 @@ import (
 
 // demoReport is the result of "regcred demo -o json".
 type demoReport struct {
-	Image     string      `json:"image"`
-	Digest    string      `json:"digest"`    // digest that the registry reported
-	Config    string      `json:"config"`    // content of the configuration file
-	Explain   any         `json:"explain"`   // the output of "regcred explain -o json"
-	Anonymous tryReport   `json:"anonymous"` // the pull that the registry rejects
-	Pulled    imageReport `json:"pulled"`
-	Second    struct {
+	Image        string      `json:"image"`
+	Digest       string      `json:"digest"`    // digest that the registry reported
+	Config       string      `json:"config"`    // content of the configuration file
+	Explain      any         `json:"explain"`   // the output of "regcred explain -o json"
+	Anonymous    tryReport   `json:"anonymous"` // the pull that the registry rejects
+	Pulled       imageReport `json:"pulled"`
+	SecondLookup struct {
 		Cache     regcred.CacheResult `json:"cache"`
 		AgeMillis int64               `json:"ageMillis"`
 	} `json:"secondLookup"`
 	Execs int `json:"execs"` // plugin execs for two lookups with one keyring
 }
 
-func (a *app) demoCmd(run runner) *cobra.Command {
+func (a *app) demoCmd(run runFunc) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Run a registry, a plugin, a lookup and a pull on this machine",
@@ -92,14 +92,14 @@ type demo struct {
 	*demoNode
 	*terminal.Text
 	a      *app
-	run    runner
+	run    runFunc
 	report demoReport
-	json   bool // print no text
+	json   bool // printResult no text
 	out    io.Writer
 	steps  int
 }
 
-func (a *app) runDemo(ctx context.Context, output *enumFlag, run runner) (err error) {
+func (a *app) runDemo(ctx context.Context, output *enumFlag, run runFunc) (err error) {
 	n, err := newDemoNode()
 	defer func() { err = errors.Join(err, n.close()) }()
 	if err != nil {
@@ -223,9 +223,9 @@ func (d *demo) pullAndLookUp(ctx context.Context) error {
 		return err
 	}
 	at := res.Attempts[0]
-	r.Second.Cache, r.Second.AgeMillis = at.Cache, at.Age.Milliseconds()
+	r.SecondLookup.Cache, r.SecondLookup.AgeMillis = at.Cache, at.Age.Milliseconds()
 	d.printStep("A second lookup uses the cache")
-	d.HangingIndent(demoIndent, fmt.Sprintf("cache %s, entry %d ms old; the plugin ran %s in total for both lookups", at.Cache, r.Second.AgeMillis, timesText(r.Execs)))
+	d.HangingIndent(demoIndent, fmt.Sprintf("cache %s, entry %d ms old; the plugin ran %s in total for both lookups", at.Cache, r.SecondLookup.AgeMillis, timesText(r.Execs)))
 	return nil
 }
 
@@ -243,8 +243,8 @@ const (
 	demoTag      = "v1"
 )
 
-// runner runs the program with arguments and returns the exit code.
-type runner func(a *app, ctx context.Context, args []string) int
+// runFunc runs the program with arguments and returns the exit code.
+type runFunc func(a *app, ctx context.Context, args []string) int
 
 // demoNode holds the demo's registry, and the directory with the node's configuration.
 type demoNode struct {

@@ -27,11 +27,11 @@ import (
 
 // These tests check the files in deploy/, which users copy to their nodes.
 
-const deploy = "../../deploy/"
+const deployDir = "../../deploy/"
 
 func readDeploy(t *testing.T, name string) string {
 	t.Helper()
-	data := must.Get(os.ReadFile(deploy + name))(t)
+	data := must.Get(os.ReadFile(deployDir + name))(t)
 	return string(data)
 }
 
@@ -51,7 +51,7 @@ type userData struct {
 // readUserData reads the user data in deploy/cloud-init, including multipart files.
 func readUserData(t *testing.T) (list []userData) {
 	t.Helper()
-	entries := must.Get(os.ReadDir(deploy + "cloud-init"))(t)
+	entries := must.Get(os.ReadDir(deployDir + "cloud-init"))(t)
 	for _, e := range entries {
 		u := userData{name: e.Name(), files: map[string]string{}}
 		text := readDeploy(t, "cloud-init/"+e.Name())
@@ -191,7 +191,7 @@ func TestCloudInitSchema(t *testing.T) {
 		testenv.SkipUnlessAvailable(t, "cloud-init", "cloud-init is not installed: Debian's package of that name has it")
 	}
 	for _, name := range []string{"kubeadm.yaml", "k3s.yaml"} {
-		if out, err := exec.CommandContext(t.Context(), program, "schema", "--config-file", deploy+"cloud-init/"+name).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(t.Context(), program, "schema", "--config-file", deployDir+"cloud-init/"+name).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
 	}
@@ -211,7 +211,7 @@ func TestPackerTemplate(t *testing.T) {
 	}
 	for _, args := range [][]string{{"fmt", "-check", "-diff"}, {"validate", "-syntax-only"}} {
 		cmd := exec.CommandContext(t.Context(), program, append(args, ".")...)
-		cmd.Dir = deploy + "packer"
+		cmd.Dir = deployDir + "packer"
 		cmd.Env = append(os.Environ(), "CHECKPOINT_DISABLE=1", "HOME="+t.TempDir())
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("packer %q: %v\n%s", args, err, out)
@@ -224,7 +224,7 @@ func TestPackerTemplate(t *testing.T) {
 func TestDeployCommands(t *testing.T) {
 	var files []string
 	for _, glob := range []string{"*/*", "chart/templates/*", "../docs/node-images.md"} {
-		found := must.Get(filepath.Glob(deploy + glob))(t)
+		found := must.Get(filepath.Glob(deployDir + glob))(t)
 		files = append(files, slices.DeleteFunc(found, isDir)...)
 	}
 	// A command is at the beginning of a line, a string or a value, or follows another command and

@@ -115,7 +115,7 @@ func TestPrepullUnitGeneration(t *testing.T) {
 	for _, path := range []string{plugin, dispatcher} {
 		must.Do(t, os.WriteFile(path, program, 0o755))
 	}
-	if code, out, errOut := runApp(t, "install", "--root", root, deploy+"packer/node.yaml", "--plugin", plugin, "--dispatcher", dispatcher); code != exitOK {
+	if code, out, errOut := runApp(t, "install", "--root", root, deployDir+"packer/node.yaml", "--plugin", plugin, "--dispatcher", dispatcher); code != exitOK {
 		t.Fatalf("exit code %d\n%s%s", code, out, errOut)
 	}
 	flags := strings.Fields(prepullFlagsOf(readDeploy(t, "systemd/"+prepullUnit)))

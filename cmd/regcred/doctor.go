@@ -111,7 +111,7 @@ func (a *app) runDoctor(ctx context.Context, d *doctorFlags) error {
 	if d.output.value == "sarif" {
 		err = a.WriteForeignJSON(report.SARIF(buildVersion(), readFileIfPossible, doctorFindings(r), r.Suppressed, nil))
 	} else {
-		err = a.print(d.output, r, func(t *terminal.Text) { renderDoctor(t, r) })
+		err = a.printResult(d.output, r, func(t *terminal.Text) { renderDoctor(t, r) })
 	}
 	if err != nil || r.Healthy {
 		return err
@@ -123,7 +123,7 @@ func (a *app) runDoctor(ctx context.Context, d *doctorFlags) error {
 func (a *app) kubeletToCheck(ctx context.Context, n *node.Reader, o *node.Origin) doctor.Kubelet {
 	k := doctor.Kubelet{Node: n, Origin: o}
 	if o == nil && a.asKubelet == "" {
-		k.Caller = &node.Origin{Environ: a.environ, Dir: a.dir, RootDir: cmp.Or(a.rootDir, node.DefaultRootDir)}
+		k.CallerOrigin = &node.Origin{Environ: a.environ, Dir: a.dir, RootDir: cmp.Or(a.rootDir, node.DefaultRootDir)}
 	}
 	setup, err := k.Node.Setup(ctx)
 	if err != nil {
@@ -194,7 +194,7 @@ func renderDoctor(t *terminal.Text, r *doctor.Report) {
 
 // validate returns an error for flags that are mutually exclusive or out of range.
 func (d *doctorFlags) validate() error {
-	given := setFlagNames(flagValue{"pull-secret", strings.Join(d.pullSecrets, ",")})
+	given := changedFlagNames(flagValue{"pull-secret", strings.Join(d.pullSecrets, ",")})
 	if d.offline {
 		given = append(given, "--offline")
 	}

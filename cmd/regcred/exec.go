@@ -88,7 +88,7 @@ func (e *execFlags) check(a *app) error {
 		return nil
 	case e.noNodeConfig:
 		return usageError("", "--no-node-config requires --materialize, because the helper never uses these files")
-	case a.asKubelet != "" || a.rootDir != "" || a.timeout != protocol.Timeout:
+	case a.asKubelet != "" || a.rootDir != "" || a.timeout != protocol.KubeletTimeout:
 		return usageError("use --config and --bin-dir, or --materialize",
 			"exec supports --as-kubelet, --root-dir and --plugin-timeout only with --materialize, because the helper cannot use them")
 	}
@@ -148,7 +148,7 @@ func (a *app) runWithSession(ctx context.Context, s *dockerclient.Session, args 
 // sessionOptions returns the options of the session from which its files are written.
 func (a *app) sessionOptions(ctx context.Context, e *execFlags) (o dockerclient.SessionOptions, err error) {
 	if e.materialize {
-		o.Logins, err = a.firstCredentials(ctx, e)
+		o.Credentials, err = a.firstCredentials(ctx, e)
 		return o, err
 	}
 	cfg, origin, err := a.loadForHelper(ctx, true)

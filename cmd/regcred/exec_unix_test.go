@@ -63,8 +63,8 @@ func (e *execution) start(t *testing.T) string {
 	return strings.TrimSpace(line)
 }
 
-// rest returns the remaining output of the script.
-func (e *execution) rest(t *testing.T) string {
+// remainingOutput returns the remaining output of the script.
+func (e *execution) remainingOutput(t *testing.T) string {
 	t.Helper()
 	out := must.Get(io.ReadAll(e.lines))(t)
 	return string(out)
@@ -109,7 +109,7 @@ func TestExecSignal(t *testing.T) {
 			if name == "goes on" {
 				io.WriteString(stdin, "a\nb\n")
 			}
-			said := e.rest(t)
+			said := e.remainingOutput(t)
 			err = e.Wait()
 			exitErr, _ := errors.AsType[*exec.ExitError](err)
 			switch {
@@ -152,7 +152,7 @@ func TestExecKilled(t *testing.T) {
 	killed.start(t)
 	must.Do(t, killed.Process.Kill())
 	held.Close()
-	killed.rest(t)
+	killed.remainingOutput(t)
 	killed.Wait()
 	foreign := filepath.Join(living.temp, "regcred-exec-file")
 	must.Do(t, os.WriteFile(foreign, nil, 0o600))
@@ -171,7 +171,7 @@ func TestExecKilled(t *testing.T) {
 		t.Errorf("left: %q, want one directory and a file", got)
 	}
 	stdin.Close()
-	living.rest(t)
+	living.remainingOutput(t)
 	living.Wait()
 	if got := living.leftovers(t); len(got) != 1 || got[0] != foreign {
 		t.Errorf("left: %q", got)
@@ -181,7 +181,7 @@ func TestExecKilled(t *testing.T) {
 // TestExecFailsBefore checks that a signal during the lookup ends regcred without
 // running the command.
 func TestExecFailsBefore(t *testing.T) {
-	s := newSlowly(t)
+	s := newSlowCommand(t)
 	s.Args = append(s.Args, append(append([]string{"exec", "--materialize", "--image", "registry.example/app"}, s.flags...), "--", "sh", "-c", "echo was run")...)
 	s.interrupt(t, syscall.SIGTERM)
 	if s.stdout.Len() > 0 {
@@ -215,18 +215,18 @@ func TestExecKilledAlone(t *testing.T) {
 	}
 	next()
 	io.WriteString(theirs, "x\n")
-	if said := killed.rest(t); !strings.Contains(said, `"regcred"`) {
+	if said := killed.remainingOutput(t); !strings.Contains(said, `"regcred"`) {
 		t.Errorf("the command found %q", said)
 	}
-	awaitFree(t, killed.leftovers(t)[0])
+	waitUntilUnlocked(t, killed.leftovers(t)[0])
 	next()
 	if left := killed.leftovers(t); len(left) != 0 {
 		t.Errorf("left behind: %q", left)
 	}
 }
 
-// awaitFree waits until no process has locked a directory.
-func awaitFree(t *testing.T, dir string) {
+// waitUntilUnlocked waits until no process has locked a directory.
+func waitUntilUnlocked(t *testing.T, dir string) {
 	t.Helper()
 	f := must.Get(os.Open(dir))(t)
 	defer f.Close()

@@ -71,10 +71,10 @@ func (a *app) explain(ctx context.Context, e *explainFlags, tgt regcred.Request)
 	if err != nil {
 		return err
 	}
-	r := report.NewExplanation(tgt, report.File{Path: o.Config, From: o.From})
+	r := report.NewExplanation(tgt, report.ConfigFile{Path: o.Config, From: o.From})
 	r.BinDir, r.Environment, r.DryRun = o.BinDir, o.Environment(), e.dryRun
 	if o.NoProviders != nil {
-		r.Config.Without = o.NoProviders
+		r.Config.NoProviders = o.NoProviders
 	}
 	cfg, err := a.loadValidConfig(ctx, o)
 	if err != nil {
@@ -85,7 +85,7 @@ func (a *app) explain(ctx context.Context, e *explainFlags, tgt regcred.Request)
 	if err != nil {
 		return err
 	}
-	r.AddProviders(cfg, ex, report.Findings(cfg, r.BinDir))
+	r.AddProviders(cfg, ex, report.LintFindings(cfg, r.BinDir))
 	if !e.dryRun {
 		if err := a.addLookupExplanation(ctx, cfg, o, e, tgt, r); err != nil {
 			return err
@@ -96,7 +96,7 @@ func (a *app) explain(ctx context.Context, e *explainFlags, tgt regcred.Request)
 		}
 	}
 	r.SetVerdict()
-	if err := a.print(e.output, r, func(t *terminal.Text) { renderExplanation(t, r) }); err != nil {
+	if err := a.printResult(e.output, r, func(t *terminal.Text) { renderExplanation(t, r) }); err != nil {
 		return err
 	}
 	return exitWithCode(verdictExitCode(&r.Verdict))

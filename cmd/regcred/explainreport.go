@@ -41,7 +41,7 @@ func (s *kubeSubject) newSubjectReport() *report.Subject {
 // attempt for them.
 func addSkippedSecrets(r *report.Explanation, secrets []regcred.PullSecret) {
 	for _, s := range secrets {
-		if why := doctor.IgnoredReason(&s); why != "" {
+		if why := doctor.SecretIgnoredReason(&s); why != "" {
 			skipped := report.Attempt{Outcome: report.OutcomeSkipped, Skipped: "it is a Secret " + why}
 			r.Sources = append(r.Sources, report.Source{Kind: regcred.FromPullSecret, Name: secretDisplayName(&s), Attempt: skipped})
 		}
@@ -50,7 +50,7 @@ func addSkippedSecrets(r *report.Explanation, secrets []regcred.PullSecret) {
 
 func newSourceReport(at regcred.Attempt, j *report.Attempt) report.Source {
 	s := report.Source{Kind: at.Kind, Name: at.Provider, Attempt: *j}
-	if _, s.Unread = errors.AsType[*unreadableSecret](at.Err); s.Unread {
+	if _, s.Unreadable = errors.AsType[*unreadableSecret](at.Err); s.Unreadable {
 		s.Kind, s.Name = regcred.FromPullSecret, strings.TrimPrefix(s.Name, unreadableSecretPrefix)
 		s.DurationSeconds = 0 // unknown, because pull secrets are read before the lookup
 	}
@@ -67,7 +67,7 @@ func renderExplanation(t *terminal.Text, r *report.Explanation) {
 	if r.Repository != r.Image+r.Registry {
 		t.Pair("repository", r.Repository)
 	}
-	if r.Config.Without != nil {
+	if r.Config.NoProviders != nil {
 		t.Pair("config", "none: without credential providers")
 	} else {
 		t.Pair("config", fmt.Sprintf("%s (%s)", r.Config.Path, r.Config.From))
@@ -89,10 +89,10 @@ func renderExplanation(t *terminal.Text, r *report.Explanation) {
 	for _, s := range r.Sources {
 		t.Item(sourceMark(&s, r.Credentials), s.Title())
 		attempt, fix := s.Attempt, s.Fix
-		attempt.Fix = "" // printed below the reason
+		attempt.Fix = "" // printedFindings below the reason
 		renderAttempt(t, &attempt)
-		if s.NoUser > 0 {
-			t.Detail("%s without a user name, so the runtime pulls anonymously", terminal.FormatCount(s.NoUser, "credential"))
+		if s.WithoutUsername > 0 {
+			t.Detail("%s without a user name, so the runtime pulls anonymously", terminal.FormatCount(s.WithoutUsername, "credential"))
 		}
 		if s.Reason != "" {
 			t.Detail("%s", s.Reason)
@@ -109,11 +109,11 @@ func renderExplanation(t *terminal.Text, r *report.Explanation) {
 				t.Detail("fix: %s", fix)
 			}
 		}
-		if s.Unread {
+		if s.Unreadable {
 			t.Detail("the kubelet continues without this secret and records the event FailedToRetrieveImagePullSecret")
 		}
 	}
-	if r.Config.Without == nil {
+	if r.Config.NoProviders == nil {
 		t.Heading("providers")
 	}
 	for _, p := range r.Providers {
@@ -137,7 +137,7 @@ func renderExplanation(t *terminal.Text, r *report.Explanation) {
 // worse mark if a finding concerns the source's credentials for the image.
 func sourceMark(s *report.Source, credentials []report.Credential) terminal.Mark {
 	mark := attemptMark(&s.Attempt)
-	if s.Outcome != report.OutcomeAnswered {
+	if s.Outcome != report.OutcomeCredentials {
 		return mark
 	}
 	var matched []string
@@ -146,7 +146,7 @@ func sourceMark(s *report.Source, credentials []report.Credential) terminal.Mark
 			matched = append(matched, c.Match)
 		}
 	}
-	if s.NoUser > 0 {
+	if s.WithoutUsername > 0 {
 		mark = terminal.MarkWarning
 	}
 	for _, f := range s.Findings {
@@ -165,7 +165,7 @@ func sourceMark(s *report.Source, credentials []report.Credential) terminal.Mark
 func renderRoute(t *terminal.Text, way *route.Route) {
 	t.Heading("hosts that the runtime contacts")
 	mark := terminal.MarkOK
-	if way.Fails != "" {
+	if way.FailureReason != "" {
 		mark = terminal.MarkError
 	}
 	t.Item(mark, way.String())

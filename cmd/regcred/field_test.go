@@ -35,16 +35,16 @@ func TestField(t *testing.T) {
 		c := must.Get(readFieldCase(file))(t)
 		t.Run(c.name, func(t *testing.T) {
 			out := c.play(t)
-			named := c.named(out)
+			named := c.isNamedIn(out)
 			count.add(c, named)
 			switch {
 			case strings.Contains(out, canary.PasswordSecret):
 				t.Errorf("a password is shown:\n%s", out)
-			case named && c.open != "":
-				t.Errorf("it is named now: remove the line \"open: %s\"", c.open)
+			case named && c.mustBeFixedBy != "":
+				t.Errorf("it is named now: remove the line \"open: %s\"", c.mustBeFixedBy)
 			case !named:
 				tell := t.Errorf
-				if c.open != "" {
+				if c.mustBeFixedBy != "" {
 					tell = t.Logf
 				}
 				tell("%s\nno finding has all of\n  %s\nregcred %s\n%s", c.thread, strings.Join(c.want, "\n  "), c.run, out)
@@ -54,9 +54,9 @@ func TestField(t *testing.T) {
 	t.Logf("%s", count)
 }
 
-// named reports whether one finding contains all wanted fragments, and the output contains no
+// isNamedIn reports whether one finding contains all wanted fragments, and the output contains no
 // unwanted fragment.
-func (c *fieldCase) named(out string) bool {
+func (c *fieldCase) isNamedIn(out string) bool {
 	for _, not := range c.not {
 		if contains(out, not) {
 			return false
@@ -112,11 +112,11 @@ func TestFieldFindings(t *testing.T) {
 	}
 	for want, named := range map[string]bool{"cause,cure": true, "CAUSE, fix:  cure ": true, "x | cause": true, "cause,d": false, "place": false, "c,d": true} {
 		c := fieldCase{want: strings.Split(want, ",")}
-		if c.named(out) != named {
+		if c.isNamedIn(out) != named {
 			t.Errorf("%q: named %v, want %v", want, !named, named)
 		}
 	}
-	if c := (fieldCase{want: []string{"cause"}, not: []string{"place"}}); c.named(out) {
+	if c := (fieldCase{want: []string{"cause"}, not: []string{"place"}}); c.isNamedIn(out) {
 		t.Error("an unwanted text is printed, and counts as named")
 	}
 }
@@ -146,16 +146,16 @@ func (n *fieldCount) String() string {
 // play sets up a case and returns the command's output.
 func (c *fieldCase) play(t *testing.T) string {
 	t.Helper()
-	if why := c.runsHere(); why != "" {
+	if why := c.skipReason(); why != "" {
 		t.Skip(why)
 	}
 	dir := fieldTemp(t)
-	must.Do(t, c.layOut(t, dir))
+	must.Do(t, c.writeFiles(t, dir))
 	cmd := exec.Command("regcred", strings.Fields(c.expand(c.run, dir))...)
 	cmd.Dir, cmd.Env = dir, c.environ(dir)
 	switch {
 	case c.isolated(dir):
-		cmd = c.onNode(t, dir)
+		cmd = c.isolatedCommand(t, dir)
 	case len(c.servers) > 0:
 		cmd.Path, cmd.Args = fieldServer(t, c.path, dir)
 	}
@@ -165,7 +165,7 @@ func (c *fieldCase) play(t *testing.T) string {
 	if _, ended := err.(*exec.ExitError); err != nil && !ended {
 		t.Fatal(err)
 	}
-	if cmd.ProcessState.ExitCode() == fieldBroken {
+	if cmd.ProcessState.ExitCode() == fieldSetupFailed {
 		t.Fatalf("the case could not be set up: %s", stderr.String())
 	}
 	// Hide the directory's name, which could contain a wanted fragment.

@@ -26,18 +26,18 @@ import (
 
 // fieldCase is a misconfiguration that a user reported in public.
 type fieldCase struct {
-	name    string
-	path    string // path of the case's file
-	thread  string // URL of the report
-	class   string
-	open    string // who must fix the output; "" if the output names the problem
-	run     string // regcred's arguments
-	want    []string
-	not     []string
-	env     []string
-	setup   []string // "VERB ARGS", in order
-	servers []string
-	files   []txtar.File
+	name          string
+	path          string // path of the case's file
+	thread        string // URL of the report
+	class         string
+	mustBeFixedBy string // who must fix the output; "" if the output names the problem
+	run           string // regcred's arguments
+	want          []string
+	not           []string
+	env           []string
+	setup         []string // "VERB ARGS", in order
+	servers       []string
+	files         []txtar.File
 }
 
 // readFieldCase parses a case. In the comment, lines that start with a word and a colon are fields.
@@ -56,7 +56,7 @@ func readFieldCase(path string) (*fieldCase, error) {
 		case "class":
 			c.class = value
 		case "open":
-			c.open = value
+			c.mustBeFixedBy = value
 		case "run":
 			c.run = strings.TrimPrefix(value, "regcred ")
 		case "want":
@@ -113,9 +113,9 @@ func (c *fieldCase) expand(s, dir string) string {
 	})
 }
 
-// layOut writes the files of a case in order. A file that contains @file{NAME}@ must come after the
+// writeFiles writes the files of a case in order. A file that contains @file{NAME}@ must come after the
 // file NAME.
-func (c *fieldCase) layOut(t *testing.T, dir string) error {
+func (c *fieldCase) writeFiles(t *testing.T, dir string) error {
 	t.Helper()
 	for _, f := range c.files {
 		name := filepath.Join(dir, filepath.FromSlash(f.Name))
@@ -134,7 +134,7 @@ func (c *fieldCase) layOut(t *testing.T, dir string) error {
 		}
 	}
 	for _, s := range c.setup {
-		if err := c.setUp(t, dir, strings.Fields(s)); err != nil {
+		if err := c.createSpecialFile(t, dir, strings.Fields(s)); err != nil {
 			return fmt.Errorf("%s: %s: %w", c.path, s, err)
 		}
 	}
@@ -149,12 +149,12 @@ func fileInfo(name string) fs.FileInfo {
 	return info
 }
 
-// setUp creates files that a text archive cannot hold:
+// createSpecialFile creates files that a text archive cannot hold:
 //
 //	mode OCTAL PATH          link PATH TARGET         mkdir PATH
 //	plugin PATH NAME         a plugin that the test binary plays
 //	elf PATH MACHINE LOADER  a program for this ("native") or another machine
-func (c *fieldCase) setUp(t *testing.T, dir string, args []string) error {
+func (c *fieldCase) createSpecialFile(t *testing.T, dir string, args []string) error {
 	t.Helper()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	switch args[0] {
@@ -192,8 +192,8 @@ func (c *fieldCase) setUp(t *testing.T, dir string, args []string) error {
 	return fmt.Errorf("what is %s?", args[0])
 }
 
-// runsHere returns why a case cannot run on this machine, or "" if it can.
-func (c *fieldCase) runsHere() string {
+// skipReason returns why a case cannot run on this machine, or "" if it can.
+func (c *fieldCase) skipReason() string {
 	if runtime.GOOS == "windows" {
 		return "nodes here are Linux nodes, and plugins shell scripts"
 	}

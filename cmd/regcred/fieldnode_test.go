@@ -37,10 +37,10 @@ func fieldHost(server string) string {
 	return host
 }
 
-// onNode returns a command that runs a case in its own namespaces. The case's root directory is the
+// isolatedCommand returns a command that runs a case in its own namespaces. The case's root directory is the
 // file system. The network has only loopback, no other process is visible, and /etc/hosts lists the
 // servers of the case.
-func (c *fieldCase) onNode(t *testing.T, dir string) *exec.Cmd {
+func (c *fieldCase) isolatedCommand(t *testing.T, dir string) *exec.Cmd {
 	t.Helper()
 	root, bin := filepath.Join(dir, "root"), filepath.Join(dir, "root/.bin")
 	text, err := os.ReadFile(c.path)

@@ -35,8 +35,8 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// fieldBroken is the exit code for a case that could not be set up.
-const fieldBroken = 97
+// fieldSetupFailed is the exit code for a case that could not be set up.
+const fieldSetupFailed = 97
 
 // fieldServer returns the command that starts the servers of a case and then runs
 // regcred.
@@ -57,7 +57,7 @@ func fieldServeMain() {
 	code, err := fieldServe(os.Args[1], os.Args[2])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		code = fieldBroken
+		code = fieldSetupFailed
 	}
 	os.Exit(code)
 }
@@ -108,7 +108,7 @@ func (n *fieldNet) start(c *fieldCase, words []string) error {
 	case "unit":
 		return n.startSystemd(words[2])
 	}
-	if err := n.startNames(); err != nil {
+	if err := n.startDNS(); err != nil {
 		return err
 	}
 	settings := fieldSettings{"tls": "good", "auth": "none"}
@@ -203,9 +203,9 @@ func (s fieldSettings) handler(url string) (http.Handler, error) {
 	return registry, nil
 }
 
-// startNames starts a DNS server that does not resolve any name. The names of the servers are in
+// startDNS starts a DNS server that does not resolve any name. The names of the servers are in
 // /etc/hosts.
-func (n *fieldNet) startNames() error {
+func (n *fieldNet) startDNS() error {
 	if n.names {
 		return nil
 	}
@@ -222,7 +222,7 @@ func (n *fieldNet) startNames() error {
 				return
 			}
 			answer := slices.Clone(buf[:size])
-			answer[2] |= 0x80             // a response
+			answer[2] |= 0x80             // app response
 			answer[3] = 0x80 | 3          // recursion available, no such name (RFC 1035, 4.1.1)
 			answer[10], answer[11] = 0, 0 // no additional records
 			conn.WriteTo(cutQuestion(answer), from)
@@ -266,7 +266,7 @@ func newFieldCA(name string) (*fieldCA, error) {
 // certificate returns a server's certificate of the given kind.
 func (n *fieldNet) certificate(host, kind string) (*tls.Config, error) {
 	if n.ca == nil {
-		if err := n.makeAuthority(); err != nil {
+		if err := n.createCA(); err != nil {
 			return nil, err
 		}
 	}
@@ -298,8 +298,8 @@ func (n *fieldNet) certificate(host, kind string) (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: ca.key}}}, nil
 }
 
-// makeAuthority creates the CA that the case's machine trusts.
-func (n *fieldNet) makeAuthority() (err error) {
+// createCA creates the CA that the case's machine trusts.
+func (n *fieldNet) createCA() (err error) {
 	if n.ca, err = newFieldCA("Example Root"); err != nil {
 		return err
 	}

@@ -178,8 +178,8 @@ func rejectEmptyFlags(flags *pflag.FlagSet) (err error) {
 // flagValue is a flag and its value. An empty value means that the flag is not set.
 type flagValue struct{ flag, value string }
 
-// setFlagNames returns the names of the flags that are set.
-func setFlagNames(flags ...flagValue) (names []string) {
+// changedFlagNames returns the names of the flags that are set.
+func changedFlagNames(flags ...flagValue) (names []string) {
 	for _, f := range flags {
 		if f.value != "" {
 			names = append(names, "--"+f.flag)
@@ -190,7 +190,7 @@ func setFlagNames(flags ...flagValue) (names []string) {
 
 // checkMutuallyExclusive returns an error if more than one of the flags is set.
 func checkMutuallyExclusive(flags ...flagValue) error {
-	if names := setFlagNames(flags...); len(names) > 1 {
+	if names := changedFlagNames(flags...); len(names) > 1 {
 		return usageError("", "%s are mutually exclusive", strings.Join(names, " and "))
 	}
 	return nil

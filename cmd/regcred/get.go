@@ -116,7 +116,7 @@ func (a *app) writeGetResult(g *getFlags, r *getResult, creds []regcred.Credenti
 		a.printPasswordNote(len(creds))
 		return a.WriteJSON(r)
 	}
-	data, err := formatSingle(format, metav1.ObjectMeta{Name: g.name, Namespace: g.namespace}, r.Repository, creds[0])
+	data, err := formatCredential(format, metav1.ObjectMeta{Name: g.name, Namespace: g.namespace}, r.Repository, creds[0])
 	if err != nil {
 		return err
 	}
@@ -161,9 +161,9 @@ func (a *app) lookupResultError(repository string, res *regcred.Result, failed b
 	return &exitError{code: exitNoMatch, hint: hint}
 }
 
-// formatSingle formats a credential for formats that hold only one. meta is the metadata of a
+// formatCredential formats a credential for formats that hold only one. meta is the metadata of a
 // Secret; its namespace may be empty.
-func formatSingle(format string, meta metav1.ObjectMeta, repository string, c regcred.Credential) ([]byte, error) {
+func formatCredential(format string, meta metav1.ObjectMeta, repository string, c regcred.Credential) ([]byte, error) {
 	if strings.Contains(c.Username, ":") {
 		return nil, withHint(fmt.Errorf("-o %s: user name %q contains a colon, which is not allowed in this format", format, c.Username), "use -o json")
 	}

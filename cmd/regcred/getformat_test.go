@@ -22,21 +22,21 @@ func TestLineFormatsRejectOddValues(t *testing.T) {
 		{"ci\nroot", "x"}, {"ci", "x\n"}, {"ci\x1b[2J", "x"}, {"ci", "x\x00y"}, {"ci\u202e", "x"}, {"ci\u009b", "x"}, {"ci\xff", "x"}, {"ci", "x\r"},
 	} {
 		c := regcred.Credential{Username: tt.user, Password: plugin.NewSecret(tt.password)}
-		data, err := formatSingle("crictl", metav1.ObjectMeta{}, "registry.example/app", c)
+		data, err := formatCredential("crictl", metav1.ObjectMeta{}, "registry.example/app", c)
 		if err == nil || data != nil || strings.Contains(err.Error(), tt.user) && !terminal.IsPrintable(tt.user) {
 			t.Errorf("crictl, %q: got %q, %v", tt.user+":"+tt.password, data, err)
 		}
-		data, err = formatSingle("docker-config", metav1.ObjectMeta{}, "registry.example/app", c)
+		data, err = formatCredential("docker-config", metav1.ObjectMeta{}, "registry.example/app", c)
 		if want := base64.StdEncoding.EncodeToString([]byte(tt.user + ":" + tt.password)); err != nil || !strings.Contains(string(data), want) {
 			t.Errorf("docker-config, %q: got %q, %v", tt.user, data, err)
 		}
-		data, err = formatSingle("secret", metav1.ObjectMeta{Name: "x"}, "registry.example/app", c)
+		data, err = formatCredential("secret", metav1.ObjectMeta{Name: "x"}, "registry.example/app", c)
 		if err != nil || !terminal.IsPrintableLines(string(data)) {
 			t.Errorf("secret, %q: got %q, %v", tt.user, data, err)
 		}
 	}
 	c := regcred.Credential{Username: "é ü", Password: plugin.NewSecret("$(id) '\"")}
-	if data, err := formatSingle("crictl", metav1.ObjectMeta{}, "registry.example/app", c); err != nil || string(data) != "é ü:$(id) '\"\n" {
+	if data, err := formatCredential("crictl", metav1.ObjectMeta{}, "registry.example/app", c); err != nil || string(data) != "é ü:$(id) '\"\n" {
 		t.Errorf("got %q, %v", data, err)
 	}
 }

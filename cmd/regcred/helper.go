@@ -105,8 +105,8 @@ func (a *app) helperInstall(ctx context.Context, h *helperFlags) error {
 	}
 	hosts := dockerhelper.ExactHosts(cfg)
 	edit := func(c dockerclient.Client) func([]byte) ([]byte, error) {
-		want := dockerclient.Desired{Hosts: a.clientKeys(c, hosts), Others: dockerclient.ConflictPolicy(h.others.value),
-			AllHosts: h.allHosts && slices.Contains(c.ClientsOfFile(a.clientEnv()), dockerclient.ClientDocker)}
+		want := dockerclient.DesiredEntries{Hosts: a.clientKeys(c, hosts), Others: dockerclient.ConflictPolicy(h.others.value),
+			AllHosts: h.allHosts && slices.Contains(c.ClientsSharingFile(a.clientEnv()), dockerclient.ClientDocker)}
 		return func(data []byte) ([]byte, error) { return dockerclient.PutEntries(data, want) }
 	}
 	r := &helperReport{Config: o.Config, Hosts: hosts, install: true}
@@ -146,11 +146,11 @@ func (a *app) editHelpers(ctx context.Context, h *helperFlags, clients []dockerc
 	edit func(dockerclient.Client) func([]byte) ([]byte, error), r *helperReport) error {
 	a.findHelper(r)
 	clients = a.dedupeByFile(clients)
-	err := a.addFiles(r, clients, func(c dockerclient.Client, path string) (dockerclient.FileChange, error) {
+	err := a.addFileReports(r, clients, func(c dockerclient.Client, path string) (dockerclient.FileChange, error) {
 		return dockerclient.PlanChange(path, edit(c))
 	})
 	if err == nil && !h.dryRun {
-		err = a.addFiles(r, clients, func(c dockerclient.Client, path string) (dockerclient.FileChange, error) {
+		err = a.addFileReports(r, clients, func(c dockerclient.Client, path string) (dockerclient.FileChange, error) {
 			return dockerclient.ApplyChange(ctx, path, edit(c))
 		})
 	}
@@ -158,15 +158,15 @@ func (a *app) editHelpers(ctx context.Context, h *helperFlags, clients []dockerc
 		return withHelperHint(err)
 	}
 	r.dryRun = h.dryRun
-	if err := a.print(h.output, r, r.renderChanges); err != nil {
+	if err := a.printResult(h.output, r, r.renderChanges); err != nil {
 		return err
 	}
 	a.printFileNotes(r)
 	return nil
 }
 
-// addFiles calls do for the file of each client and adds the results to r.
-func (a *app) addFiles(r *helperReport, clients []dockerclient.Client, do func(dockerclient.Client, string) (dockerclient.FileChange, error)) error {
+// addFileReports calls do for the file of each client and adds the results to r.
+func (a *app) addFileReports(r *helperReport, clients []dockerclient.Client, do func(dockerclient.Client, string) (dockerclient.FileChange, error)) error {
 	r.Files = []helperFileReport{}
 	for _, c := range clients {
 		path, err := c.Path(a.clientEnv())
@@ -185,7 +185,7 @@ func (a *app) addFiles(r *helperReport, clients []dockerclient.Client, do func(d
 // clientKeys returns the keys that hosts have in a client's config file. Clients that share the
 // file may spell a host differently, so the keys of all of them are included.
 func (a *app) clientKeys(c dockerclient.Client, hosts []string) (keys []string) {
-	for _, reader := range c.ClientsOfFile(a.clientEnv()) {
+	for _, reader := range c.ClientsSharingFile(a.clientEnv()) {
 		keys = append(keys, reader.HelperKeys(hosts)...)
 	}
 	return deduplicate(keys)
@@ -194,7 +194,7 @@ func (a *app) clientKeys(c dockerclient.Client, hosts []string) (keys []string) 
 // dedupeByFile removes clients that read the same file as an earlier one.
 func (a *app) dedupeByFile(clients []dockerclient.Client) (list []dockerclient.Client) {
 	for _, c := range clients {
-		if !slices.ContainsFunc(c.ClientsOfFile(a.clientEnv()), func(r dockerclient.Client) bool { return slices.Contains(list, r) }) {
+		if !slices.ContainsFunc(c.ClientsSharingFile(a.clientEnv()), func(r dockerclient.Client) bool { return slices.Contains(list, r) }) {
 			list = append(list, c)
 		}
 	}
@@ -210,7 +210,7 @@ func withHelperHint(err error) error {
 	}
 	if e, ok := errors.AsType[*dockerclient.CredsStoreError](err); ok {
 		hint := "remove credsStore from the file, or omit --all-hosts"
-		if len(e.Logins) > 0 {
+		if len(e.AuthKeys) > 0 {
 			hint = "log out of these registries (docker logout), or omit --all-hosts to use only the configuration's exact hosts"
 		}
 		return withHint(err, hint)
@@ -255,7 +255,7 @@ func (a *app) helperStatus(ctx context.Context, output *enumFlag) error {
 		_, err := dockerclient.ReadEntries(data)
 		return data, err
 	}
-	err := a.addFiles(r, clients, func(_ dockerclient.Client, path string) (dockerclient.FileChange, error) {
+	err := a.addFileReports(r, clients, func(_ dockerclient.Client, path string) (dockerclient.FileChange, error) {
 		return dockerclient.PlanChange(path, same)
 	})
 	if err != nil {
@@ -266,7 +266,7 @@ func (a *app) helperStatus(ctx context.Context, output *enumFlag) error {
 			r.Files[i].LeftOver = nil // unknown, because the configuration could not be loaded
 		}
 	}
-	if err := a.print(output, r, r.renderStatus); err != nil {
+	if err := a.printResult(output, r, r.renderStatus); err != nil {
 		return err
 	}
 	a.printFileNotes(r)

@@ -166,7 +166,7 @@ func (r *helperReport) renderStatus(t *terminal.Text) {
 	}
 	for _, f := range r.Files {
 		switch {
-		case !f.namesHelper():
+		case !f.usesHelper():
 			t.MarkedLine(terminal.MarkNoCredential, fmt.Sprintf("%s: %s: regcred's helper is not configured", f.Client, f.Path))
 			continue
 		case f.isComplete():
@@ -183,20 +183,20 @@ func (r *helperReport) renderStatus(t *terminal.Text) {
 	}
 }
 
-// namesHelper reports whether the file configures regcred's helper.
-func (f *helperFileReport) namesHelper() bool { return len(f.Hosts) > 0 || f.AllHosts }
+// usesHelper reports whether the file configures regcred's helper.
+func (f *helperFileReport) usesHelper() bool { return len(f.Hosts) > 0 || f.AllHosts }
 
 // isComplete reports whether the file configures regcred's helper for exactly the hosts in the
 // configuration.
 func (f *helperFileReport) isComplete() bool {
-	return f.namesHelper() && len(f.Missing) == 0 && len(f.LeftOver) == 0 && len(f.Others) == 0
+	return f.usesHelper() && len(f.Missing) == 0 && len(f.LeftOver) == 0 && len(f.Others) == 0
 }
 
 // exitCode returns the exit code of "regcred helper status".
 func (r *helperReport) exitCode() int {
 	named := 0
 	for _, f := range r.Files {
-		if f.namesHelper() {
+		if f.usesHelper() {
 			named++
 			if !f.isComplete() {
 				return exitFailed
@@ -217,7 +217,7 @@ func (r *helperReport) exitCode() int {
 func (a *app) printFileNotes(r *helperReport) {
 	named := false
 	for _, f := range r.Files {
-		named = named || f.namesHelper()
+		named = named || f.usesHelper()
 		for _, host := range slices.Sorted(maps.Keys(f.Others)) {
 			a.Note("%s: %s keeps the helper %q", f.Path, host, f.Others[host])
 		}

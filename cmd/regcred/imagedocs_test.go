@@ -21,8 +21,8 @@ import (
 // imageExample is the field case whose output is the transcript in docs/cli/doctor.md.
 const imageExample = "testdata/docs/doctor-image.txtar"
 
-// inGeneral lists the replacements for text that differs between machines.
-var inGeneral = []struct {
+// normalizations lists the replacements for text that differs between machines.
+var normalizations = []struct {
 	look *regexp.Regexp
 	put  string
 }{
@@ -48,7 +48,7 @@ func imageLines(t *testing.T, text string) []string {
 	if !found || !ended {
 		t.Fatalf("no way of an image in\n%s", text)
 	}
-	for _, g := range inGeneral {
+	for _, g := range normalizations {
 		text = g.look.ReplaceAllString(text, g.put)
 	}
 	return strings.Split(strings.TrimRight(text, "\n"), "\n")

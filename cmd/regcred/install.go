@@ -75,7 +75,7 @@ plugins in /etc/regcred/bin.`,
 	f.BoolVar(&i.reapplied, "reapplied", false, "install even if this node's operating system reverts the change at boot; for nodes that run this command at each boot")
 	f.StringVar(&i.owner, "owner", "", "`NAMESPACE/RELEASE` of the Helm release that owns this installation; another owner's installation is not replaced")
 	f.BoolVar(&i.hideValues, "hide-values", false, "do not print the values of args and env when the command shows a change to make manually")
-	f.StringVar(&i.version, "kubelet-version", "", "`version` of the node's kubelet, for when the kubelet cannot be run (--root)")
+	f.StringVar(&i.kubeletVersion, "kubelet-version", "", "`version` of the node's kubelet, for when the kubelet cannot be run (--root)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		w, err := a.desiredState(cmd, i, args)
 		if err != nil {
@@ -87,8 +87,8 @@ plugins in /etc/regcred/bin.`,
 }
 
 // desiredState returns the state that the flags request.
-func (a *app) desiredState(cmd *cobra.Command, i *installFlags, args []string) (install.Desired, error) {
-	w := install.Desired{Plugins: i.plugins, BinDir: a.binDir.value, Dispatcher: i.dispatcher, SkipExec: i.root != "", Reapplied: i.reapplied, Owner: i.owner}
+func (a *app) desiredState(cmd *cobra.Command, i *installFlags, args []string) (install.DesiredState, error) {
+	w := install.DesiredState{Plugins: i.plugins, BinDir: a.binDir.value, Dispatcher: i.dispatcher, SkipExec: i.root != "", Reapplied: i.reapplied, Owner: i.owner}
 	if err := checkOwner(i.owner); err != nil {
 		return w, err
 	}
@@ -124,13 +124,13 @@ func (a *app) desiredState(cmd *cobra.Command, i *installFlags, args []string) (
 	return w, nil
 }
 
-func (a *app) install(ctx context.Context, i *installFlags, w install.Desired) error {
+func (a *app) install(ctx context.Context, i *installFlags, w install.DesiredState) error {
 	in, err := a.newInstaller(ctx, i.nodeChangeFlags)
 	if err != nil {
 		return err
 	}
 	in.Keep = i.keep
-	in.UseOwnConfig(&w)
+	in.UseDefaultConfig(&w)
 	if w.Config != "" {
 		if w.Config, err = filepath.Abs(w.Config); err != nil {
 			return err
@@ -147,7 +147,7 @@ func (a *app) install(ctx context.Context, i *installFlags, w install.Desired) e
 			a.Warn("%s", text)
 		}
 		r := newChangeReport(plan, i.dryRun, err)
-		if printErr := a.print(i.output, r, func(t *terminal.Text) { renderInstall(t, r, plan) }); printErr != nil {
+		if printErr := a.printResult(i.output, r, func(t *terminal.Text) { renderInstall(t, r, plan) }); printErr != nil {
 			return errors.Join(err, printErr)
 		}
 	}
@@ -167,8 +167,8 @@ func (a *app) install(ctx context.Context, i *installFlags, w install.Desired) e
 
 // explainRefusal prints how to change the configuration manually on a node that regcred does not
 // support.
-func (a *app) explainRefusal(i *installFlags, s *node.Setup, w install.Desired, refused *install.UnsupportedNodeError) error {
-	manual, err := install.NewManualChange(w.Config, i.hideValues)
+func (a *app) explainRefusal(i *installFlags, s *node.Setup, w install.DesiredState, refused *install.UnsupportedNodeError) error {
+	manual, err := install.NewManualConfig(w.Config, i.hideValues)
 	if err != nil {
 		return refused
 	}
@@ -178,7 +178,7 @@ func (a *app) explainRefusal(i *installFlags, s *node.Setup, w install.Desired, 
 	}
 	if i.output.value == "json" {
 		r := emptyChangeReport(report.ChangeRejected)
-		r.Error, r.Instead = refused.Error(), instead
+		r.Error, r.ManualInstructions = refused.Error(), instead
 		if s.Refusal.Reapplied {
 			r.Hint = reapplyHint
 		}

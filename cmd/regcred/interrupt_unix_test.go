@@ -21,9 +21,9 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// slowly is a regcred command that waits for a plugin. The plugin closes the pipe when
+// slowCommand is a regcred command that waits for a plugin. The plugin closes the pipe when
 // it starts.
-type slowly struct {
+type slowCommand struct {
 	*exec.Cmd
 	stdout, stderr bytes.Buffer
 	pipe           string
@@ -31,11 +31,11 @@ type slowly struct {
 	bin            string
 }
 
-func newSlowly(t *testing.T, args ...string) *slowly {
+func newSlowCommand(t *testing.T, args ...string) *slowCommand {
 	t.Helper()
 	regcred := must.Get(exec.LookPath("regcred"))(t)
 	dir := t.TempDir()
-	s := &slowly{bin: filepath.Join(dir, "bin"), pipe: filepath.Join(dir, "running")}
+	s := &slowCommand{bin: filepath.Join(dir, "bin"), pipe: filepath.Join(dir, "running")}
 	must.Do(t, linkPlugins(s.bin))
 	config := filepath.Join(dir, "c.yaml")
 	const text = `{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": [{"name": "slow",
@@ -49,26 +49,26 @@ func newSlowly(t *testing.T, args ...string) *slowly {
 	return s
 }
 
-// running waits until the plugin has opened and closed the pipe.
-func (s *slowly) running(t *testing.T) {
+// waitUntilRunning waits until the plugin has opened and closed the pipe.
+func (s *slowCommand) waitUntilRunning(t *testing.T) {
 	t.Helper()
 	must.Get(os.ReadFile(s.pipe))(t)
 }
 
 // interrupt starts the command and sends a signal while the plugin runs. The signal
 // must kill the command.
-func (s *slowly) interrupt(t *testing.T, sig syscall.Signal) {
+func (s *slowCommand) interrupt(t *testing.T, sig syscall.Signal) {
 	t.Helper()
 	if signal.Ignored(sig) {
 		t.Skip("the test itself runs with this signal ignored, and so would regcred")
 	}
 	must.Do(t, s.Start())
-	s.running(t)
+	s.waitUntilRunning(t)
 	must.Do(t, s.Process.Signal(sig))
-	s.diesOf(t, sig)
+	s.checkKilledBy(t, sig)
 }
 
-func (s *slowly) diesOf(t *testing.T, sig syscall.Signal) {
+func (s *slowCommand) checkKilledBy(t *testing.T, sig syscall.Signal) {
 	t.Helper()
 	err := s.Wait()
 	exitErr, ok := errors.AsType[*exec.ExitError](err)
@@ -81,7 +81,7 @@ func (s *slowly) diesOf(t *testing.T, sig syscall.Signal) {
 func TestSignal(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(sig.String(), func(t *testing.T) {
-			s := newSlowly(t)
+			s := newSlowCommand(t)
 			s.Args = append(s.Args, append([]string{"get", "registry.example/app"}, s.flags...)...)
 			s.interrupt(t, sig)
 			if got, want := s.stderr.String(), "error: interrupted\n"; got != want {
@@ -96,7 +96,7 @@ func TestSignal(t *testing.T) {
 func TestSignalKeepsFindings(t *testing.T) {
 	for _, format := range []string{"text", "json"} {
 		t.Run(format, func(t *testing.T) {
-			s := newSlowly(t, "plugin", "test", "slow", "-o", format, "--check", "binary-static", "--check", "base-answer", "--check", "exit-code")
+			s := newSlowCommand(t, "plugin", "test", "slow", "-o", format, "--check", "binary-static", "--check", "base-answer", "--check", "exit-code")
 			s.Args = append(s.Args, "--bin-dir", s.bin)
 			s.interrupt(t, syscall.SIGINT)
 			got, want := s.stdout.String(), []string{"binary-static", "1 check: ", "; interrupted before the remaining checks"}
@@ -122,7 +122,7 @@ func TestSignalKeepsFindings(t *testing.T) {
 func TestSignalKeepsPulls(t *testing.T) {
 	for _, format := range []string{"text", "json"} {
 		t.Run(format, func(t *testing.T) {
-			s := newSlowly(t, "pull", "--layout", "lay", "-o", format, "127.0.0.1:1/nobody:v1", "registry.example/a", "registry.example/b")
+			s := newSlowCommand(t, "pull", "--layout", "lay", "-o", format, "127.0.0.1:1/nobody:v1", "registry.example/a", "registry.example/b")
 			s.Args, s.Dir = append(s.Args, s.flags...), t.TempDir()
 			s.interrupt(t, syscall.SIGINT)
 			want := []string{"error   127.0.0.1:1/nobody:v1: ", "skipped registry.example/a: interrupted\n", "\nerror   3 images: 1 failed, 1 interrupted, 1 not begun\n"}

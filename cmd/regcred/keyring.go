@@ -32,7 +32,7 @@ type lookupSession struct {
 
 	nodeConfig regcred.Source // the node's docker config; nil with --no-node-config
 
-	printed map[string]bool // texts of the printed findings about the node's docker config
+	printedFindings map[string]bool // texts of the printed findings about the node's docker config
 }
 
 // openKeyring finds, loads and validates the configuration. It opens a keyring with the
@@ -70,7 +70,7 @@ func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*lookupSession, 
 
 // newSession opens a keyring for a configuration.
 func (a *app) newSession(ctx context.Context, cfg *config.Config, o *node.Origin, l *lookupFlags) (*lookupSession, error) {
-	s := &lookupSession{cfg: cfg, origin: o, printed: map[string]bool{}}
+	s := &lookupSession{cfg: cfg, origin: o, printedFindings: map[string]bool{}}
 	opts := regcred.Options{
 		BinDir:  o.BinDir,
 		Logger:  a.logger(),
@@ -85,7 +85,7 @@ func (a *app) newSession(ctx context.Context, cfg *config.Config, o *node.Origin
 		opts.Sources = append(opts.Sources, s.subject.unreadableSecrets...)
 	}
 	if !l.noNodeConfig {
-		s.nodeConfig = regcred.NodeDockerConfig(doctor.DockerPaths(o))
+		s.nodeConfig = regcred.NodeDockerConfig(doctor.DockerConfigPaths(o))
 		opts.Sources = append(opts.Sources, s.nodeConfig)
 	}
 	if s.req, err = l.newRequest(ctx, s.subject); err != nil {
@@ -171,7 +171,7 @@ func (s *lookupSession) nodeFindings(ctx context.Context, now time.Time) (list [
 	}
 	sets, _ := s.nodeConfig.Auths(ctx, "") // unreadable files are reported by the lookup
 	for _, set := range sets {
-		if found := doctor.DockerFindings(ctx, set.Origin.File, now); found != nil {
+		if found := doctor.DockerConfigFindings(ctx, set.Origin.File, now); found != nil {
 			list = append(list, found.Findings...)
 		}
 	}
@@ -191,9 +191,9 @@ func (s *lookupSession) printNodeFindings(ctx context.Context, a *app, res *regc
 		return
 	}
 	for _, f := range s.nodeFindings(ctx, a.Now()) {
-		if text := f.String(); isRelevantToImage(f, matched) && !s.printed[text] {
+		if text := f.String(); isRelevantToImage(f, matched) && !s.printedFindings[text] {
 			a.Note("%s", text)
-			s.printed[text] = true
+			s.printedFindings[text] = true
 		}
 	}
 }

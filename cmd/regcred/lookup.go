@@ -28,7 +28,7 @@ type lookupFlags struct {
 
 	pod, serviceAccount objectNameFlag
 	kubeFlags
-	registries bool // the command contacts registries, so --ca-file applies to them too
+	contactsRegistries bool // the command contacts registries, so --ca-file applies to them too
 }
 
 func addLookupFlags(cmd *cobra.Command) *lookupFlags {
@@ -50,7 +50,7 @@ func (l *lookupFlags) check() error {
 	if err := l.identityFlags.validate(); err != nil {
 		return err
 	}
-	if given := l.kubeFlags.setFlags(); len(given) > 0 && !l.queriesCluster() && !(l.registries && given[0] == "--ca-file") {
+	if given := l.kubeFlags.changedFlags(); len(given) > 0 && !l.queriesCluster() && !(l.contactsRegistries && given[0] == "--ca-file") {
 		return usageError("", "%s requires --pod or --service-account", strings.Join(given, " "))
 	}
 	return checkMutuallyExclusive(
@@ -63,10 +63,10 @@ func (l *lookupFlags) check() error {
 // account.
 func (l *lookupFlags) queriesCluster() bool { return l.pod.isSet() || l.serviceAccount.isSet() }
 
-// setPodFlags returns the flags that are set and that add a pod's credentials. If there
+// changedPodFlags returns the flags that are set and that add a pod's credentials. If there
 // are none, only the node's credentials are used.
-func (l *lookupFlags) setPodFlags() []string {
-	return setFlagNames(
+func (l *lookupFlags) changedPodFlags() []string {
+	return changedFlagNames(
 		flagValue{"pod", l.pod.String()},
 		flagValue{"service-account", l.serviceAccount.String()},
 		flagValue{"pull-secret", strings.Join(l.pullSecrets, ",")},
@@ -125,7 +125,7 @@ func (a *app) repeatCommandLine(command string, words ...string) string {
 	if a.rootDir != "" {
 		line = append(line, "--root-dir", terminal.QuoteShellWord(a.rootDir))
 	}
-	if a.timeout != protocol.Timeout {
+	if a.timeout != protocol.KubeletTimeout {
 		line = append(line, "--plugin-timeout", a.timeout.String())
 	}
 	return strings.Join(append(line, words...), " ")

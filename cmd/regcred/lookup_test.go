@@ -21,17 +21,17 @@ func TestObjectName(t *testing.T) {
 	}
 }
 
-// TestPodFlags checks that setPodFlags returns every flag that adds a pod's credentials.
+// TestPodFlags checks that changedPodFlags returns every flag that adds a pod's credentials.
 func TestPodFlags(t *testing.T) {
 	l := &lookupFlags{
 		pullSecrets: []string{"a", "b"}, identityFlags: identityFlags{tokenFile: "t"}, noNodeConfig: true,
 		pod: objectNameFlag{"a", "b"}, serviceAccount: objectNameFlag{"a", "b"}, kubeFlags: kubeFlags{kubeconfig: "k"},
 	}
 	want := "--pod --service-account --pull-secret --service-account-token-file"
-	if got := strings.Join(l.setPodFlags(), " "); got != want {
+	if got := strings.Join(l.changedPodFlags(), " "); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got := (&lookupFlags{noNodeConfig: true}).setPodFlags(); got != nil {
+	if got := (&lookupFlags{noNodeConfig: true}).changedPodFlags(); got != nil {
 		t.Errorf("without flags of a pod: got %q", got)
 	}
 }
@@ -39,7 +39,7 @@ func TestPodFlags(t *testing.T) {
 // TestErrorNamesKubeFlag checks that an error names the flag that is set.
 func TestErrorNamesKubeFlag(t *testing.T) {
 	k := &kubeFlags{kubeconfig: "k", context: "c", caFile: "f"}
-	if got := strings.Join(k.setFlags(), " "); got != "--kubeconfig --context --ca-file" {
+	if got := strings.Join(k.changedFlags(), " "); got != "--kubeconfig --context --ca-file" {
 		t.Errorf("got %s", got)
 	}
 }

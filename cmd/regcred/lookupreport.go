@@ -19,7 +19,7 @@ import (
 // attemptMark returns the mark that is printed for an attempt.
 func attemptMark(j *report.Attempt) terminal.Mark {
 	return map[string]terminal.Mark{
-		report.OutcomeAnswered: terminal.MarkOK, report.OutcomeSkipped: terminal.MarkSkipped, report.OutcomeFailed: terminal.MarkError, report.OutcomeEmpty: terminal.MarkNoCredential,
+		report.OutcomeCredentials: terminal.MarkOK, report.OutcomeSkipped: terminal.MarkSkipped, report.OutcomeFailed: terminal.MarkError, report.OutcomeEmpty: terminal.MarkNoCredential,
 	}[j.Outcome]
 }
 
@@ -102,8 +102,8 @@ func renderIdentity(t *terminal.Text, id *report.ServiceAccountIdentity) {
 	if len(id.Annotations) > 0 {
 		t.Detail("annotations sent: %s", strings.Join(id.Annotations, ", "))
 	}
-	if len(id.Absent) > 0 {
-		t.Detail("optional annotations not set: %s", strings.Join(id.Absent, ", "))
+	if len(id.MissingOptional) > 0 {
+		t.Detail("optional annotations not set: %s", strings.Join(id.MissingOptional, ", "))
 	}
 	switch id.Token {
 	case regcred.TokenRequested:

@@ -35,15 +35,15 @@ import (
 // nodeChangeFlags holds the flags shared by "install", "status", "rollback" and
 // "uninstall".
 type nodeChangeFlags struct {
-	output   *enumFlag
-	root     string
-	stateDir string
-	version  string // kubelet version to use if the kubelet cannot be run
+	output         *enumFlag
+	root           string
+	stateDir       string
+	kubeletVersion string // kubelet version to use if the kubelet cannot be run
 
-	restart bool
-	within  time.Duration
-	stable  time.Duration
-	probe   string // image to pull
+	restart       bool
+	healthTimeout time.Duration
+	minHealthy    time.Duration
+	probe         string // image to pull
 }
 
 func addChangeFlags(cmd *cobra.Command, formats ...string) *nodeChangeFlags {
@@ -59,8 +59,8 @@ func addChangeFlags(cmd *cobra.Command, formats ...string) *nodeChangeFlags {
 func addRestartFlags(cmd *cobra.Command, c *nodeChangeFlags, probe bool) {
 	f := cmd.Flags()
 	f.BoolVar(&c.restart, "restart", false, "allow a kubelet restart if one is needed; running containers are not affected")
-	f.DurationVar(&c.within, "timeout", 4*time.Minute, "maximum `time` for a restarted kubelet to become healthy before the change is rolled back")
-	f.DurationVar(&c.stable, "stable", 10*time.Second, "`time` for which the kubelet must stay healthy without interruption")
+	f.DurationVar(&c.healthTimeout, "timeout", 4*time.Minute, "maximum `time` for a restarted kubelet to become healthy before the change is rolled back")
+	f.DurationVar(&c.minHealthy, "stable", 10*time.Second, "`time` for which the kubelet must stay healthy without interruption")
 	if probe {
 		f.StringVar(&c.probe, "probe", "", "`image` to pull after the change, with the kubelet's credentials; if the pull fails, the change is rolled back")
 	}
@@ -80,14 +80,14 @@ func (c *nodeChangeFlags) check() error {
 	switch {
 	case !path.IsAbs(c.stateDir):
 		return usageError("", "--state-dir is %q; it must be an absolute path on the node", c.stateDir)
-	case c.within < 0 || c.stable < 0:
-		return usageError("", "--timeout is %v and --stable is %v; neither can be negative", c.within, c.stable)
+	case c.healthTimeout < 0 || c.minHealthy < 0:
+		return usageError("", "--timeout is %v and --stable is %v; neither can be negative", c.healthTimeout, c.minHealthy)
 	case c.restart && c.root != "":
 		return usageError("omit --restart: the other node's kubelet loads the change when it starts", "--restart and --root are mutually exclusive")
 	case c.probe != "" && c.root != "":
 		return usageError("omit --probe: the other node is not running, so it cannot pull", "--probe and --root are mutually exclusive")
 	}
-	return checkKubeletVersion(c.version)
+	return checkKubeletVersion(c.kubeletVersion)
 }
 
 // newInstaller returns an installer for the node that the flags select.
@@ -111,8 +111,8 @@ func (a *app) newInstaller(ctx context.Context, c *nodeChangeFlags) (*install.In
 	}
 	look := func(ctx context.Context) (*node.Setup, error) {
 		setup, err := node.Node{Root: c.root}.NewReader().Setup(ctx)
-		if err == nil && c.version != "" {
-			setup.Version.Kubelet = c.version
+		if err == nil && c.kubeletVersion != "" {
+			setup.Version.Kubelet = c.kubeletVersion
 		}
 		return setup, err
 	}
@@ -125,7 +125,7 @@ func (a *app) newInstaller(ctx context.Context, c *nodeChangeFlags) (*install.In
 	}
 	in := &install.Installer{
 		Store: generation.Store{FS: inroot.FS{Root: c.root}, Dir: path.Clean(c.stateDir)},
-		Setup: setup, ReadSetup: look, Version: buildVersion(), Criteria: service.HealthCriteria{Health: setup.Health.URL, Timeout: c.within, MinHealthy: c.stable},
+		Setup: setup, ReadSetup: look, Version: buildVersion(), Criteria: service.HealthCriteria{Health: setup.Health.URL, Timeout: c.healthTimeout, MinHealthy: c.minHealthy},
 		Progress: func(text string) { a.Note("%s", text) },
 	}
 	if c.root == "" {
@@ -160,7 +160,7 @@ func (a *app) probePull(ctx context.Context, in *install.Installer, image string
 	if err != nil {
 		return err
 	}
-	cfg, err := config.Load(status.Current.Layout.Flag)
+	cfg, err := config.Load(status.Current.Layout.ConfigFlag)
 	if err != nil {
 		return err
 	}

@@ -88,7 +88,7 @@ func (a *app) listNodes(ctx context.Context, n *nodesFlags) error {
 	}
 	r := newNodesReport(client.URL(), seen)
 	r.isTerminal, r.now = a.StdoutIsTerminal(), a.Now()
-	if err := a.print(n.output, r, r.render); err != nil {
+	if err := a.printResult(n.output, r, r.render); err != nil {
 		return err
 	}
 	switch {
@@ -98,7 +98,7 @@ func (a *app) listNodes(ctx context.Context, n *nodesFlags) error {
 			where = "in namespace " + r.Namespace
 		}
 		return &exitError{code: exitNoMatch, hint: "the chart has no pods " + where + ": check the cluster (--context), namespace (-n) and labels (-l)"}
-	case slices.ContainsFunc(r.Nodes, func(n fleet.Node) bool { return !n.Well }),
+	case slices.ContainsFunc(r.Nodes, func(n fleet.Node) bool { return !n.Done }),
 		slices.ContainsFunc(r.Rollouts, func(o fleet.Rollout) bool { return o.Progress != fleet.ProgressDone }):
 		return exitWithCode(exitFailed)
 	}
@@ -157,7 +157,7 @@ func (r *nodesReport) renderTable(t *terminal.Text) (cut bool) {
 	var marks []terminal.Mark
 	for _, n := range r.Nodes {
 		state, age := string(n.State), "-"
-		if n.Behind { // healthy, but with an outdated pod
+		if n.Outdated { // healthy, but with an outdated pod
 			state += ", old"
 		}
 		if !n.Since.IsZero() {
@@ -175,9 +175,9 @@ func (r *nodesReport) renderTable(t *terminal.Text) (cut bool) {
 // nodeMark returns the mark for a node's state.
 func nodeMark(n fleet.Node) terminal.Mark {
 	switch {
-	case n.Well:
+	case n.Done:
 		return terminal.MarkOK
-	case n.Behind, n.State == fleet.State(agent.PhaseStarting), n.State == fleet.State(agent.PhaseApplying), n.State == fleet.StateDeleted:
+	case n.Outdated, n.State == fleet.State(agent.PhaseStarting), n.State == fleet.State(agent.PhaseApplying), n.State == fleet.StateDeleted:
 		return terminal.MarkWarning
 	}
 	return terminal.MarkError
@@ -204,8 +204,8 @@ func nodeDriftText(n fleet.Node) string {
 		return "-"
 	case len(s.Drift) > 0:
 		return fmt.Sprint(len(s.Drift))
-	case s.Mended > 0:
-		return fmt.Sprintf("0, repaired %d", s.Mended)
+	case s.Repairs > 0:
+		return fmt.Sprintf("0, repaired %d", s.Repairs)
 	}
 	return "0"
 }
@@ -225,7 +225,7 @@ func (r *nodesReport) renderDetails(t *terminal.Text) {
 	var order []string
 	marks := map[string]terminal.Mark{}
 	for _, n := range r.Nodes {
-		if n.Well || n.Reason == "" {
+		if n.Done || n.Reason == "" {
 			continue
 		}
 		text := string(n.State) + ": " + n.Reason
@@ -274,8 +274,8 @@ func (r *nodesReport) summaryText() string {
 		case fleet.ProgressRunning:
 			text += fmt.Sprintf("; rollout%s under way", name)
 		}
-		if o.Behind > 0 {
-			text += fmt.Sprintf(" (%s still old)", terminal.FormatCount(o.Behind, "node"))
+		if o.Outdated > 0 {
+			text += fmt.Sprintf(" (%s still old)", terminal.FormatCount(o.Outdated, "node"))
 		}
 	}
 	return text

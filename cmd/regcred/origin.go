@@ -26,7 +26,7 @@ import (
 func (a *app) localNode() node.Node {
 	n := node.Node{Root: a.root}
 	if !a.config.isSetByFlag() && !a.binDir.isSetByFlag() && (a.forHelper || a.config.value+a.binDir.value != "") {
-		n.ConfigBy, n.BinDirBy = a.config.variable, a.binDir.variable
+		n.ConfigSetting, n.BinDirSetting = a.config.variable, a.binDir.variable
 	}
 	return n
 }
@@ -196,7 +196,7 @@ func hostProgram(p *config.Provider) string {
 	return "the kubelet"
 }
 
-func hiddenText(n int) string {
+func argCountText(n int) string {
 	if n == 0 {
 		return "none"
 	}

@@ -52,7 +52,7 @@ func TestPauseImage(t *testing.T) {
 func TestPauseImageStays(t *testing.T) {
 	const image = "it.example/pause:3"
 	for _, pinned := range []string{"", image} {
-		server := &testcri.Server{Config: `{"sandboxImage": "` + image + `"}`, Pinned: pinned}
+		server := &testcri.Server{Config: `{"sandboxImage": "` + image + `"}`, PinnedImage: pinned}
 		server.Start(t)
 		list := filepath.Join(t.TempDir(), "list")
 		must.Do(t, os.WriteFile(list, []byte("# none yet\n"), 0o600))

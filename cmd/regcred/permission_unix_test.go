@@ -23,7 +23,7 @@ import (
 // TestUnreadableConfig uses a configuration that only root can read. The error must not
 // claim that the kubelet rejects it.
 func TestUnreadableConfig(t *testing.T) {
-	regcred, dir := asNobody(t)
+	regcred, dir := asUnprivilegedUser(t)
 	file := filepath.Join(dir, "c.yaml")
 	must.Do(t, os.WriteFile(file, nil, 0))
 	closed := filepath.Join(dir, "closed")
@@ -58,7 +58,7 @@ func TestUnreadableConfig(t *testing.T) {
 // TestNotPermitted checks the errors for files that only root can write and a socket that only root
 // can connect to.
 func TestNotPermitted(t *testing.T) {
-	regcred, dir := asNobody(t)
+	regcred, dir := asUnprivilegedUser(t)
 	config := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: CredentialProviderConfig\nproviders:\n" +
 		"- {name: p, matchImages: [registry.example], defaultCacheDuration: 1m, apiVersion: credentialprovider.kubelet.k8s.io/v1}\n"
 	closed := filepath.Join(dir, "closed")
@@ -87,9 +87,9 @@ func TestNotPermitted(t *testing.T) {
 	}
 }
 
-// asNobody returns a function that creates commands which run regcred as an
+// asUnprivilegedUser returns a function that creates commands which run regcred as an
 // unprivileged user, and a directory that this user can enter.
-func asNobody(t *testing.T) (regcred func(args ...string) *exec.Cmd, dir string) {
+func asUnprivilegedUser(t *testing.T) (regcred func(args ...string) *exec.Cmd, dir string) {
 	t.Helper()
 	binary := must.Get(exec.LookPath("regcred"))(t)
 	dir = t.TempDir()
@@ -118,7 +118,7 @@ func asNobody(t *testing.T) (regcred func(args ...string) *exec.Cmd, dir string)
 // TestNoSudoHintForRootLogin checks that no hint suggests sudo for a file that "sudo docker login"
 // created.
 func TestNoSudoHintForRootLogin(t *testing.T) {
-	regcred, dir := asNobody(t)
+	regcred, dir := asUnprivilegedUser(t)
 	path := filepath.Join(dir, "config.json")
 	must.Do(t, os.WriteFile(path, []byte("{}"), 0))
 	cmd := regcred("helper", "uninstall")
@@ -132,7 +132,7 @@ func TestNoSudoHintForRootLogin(t *testing.T) {
 // TestValidateOneUnreadable checks that the output for several files keeps its format if one file
 // is unreadable, and that a SARIF log states that it is incomplete.
 func TestValidateOneUnreadable(t *testing.T) {
-	regcred, dir := asNobody(t)
+	regcred, dir := asUnprivilegedUser(t)
 	good, closed := filepath.Join(dir, "good.yaml"), filepath.Join(dir, "closed.yaml")
 	for path, mode := range map[string]os.FileMode{good: 0o644, closed: 0} {
 		text := "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n" +

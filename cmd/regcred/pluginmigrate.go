@@ -99,7 +99,7 @@ func (a *app) readCloudConfig(path string) (secretfile.File, error) {
 
 func (a *app) printPlanNotes(plan *migrate.Plan, o *node.Origin, cfg *config.Config) {
 	switch {
-	case plan.Providers == 0:
+	case plan.ProviderCount == 0:
 		a.Note("%s: checked %s; none has the name of a cloud provider's plugin", o.Config, terminal.FormatCount(len(cfg.Providers), "provider"))
 	case len(plan.Changes) == 0:
 		a.Note("%s: regcred's plugins need no additional arguments", o.Config)

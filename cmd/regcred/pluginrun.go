@@ -99,7 +99,7 @@ func (a *app) pluginRun(ctx context.Context, f *pluginRunFlags, name, image stri
 	p := &cfg.Providers[i]
 	x, err := a.pluginCommand(cfg, i, o).Run(ctx, req)
 	r := newPluginRunReport(p, o, req, x, err)
-	if err := a.print(f.output, r, r.render); err != nil {
+	if err := a.printResult(f.output, r, r.render); err != nil {
 		return err
 	}
 	return r.exitError()
@@ -204,7 +204,7 @@ func newPluginRunReport(p *config.Provider, o *node.Origin, req *plugin.Request,
 		}
 	}
 	if x.Response != nil {
-		r.Response = toResponseJSON(x.Response)
+		r.Response = newResponseReport(x.Response)
 		r.rejectEchoedToken(p, req, x.Response)
 	}
 	if r.Accepted {
@@ -235,7 +235,7 @@ func redactRequest(apiVersion string, req *plugin.Request) json.RawMessage {
 	return data
 }
 
-func toResponseJSON(resp *plugin.Response) *responseReport {
+func newResponseReport(resp *plugin.Response) *responseReport {
 	j := &responseReport{
 		Kind:         protocol.KindResponse,
 		APIVersion:   resp.APIVersion,
@@ -284,14 +284,14 @@ func (r *pluginRunReport) render(t *terminal.Text) {
 		t.Pair("", "with "+strings.Join(r.Env, ", ")+" from the configuration (values not shown)")
 	}
 	t.Heading("stdin")
-	renderDocument(t, r.Request)
+	renderJSON(t, r.Request)
 	if r.Response != nil {
 		head := "stdout"
 		if r.outOfTree {
 			head += ", in today's terms"
 		}
 		t.Heading(head)
-		renderDocument(t, r.Response)
+		renderJSON(t, r.Response)
 	}
 	if r.Stderr != "" {
 		t.Heading("stderr")
@@ -306,15 +306,15 @@ func (r *pluginRunReport) render(t *terminal.Text) {
 func (r *pluginRunReport) argsText() string {
 	switch {
 	case !r.outOfTree:
-		return hiddenText(r.Args)
+		return argCountText(r.Args)
 	case r.Args == 1:
 		return "get-credentials"
 	}
-	return "get-credentials, " + hiddenText(r.Args-1)
+	return "get-credentials, " + argCountText(r.Args-1)
 }
 
-// renderDocument prints a value as indented JSON.
-func renderDocument(t *terminal.Text, v any) {
+// renderJSON prints a value as indented JSON.
+func renderJSON(t *terminal.Text, v any) {
 	data, _ := json.MarshalIndent(v, "", "  ") // cannot fail for these structs
 	t.Quote("  ", string(data))
 }

@@ -17,7 +17,7 @@ import (
 func TestToResponseJSON(t *testing.T) {
 	login := plugin.AuthConfig{Username: "u", Password: plugin.NewSecret(canary.PasswordSecret)}
 	masked := authReport{Username: "u", Password: "[redacted]"}
-	got := toResponseJSON(&plugin.Response{
+	got := newResponseReport(&plugin.Response{
 		APIVersion:    plugin.V1,
 		CacheKeyType:  plugin.CacheRegistry,
 		CacheDuration: new(-time.Second),

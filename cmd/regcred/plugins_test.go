@@ -28,43 +28,43 @@ func testPlugins() map[string]func() int {
 	return map[string]func() int{
 		"good": func() int {
 			req := readRequest()
-			return answer(req.APIVersion, "Registry", login(registryOf(req), "ci", canary.PasswordSecret))
+			return writeResponse(req.APIVersion, "Registry", login(registryOf(req), "ci", canary.PasswordSecret))
 		},
 		// tokens requires a token and does not return it.
 		"tokens": func() int {
 			req := readRequest()
-			return answer(req.APIVersion, "Image", login(registryOf(req), fmt.Sprintf("token=%v role=%s", req.Token != "", req.Annotations["example.com/role"]), canary.PasswordSecret))
+			return writeResponse(req.APIVersion, "Image", login(registryOf(req), fmt.Sprintf("token=%v role=%s", req.Token != "", req.Annotations["example.com/role"]), canary.PasswordSecret))
 		},
-		// open returns a password that is not a canary secret. It is for outputs that must contain
+		// mustBeFixedBy returns a password that is not a canary secret. It is for outputs that must contain
 		// the password.
 		"open": func() int {
 			req := readRequest()
-			return answer(req.APIVersion, "Image", login("*.example", "ci", "open-sesame"), login(registryOf(req), "first", "open-sesame"))
+			return writeResponse(req.APIVersion, "Image", login("*.example", "ci", "open-sesame"), login(registryOf(req), "first", "open-sesame"))
 		},
 		"nameless": func() int {
 			req := readRequest()
-			return answer(req.APIVersion, "Image", login(registryOf(req), "", canary.PasswordSecret))
+			return writeResponse(req.APIVersion, "Image", login(registryOf(req), "", canary.PasswordSecret))
 		},
 		"hollow": func() int {
 			req := readRequest()
-			return answer(req.APIVersion, "Image", login(registryOf(req), "", ""))
+			return writeResponse(req.APIVersion, "Image", login(registryOf(req), "", ""))
 		},
 		"colon": func() int {
 			req := readRequest()
-			return answer(req.APIVersion, "Image", login(registryOf(req), "a:b", canary.PasswordSecret))
+			return writeResponse(req.APIVersion, "Image", login(registryOf(req), "a:b", canary.PasswordSecret))
 		},
 		// forger returns a user name that imitates another row and contains terminal escapes.
 		"forger": func() int {
 			req := readRequest()
-			return answer(req.APIVersion, "Image", login(registryOf(req), "ci\n2  root  registry.example  provider trusted  never\x1b[2J\u009b\u202e", "open-sesame"))
+			return writeResponse(req.APIVersion, "Image", login(registryOf(req), "ci\n2  root  registry.example  provider trusted  never\x1b[2J\u009b\u202e", "open-sesame"))
 		},
-		"empty": func() int { return answer(readRequest().APIVersion, "Global") },
+		"empty": func() int { return writeResponse(readRequest().APIVersion, "Global") },
 		"declining": func() int {
 			fmt.Fprintln(os.Stderr, "starting\ndeclining: not one of my hosts")
-			return answer(readRequest().APIVersion, "Registry")
+			return writeResponse(readRequest().APIVersion, "Registry")
 		},
 		"stranger": func() int {
-			return answer(readRequest().APIVersion, "Global", login("elsewhere.example/team", "ci", canary.PasswordSecret))
+			return writeResponse(readRequest().APIVersion, "Global", login("elsewhere.example/team", "ci", canary.PasswordSecret))
 		},
 		"slow": func() int {
 			if fifo := os.Getenv("RUNNING"); fifo != "" {
@@ -84,25 +84,25 @@ func testPlugins() map[string]func() int {
 			return 0
 		},
 		"silent":        func() int { return 0 },
-		"wrong-version": func() int { return answer("credentialprovider.kubelet.k8s.io/v1alpha1", "Registry") },
+		"wrong-version": func() int { return writeResponse("credentialprovider.kubelet.k8s.io/v1alpha1", "Registry") },
 		"wrong-key-type": func() int {
 			req := readRequest()
-			return answer(req.APIVersion, "ServiceAccount", login(registryOf(req), "ci", canary.PasswordSecret))
+			return writeResponse(req.APIVersion, "ServiceAccount", login(registryOf(req), "ci", canary.PasswordSecret))
 		},
 		"leaky": func() int {
 			req := readRequest()
 			fmt.Fprintln(os.Stderr, "got password "+canary.PasswordSecret+"\x1b[2J")
-			return answer(req.APIVersion, "Image", login(registryOf(req), "ci", canary.PasswordSecret))
+			return writeResponse(req.APIVersion, "Image", login(registryOf(req), "ci", canary.PasswordSecret))
 		},
 		"echo-token": func() int {
 			req := readRequest()
-			return answer(req.APIVersion, "Image", login(registryOf(req), "token", req.Token))
+			return writeResponse(req.APIVersion, "Image", login(registryOf(req), "token", req.Token))
 		},
 		// slip returns a cache duration of 21600 nanoseconds, as if seconds had been passed as
 		// nanoseconds.
 		"slip": func() int {
 			req := readRequest()
-			return answerFor("21.6µs", req.APIVersion, "Registry", login(registryOf(req), "ci", canary.PasswordSecret))
+			return writeResponseWithDuration("21.6µs", req.APIVersion, "Registry", login(registryOf(req), "ci", canary.PasswordSecret))
 		},
 		// refusing prints its environment and fails.
 		"refusing": func() int {
@@ -115,7 +115,7 @@ func testPlugins() map[string]func() int {
 			req := readRequest()
 			dir, _ := os.Getwd()
 			user := fmt.Sprintf("WHO=%s dir=%s args=%d role=%s", os.Getenv("WHO"), dir[strings.LastIndexByte(dir, '/')+1:], len(os.Args)-1, req.Annotations["example.com/role"])
-			return answer(req.APIVersion, "Image", login(registryOf(req), user, canary.PasswordSecret))
+			return writeResponse(req.APIVersion, "Image", login(registryOf(req), user, canary.PasswordSecret))
 		},
 	}
 }
@@ -136,11 +136,11 @@ func registryOf(req testRequest) string {
 
 func login(key, user, password string) [3]string { return [3]string{key, user, password} }
 
-func answer(apiVersion, cacheKeyType string, logins ...[3]string) int {
-	return answerFor("10m0s", apiVersion, cacheKeyType, logins...)
+func writeResponse(apiVersion, cacheKeyType string, logins ...[3]string) int {
+	return writeResponseWithDuration("10m0s", apiVersion, cacheKeyType, logins...)
 }
 
-func answerFor(cacheDuration, apiVersion, cacheKeyType string, logins ...[3]string) int {
+func writeResponseWithDuration(cacheDuration, apiVersion, cacheKeyType string, logins ...[3]string) int {
 	auth := map[string]any{}
 	for _, l := range logins {
 		auth[l[0]] = map[string]string{"username": l[1], "password": l[2]}

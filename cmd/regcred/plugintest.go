@@ -82,7 +82,7 @@ func (a *app) listChecks(f *pluginTestFlags) error {
 		return len(f.checks) > 0 && !slices.Contains(f.checks, c.ID)
 	})
 	result := map[string][]plugintest.Check{"checks": checks}
-	return a.print(f.output, result, func(t *terminal.Text) {
+	return a.printResult(f.output, result, func(t *terminal.Text) {
 		t.Quote("", "Checks, each with its highest severity, its ID and the expected behaviour:")
 		t.BlankLine()
 		for _, c := range checks {
@@ -115,7 +115,7 @@ func (a *app) pluginTest(ctx context.Context, f *pluginTestFlags, path string) e
 		r.Passed, r.Interrupted = false, true
 	}
 	r.DurationSeconds = report.Seconds(a.Now().Sub(begin).Round(time.Millisecond))
-	if err := a.print(f.output, r, r.render); err != nil || r.Passed {
+	if err := a.printResult(f.output, r, r.render); err != nil || r.Passed {
 		return err
 	}
 	return cmp.Or(ctx.Err(), exitWithCode(exitFailed))
@@ -196,7 +196,7 @@ func newPluginTestReport(s *testSubject, findings []plugintest.Finding, strict b
 // and the counts.
 func (r *pluginTestReport) render(t *terminal.Text) {
 	t.Pair("plugin", r.Path)
-	t.Pair("arguments", hiddenText(r.Args))
+	t.Pair("arguments", argCountText(r.Args))
 	t.Pair("environment", environmentText(r.Environment))
 	if len(r.Env) > 0 {
 		t.Pair("", "with "+strings.Join(r.Env, ", ")+" (values not shown)")

@@ -26,14 +26,14 @@ func TestPluginTestOnTerminal(t *testing.T) {
 		environ string
 		args    []string
 		colours bool
-		bar     bool // a single check may be too fast for the bar
+		bar     bool // app single check may be too fast for the bar
 	}{
 		{"colours", "TERM=xterm", nil, true, true},
 		{"NO_COLOR", "NO_COLOR=1", []string{"--check", "cache-duration"}, false, true},
 		{"dumb", "TERM=dumb", []string{"--check", "cache-duration"}, false, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			screen := onTerminal(t, tt.environ, append([]string{"plugin", "test", "slip"}, tt.args...)...)
+			screen := runOnTerminal(t, tt.environ, append([]string{"plugin", "test", "slip"}, tt.args...)...)
 			if got := colour.MatchString(screen); got != tt.colours {
 				t.Errorf("colours: got %v, want %v", got, tt.colours)
 			}
@@ -59,9 +59,9 @@ func TestPluginTestOnTerminal(t *testing.T) {
 	}
 }
 
-// onTerminal runs regcred on a terminal, in a directory with the test plugins, and
+// runOnTerminal runs regcred on a terminal, in a directory with the test plugins, and
 // returns its output.
-func onTerminal(t *testing.T, environ string, args ...string) string {
+func runOnTerminal(t *testing.T, environ string, args ...string) string {
 	t.Helper()
 	regcred := must.Get(exec.LookPath("regcred"))(t)
 	bin := filepath.Join(t.TempDir(), "bin")

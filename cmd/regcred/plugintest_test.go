@@ -134,7 +134,7 @@ func TestSubjectConfigured(t *testing.T) {
 		"tokenAttributes": {"serviceAccountTokenAudience": "x", "cacheType": "Token", "requireServiceAccount": true, "optionalServiceAccountAnnotationKeys": ["example.com/role"]}}]}`
 	must.Do(t, os.WriteFile(config, []byte(text), 0o644))
 	a := newApp(nil, nil, os.Stderr, []string{"WHO=caller"})
-	a.dir, a.root, a.timeout = dir, dir, protocol.Timeout
+	a.dir, a.root, a.timeout = dir, dir, protocol.KubeletTimeout
 	a.config.value, a.binDir.value = config, bin
 	f := &pluginTestFlags{
 		args: []string{"two"}, env: []string{"B=2", "WHO"}, images: []string{"registry.example/app:1"},
@@ -144,7 +144,7 @@ func TestSubjectConfigured(t *testing.T) {
 	want := plugin.Command{
 		Path: filepath.Join(bin, "good"), Name: "good", Args: plugin.NewSecrets("one", "two"),
 		Environ: []string{"WHO=caller"}, Env: plugin.NewSecrets("A=1", "B=2", "WHO=caller"),
-		Dir: dir, APIVersion: plugin.V1, Timeout: protocol.Timeout,
+		Dir: dir, APIVersion: plugin.V1, Timeout: protocol.KubeletTimeout,
 	}
 	if place := s.command.Place; place == nil || !strings.Contains(place("args", 0), ":") || place("args", 1) == place("args", 0) {
 		t.Error("an argument of the configuration is not known by its place there")

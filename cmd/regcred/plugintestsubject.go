@@ -31,11 +31,11 @@ type pluginTestFlags struct {
 	apiVersion *enumFlag
 	images     []string
 	identityFlags
-	cacheType *enumFlag
-	required  bool
-	checks    []string
-	list      bool
-	strict    bool
+	cacheType             *enumFlag
+	requireServiceAccount bool
+	checks                []string
+	list                  bool
+	strict                bool
 }
 
 func (f *pluginTestFlags) register(cmd *cobra.Command) {
@@ -53,7 +53,7 @@ func (f *pluginTestFlags) register(cmd *cobra.Command) {
 	f.identityFlags.register(cmd)
 	f.cacheType = addEnumFlag(cmd, "cache-type", "", "the `cacheType` in tokenAttributes that the plugin is designed for: ServiceAccount | Token", "",
 		string(config.CachePerServiceAccount), string(config.CachePerToken))
-	flags.BoolVar(&f.required, "require-service-account", false, "test with requireServiceAccount: true in tokenAttributes")
+	flags.BoolVar(&f.requireServiceAccount, "require-service-account", false, "test with requireServiceAccount: true in tokenAttributes")
 	flags.StringSliceVar(&f.checks, "check", nil, "run only the check with this `id`; may be repeated")
 	flags.BoolVar(&f.list, "list", false, "list the checks without running them")
 	flags.BoolVar(&f.strict, "strict", false, "fail on warnings too")
@@ -201,14 +201,14 @@ func (f *pluginTestFlags) serviceAccount(ctx context.Context) (*plugintest.Servi
 	if err != nil {
 		return nil, err
 	}
-	if token.IsZero() && len(annotations) == 0 && f.cacheType.value == "" && !f.required {
+	if token.IsZero() && len(annotations) == 0 && f.cacheType.value == "" && !f.requireServiceAccount {
 		return nil, nil
 	}
 	return &plugintest.ServiceAccount{
 		Token:       token,
 		Annotations: annotations,
 		CacheType:   config.TokenCacheType(f.cacheType.value),
-		Required:    f.required,
+		Required:    f.requireServiceAccount,
 	}, nil
 }
 

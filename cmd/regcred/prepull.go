@@ -108,7 +108,7 @@ func (p *prepullFlags) checkArgs(cmd *cobra.Command, args []string) error {
 			return usageError("", "%w", err)
 		}
 	}
-	if given := p.setPodFlags(); len(given) > 0 && !p.allowAllPods {
+	if given := p.changedPodFlags(); len(given) > 0 && !p.allowAllPods {
 		return usageError("pull with the node's credentials, or use --allow-all-pods if every pod on this node is allowed to use the image",
 			"%s: an image pulled into the runtime with a pod's credentials could be used by every pod on this node", strings.Join(given, " "))
 	}
@@ -184,7 +184,7 @@ func newRuntimePuller(runtime *pull.Runtime, policy pull.Policy) func(context.Co
 		if err != nil {
 			return err
 		}
-		r.Outcome, r.Ref, r.Size, r.Pinned = outcomePulled, got.Ref, got.Size, got.Pinned
+		r.Outcome, r.Ref, r.Size, r.Pinned = outcomePulled, got.ImageRef, got.Size, got.Pinned
 		if got.Present {
 			r.Outcome = outcomePresent
 		}

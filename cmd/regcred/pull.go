@@ -49,7 +49,7 @@ The exit code is 0 if every image was pulled, and 1 otherwise.`,
 	p.commonPullFlags = addCommonPullFlags(cmd)
 	f.Lookup("ca-file").Usage = "PEM `file` of CA certificates to trust in addition to those of the system (for registries) and of the kubeconfig (for the API server)"
 	assignFlagGroup(cmd, "", "ca-file")
-	p.registries = true
+	p.contactsRegistries = true
 	_ = cmd.MarkFlagDirname("layout")
 	registerFlagCompletion(cmd, "platform", []string{"all", "linux/amd64", "linux/arm64"})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.pull(cmd.Context(), p, args) }

@@ -157,8 +157,8 @@ func TestDemo(t *testing.T) {
 	if r.Anonymous.Status != http.StatusUnauthorized {
 		t.Errorf("the anonymous pull got %d, want 401", r.Anonymous.Status)
 	}
-	if r.Second.Cache != "hit" || r.Execs != 1 {
-		t.Errorf("second lookup: cache %q, %d execs; want a hit and one exec", r.Second.Cache, r.Execs)
+	if r.SecondLookup.Cache != "hit" || r.Execs != 1 {
+		t.Errorf("second lookup: cache %q, %d execs; want a hit and one exec", r.SecondLookup.Cache, r.Execs)
 	}
 	left, err := filepath.Glob(filepath.Join(temp, "*"))
 	if err != nil || len(left) != 0 {

@@ -38,7 +38,7 @@ func TestRuntimeScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
-			server := &testcri.Server{OnPull: simulateRegistry}
+			server := &testcri.Server{OnPullImage: simulateRegistry}
 			server.Start(env.T().(testing.TB))
 			env.Values["runtime"] = server
 			env.Setenv("SOCKET", server.Socket)
@@ -155,7 +155,7 @@ func TestPrepullParallel(t *testing.T) {
 	const n = 3
 	var mu sync.Mutex
 	waiting, turn := 0, make(chan struct{})
-	server := &testcri.Server{OnPull: func(ctx context.Context, _ *runtimeapi.PullImageRequest) (string, error) {
+	server := &testcri.Server{OnPullImage: func(ctx context.Context, _ *runtimeapi.PullImageRequest) (string, error) {
 		mu.Lock()
 		mine := turn
 		if waiting++; waiting == n {
@@ -186,7 +186,7 @@ func TestPrepullParallel(t *testing.T) {
 func TestPrepullInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	server := &testcri.Server{}
-	server.OnPull = func(ctx context.Context, req *runtimeapi.PullImageRequest) (string, error) {
+	server.OnPullImage = func(ctx context.Context, req *runtimeapi.PullImageRequest) (string, error) {
 		if strings.HasSuffix(req.Image.Image, "2:v1") {
 			cancel()
 			<-ctx.Done()
@@ -221,15 +221,15 @@ func TestPrepullInterrupted(t *testing.T) {
 	}
 }
 
-// stuckReader is a reader that blocks, like a terminal without input.
-type stuckReader struct {
-	asked    func()
+// blockingReader is a reader that blocks, like a terminal without input.
+type blockingReader struct {
+	onRead   func()
 	released chan struct{}
 	returned atomic.Bool
 }
 
-func (r *stuckReader) Read([]byte) (int, error) {
-	r.asked()
+func (r *blockingReader) Read([]byte) (int, error) {
+	r.onRead()
 	select {
 	case <-r.released:
 	case <-time.After(5 * time.Second): // fail instead of hanging
@@ -242,7 +242,7 @@ func (r *stuckReader) Read([]byte) (int, error) {
 // immediately.
 func TestPrepullInterruptedList(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	stdin := &stuckReader{asked: cancel, released: make(chan struct{})}
+	stdin := &blockingReader{onRead: cancel, released: make(chan struct{})}
 	defer close(stdin.released)
 	var out, errOut strings.Builder
 	code := run(ctx, append([]string{"prepull", "-f", "-"}, writeRuntimeConfig(t, "good", "registry.example")...), stdin, &out, &errOut, os.Environ())
@@ -255,7 +255,7 @@ func TestPrepullInterruptedList(t *testing.T) {
 // permanently.
 func TestPrepullRuntimeGone(t *testing.T) {
 	server := &testcri.Server{}
-	server.OnPull = func(ctx context.Context, _ *runtimeapi.PullImageRequest) (string, error) {
+	server.OnPullImage = func(ctx context.Context, _ *runtimeapi.PullImageRequest) (string, error) {
 		go server.Stop()
 		<-ctx.Done()
 		return "", ctx.Err()

@@ -56,10 +56,10 @@ type lookupFunc func(context.Context) ([]regcred.Credential, error)
 
 // pullRun is a run of "pull" or "prepull".
 type pullRun struct {
-	a    *app
-	f    *commonPullFlags
-	s    *lookupSession // shared, so that a cached response can serve several images
-	bars *terminal.ImageProgress
+	app     *app
+	flags   *commonPullFlags
+	session *lookupSession // shared, so that a cached response can serve several images
+	bars    *terminal.ImageProgress
 
 	// pullInto pulls one image to its destination and fills in the report, even if it returns
 	// an error.
@@ -73,7 +73,7 @@ type pullRun struct {
 
 // newPullRun returns a run without progress bars.
 func newPullRun(a *app, f *commonPullFlags, s *lookupSession) *pullRun {
-	return &pullRun{a: a, f: f, s: s, bars: &terminal.ImageProgress{}, printedWarnings: map[string]bool{}}
+	return &pullRun{app: a, flags: f, session: s, bars: &terminal.ImageProgress{}, printedWarnings: map[string]bool{}}
 }
 
 // checkImages returns an error if one of the images is invalid. It is called before anything is
@@ -92,7 +92,7 @@ func (a *app) checkImages(s *lookupSession, images []string) error {
 func (p *pullRun) pullAll(ctx context.Context, report *pullReport, images []string) error {
 	report.Images, report.Counts = make([]imageReport, len(images)), map[string]int{}
 	var g errgroup.Group
-	g.SetLimit(p.f.parallel)
+	g.SetLimit(p.flags.parallel)
 	for i, image := range images {
 		g.Go(func() error {
 			report.Images[i] = p.pullImage(ctx, image)
@@ -107,7 +107,7 @@ func (p *pullRun) pullAll(ctx context.Context, report *pullReport, images []stri
 	for _, r := range report.Images {
 		report.Counts[r.Outcome]++
 	}
-	return errors.Join(p.a.print(p.f.output, report, report.render), p.resultError(report))
+	return errors.Join(p.app.printResult(p.flags.output, report, report.render), p.resultError(report))
 }
 
 // pullImage pulls one image. It does nothing if the run was interrupted or the runtime is
@@ -121,7 +121,7 @@ func (p *pullRun) pullImage(ctx context.Context, image string) imageReport {
 	defer p.bars.Show(image)()
 	began := time.Now()
 	pullCtx := ctx
-	if t := p.f.timeout; t > 0 {
+	if t := p.flags.timeout; t > 0 {
 		var cancel context.CancelFunc
 		pullCtx, cancel = context.WithTimeoutCause(ctx, t, fmt.Errorf("the pull did not finish within --timeout %s: %w", terminal.FormatDuration(t), context.DeadlineExceeded))
 		defer cancel()
@@ -150,7 +150,7 @@ func (p *pullRun) pullImage(ctx context.Context, image string) imageReport {
 
 // lookupCredentials returns the credentials for an image.
 func (p *pullRun) lookupCredentials(ctx context.Context, image string) ([]regcred.Credential, []regcred.Attempt, error) {
-	res, failed, err := p.s.lookupTarget(ctx, regcred.Request{Image: image})
+	res, failed, err := p.session.lookupTarget(ctx, regcred.Request{Image: image})
 	if cause := context.Cause(ctx); cause != nil && (err != nil || failed) {
 		err = fmt.Errorf("looking up credentials: %w", cause)
 	}
@@ -161,8 +161,8 @@ func (p *pullRun) lookupCredentials(ctx context.Context, image string) ([]regcre
 		return nil, res.Attempts, errors.New("not pulled, " + pullFailureText(res.Attempts))
 	}
 	attempts := res.Attempts
-	if p.s.kubeletExitError != nil {
-		attempts = append(slices.Clone(attempts), regcred.Attempt{Err: p.s.kubeletExitError})
+	if p.session.kubeletExitError != nil {
+		attempts = append(slices.Clone(attempts), regcred.Attempt{Err: p.session.kubeletExitError})
 	}
 	p.printLookupNotes(ctx, res, attempts)
 	return res.Credentials, res.Attempts, nil
@@ -181,22 +181,22 @@ func (p *pullRun) printLookupNotes(ctx context.Context, res *regcred.Result, att
 			fresh = append(fresh, at)
 		}
 	}
-	above := *p.a
-	above.Stderr = p.bars.WriterAbove(p.a.Stderr)
+	above := *p.app
+	above.Stderr = p.bars.WriterAbove(p.app.Stderr)
 	above.warnFailedAttempts(fresh)
-	p.s.printNodeFindings(ctx, &above, res)
+	p.session.printNodeFindings(ctx, &above, res)
 }
 
 // printResult prints the result for an image.
 func (p *pullRun) printResult(r *imageReport) error {
-	if p.f.output.value == "json" || r.Outcome == outcomeNotStarted {
+	if p.flags.output.value == "json" || r.Outcome == outcomeNotStarted {
 		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	t := p.a.NewText()
+	t := p.app.NewText()
 	r.render(t)
-	return t.FlushTo(p.bars.WriterAbove(p.a.Stdout))
+	return t.FlushTo(p.bars.WriterAbove(p.app.Stdout))
 }
 
 // resultError returns an error if an image failed.
@@ -207,7 +207,7 @@ func (p *pullRun) resultError(r *pullReport) error {
 	err := fmt.Errorf("%d of %s not pulled", r.countFailed(), terminal.FormatCount(len(r.Images), "image"))
 	for _, image := range r.Images {
 		if image.Outcome == report.OutcomeFailed && r.Policy != string(pull.PullNever) { // with the policy Never, no credentials are looked up
-			return withHint(err, image.failureHint(p.a.repeatCommandLine("explain", append(p.f.subjectArgs(), terminal.QuoteShellWord(image.Image))...)))
+			return withHint(err, image.failureHint(p.app.repeatCommandLine("explain", append(p.flags.subjectArgs(), terminal.QuoteShellWord(image.Image))...)))
 		}
 	}
 	return err

@@ -74,7 +74,7 @@ func readPullSecrets(ctx context.Context, name string) ([]regcred.PullSecret, er
 		return nil, fmt.Errorf("%s is neither a Secret (kind is %q) nor a docker config.json (it has no auths)", name, f.Kind)
 	}
 	s := pullSecretFromManifest(f.Secret)
-	if why := doctor.IgnoredReason(&s); why != "" {
+	if why := doctor.SecretIgnoredReason(&s); why != "" {
 		return nil, fmt.Errorf("%s is a Secret %s", name, why)
 	}
 	return []regcred.PullSecret{s}, nil
@@ -96,7 +96,7 @@ func pullSecretsOfList(name, kind string, items []corev1.Secret) (list []regcred
 		if item.Kind != "Secret" && !(item.Kind == "" && kind == "SecretList") {
 			continue
 		}
-		if s := pullSecretFromManifest(item); doctor.IgnoredReason(&s) == "" {
+		if s := pullSecretFromManifest(item); doctor.SecretIgnoredReason(&s) == "" {
 			list = append(list, s)
 		}
 	}

@@ -24,7 +24,7 @@ import (
 // the progress output has appeared.
 func TestPrepullOnTerminal(t *testing.T) {
 	seen := make(chan struct{})
-	server := &testcri.Server{OnPull: func(ctx context.Context, _ *runtimeapi.PullImageRequest) (string, error) {
+	server := &testcri.Server{OnPullImage: func(ctx context.Context, _ *runtimeapi.PullImageRequest) (string, error) {
 		select {
 		case <-seen:
 		case <-ctx.Done():

@@ -64,5 +64,5 @@ func (a *app) rollback(ctx context.Context, c *nodeChangeFlags, number int) erro
 	if to.Owner != "" {
 		a.Note("the generation belongs to Helm release %s, whose pod might undo the rollback; use helm rollback", to.Owner)
 	}
-	return a.print(c.output, r, func(t *terminal.Text) { t.MarkedLine(terminal.MarkOK, text) })
+	return a.printResult(c.output, r, func(t *terminal.Text) { t.MarkedLine(terminal.MarkOK, text) })
 }

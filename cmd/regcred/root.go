@@ -58,15 +58,15 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetIn(a.stdin)
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
-	if err := checkDetachedPID(args); err != nil {
+	if err := checkKubeletPIDArg(args); err != nil {
 		return a.reportError(ctx, root, err)
 	}
 	cmd, err := root.ExecuteContextC(ctx)
 	return a.reportError(ctx, cmd, err)
 }
 
-// checkDetachedPID rejects "--as-kubelet 42", because 42 would be parsed as an image.
-func checkDetachedPID(args []string) error {
+// checkKubeletPIDArg rejects "--as-kubelet 42", because 42 would be parsed as an image.
+func checkKubeletPIDArg(args []string) error {
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end] // the arguments after -- belong to another command
 	}
@@ -132,7 +132,7 @@ func (a *app) addGlobalFlags(root *cobra.Command) {
 	f.Lookup("as-kubelet").NoOptDefVal = autoKubelet
 	f.StringVar(&a.rootDir, "root-dir", "",
 		"the kubelet's root `directory`, where it looks for docker config files (default "+node.DefaultRootDir+")")
-	f.DurationVar(&a.timeout, "plugin-timeout", protocol.Timeout, "maximum `time` for each plugin run")
+	f.DurationVar(&a.timeout, "plugin-timeout", protocol.KubeletTimeout, "maximum `time` for each plugin run")
 	f.BoolVar(&a.NoColor, "no-color", false, "disable colours (also: NO_COLOR in the environment)")
 	f.BoolVarP(&a.Quiet, "quiet", "q", false, "print only errors on stderr: no notes, warnings, hints or progress")
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "log each step to stderr")

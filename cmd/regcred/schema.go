@@ -24,7 +24,7 @@ that a schema cannot express.`,
 		Example: `  regcred schema > credentialproviderconfig.schema.json
   regcred schema v1beta1`,
 		Args:              optionalArgs("VERSION"),
-		ValidArgsFunction: cobra.FixedCompletions(shortVersions(), cobra.ShellCompDirectiveNoFileComp),
+		ValidArgsFunction: cobra.FixedCompletions(shortAPIVersions(), cobra.ShellCompDirectiveNoFileComp),
 		RunE:              func(_ *cobra.Command, args []string) error { return a.schema(strings.Join(args, "")) },
 	}
 }
@@ -37,7 +37,7 @@ func (a *app) schema(version string) error {
 	if schema, err := config.Schema(full); err == nil {
 		return a.WriteForeignJSON(json.RawMessage(schema))
 	}
-	return usageError("", "unknown version %q: use %s, or omit the version to cover all versions", version, strings.Join(shortVersions(), ", "))
+	return usageError("", "unknown version %q: use %s, or omit the version to cover all versions", version, strings.Join(shortAPIVersions(), ", "))
 }
 
-func shortVersions() []string { return []string{"v1", "v1beta1", "v1alpha1"} }
+func shortAPIVersions() []string { return []string{"v1", "v1beta1", "v1alpha1"} }

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	if plugin, ok := testPlugins()[name]; ok {
 		os.Exit(plugin())
 	}
-	if name == demoProvider { // a copy of this program, made by the demo
+	if name == demoProvider { // app copy of this program, made by the demo
 		if os.Getenv("TEST_DEMO_FAILS") != "" {
 			os.Exit(3)
 		}
@@ -194,17 +194,17 @@ func scriptCompareJSON(ts *testscript.TestScript, neg bool, args []string) {
 		if err := json.Unmarshal([]byte(text), &docs[i]); err != nil {
 			ts.Fatalf("%s: %v", name, err)
 		}
-		docs[i] = withoutTimes(docs[i])
+		docs[i] = maskTimes(docs[i])
 	}
 	if diff := cmp.Diff(docs[1], docs[0]); diff != "" {
 		ts.Fatalf("-want +got\n%s", diff)
 	}
 }
 
-// withoutTimes replaces valid values of fields that differ between runs. It keeps only the rules of
+// maskTimes replaces valid values of fields that differ between runs. It keeps only the rules of
 // findings, because package lint tests their texts. It drops the rule dynamic-binary, which depends
 // on how this test binary is linked.
-func withoutTimes(v any) any {
+func maskTimes(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		_, ofVersion := v["goVersion"] // only the version document has it
@@ -215,12 +215,12 @@ func withoutTimes(v any) any {
 			case key == "findings":
 				v[key] = ruleNames(value)
 			default:
-				v[key] = withoutTimes(value)
+				v[key] = maskTimes(value)
 			}
 		}
 	case []any:
 		for i := range v {
-			v[i] = withoutTimes(v[i])
+			v[i] = maskTimes(v[i])
 		}
 	}
 	return v
@@ -240,11 +240,11 @@ func isTime(key string, value any) bool {
 	return false
 }
 
-// TestWithoutTimes checks that withoutTimes does not replace other values.
+// TestWithoutTimes checks that maskTimes does not replace other values.
 func TestWithoutTimes(t *testing.T) {
 	parse := func(text string) (v any) {
 		must.Do(t, json.Unmarshal([]byte(text), &v))
-		return withoutTimes(v)
+		return maskTimes(v)
 	}
 	const golden = `{"runtime": {"version": "1.0"}, "platform": "linux/amd64", "hash": "sha256:1", "cachedUntil": "*", "durationSeconds": 1}`
 	for doc, want := range map[string]bool{
@@ -267,7 +267,7 @@ func ruleNames(findings any) any {
 	for _, f := range list {
 		finding, ok := f.(map[string]any)
 		if !ok {
-			return findings // a golden file's list of names
+			return findings // app golden file's list of names
 		}
 		if finding["rule"] != "dynamic-binary" {
 			names = append(names, finding["rule"])

@@ -27,12 +27,12 @@ func TestMarkIgnoresOtherRegistries(t *testing.T) {
 		severe  finding.Severity
 		want    terminal.Mark
 	}{
-		{report.OutcomeAnswered, `auths["https://r.example/v2/"].auth`, severe, terminal.MarkError},
-		{report.OutcomeAnswered, `["r.example"].auth`, mild, terminal.MarkWarning},
-		{report.OutcomeAnswered, `auths["other.example"].auth`, severe, terminal.MarkOK},
-		{report.OutcomeAnswered, `credHelpers`, mild, terminal.MarkOK},
-		{report.OutcomeAnswered, `auths[a hidden key]`, severe, terminal.MarkError},
-		{report.OutcomeAnswered, `auths["r.example"]`, finding.SeverityInfo, terminal.MarkOK},
+		{report.OutcomeCredentials, `auths["https://r.example/v2/"].auth`, severe, terminal.MarkError},
+		{report.OutcomeCredentials, `["r.example"].auth`, mild, terminal.MarkWarning},
+		{report.OutcomeCredentials, `auths["other.example"].auth`, severe, terminal.MarkOK},
+		{report.OutcomeCredentials, `credHelpers`, mild, terminal.MarkOK},
+		{report.OutcomeCredentials, `auths[a hidden key]`, severe, terminal.MarkError},
+		{report.OutcomeCredentials, `auths["r.example"]`, finding.SeverityInfo, terminal.MarkOK},
 		{report.OutcomeEmpty, `auths["r.example"]`, severe, terminal.MarkNoCredential},
 		{report.OutcomeFailed, `auths["r.example"]`, mild, terminal.MarkError},
 	} {

@@ -70,7 +70,7 @@ func (a *app) status(ctx context.Context, c *nodeChangeFlags) error {
 		return withChangeHint(err)
 	}
 	r := newStatusReport(in.Setup, s, counts)
-	if err := a.print(c.output, r, func(t *terminal.Text) { renderStatus(t, r) }); err != nil {
+	if err := a.printResult(c.output, r, func(t *terminal.Text) { renderStatus(t, r) }); err != nil {
 		return err
 	}
 	return exitWithCode(r.ExitCode())
@@ -80,7 +80,7 @@ func (a *app) status(ctx context.Context, c *nodeChangeFlags) error {
 func newStatusReport(n *node.Setup, s *install.Status, counts *tally.Counts) *report.Status {
 	r := &report.Status{
 		Node:        report.Node{Kind: string(n.Kind), Kubelet: n.Version.Kubelet, Config: n.Config.Path, BinDir: n.BinDir.Path},
-		Generations: []report.Generation{}, KubeletHas: s.Memory, BrokenOff: s.BrokenOff, Problems: nonNilSlice(s.Problems), Restart: nonNilSlice(s.Restart),
+		Generations: []report.Generation{}, LoadedGeneration: s.LoadedGeneration, InterruptedChange: s.InterruptedChange, Problems: nonNilSlice(s.Problems), Restart: nonNilSlice(s.Restart),
 	}
 	if len(counts.Runs) > 0 {
 		r.Counts = counts
@@ -92,7 +92,7 @@ func newStatusReport(n *node.Setup, s *install.Status, counts *tally.Counts) *re
 		r.Node.Unit = n.Unit.Name
 	}
 	if n.Refusal != nil {
-		r.Node.Refusal = n.Refusal.Why
+		r.Node.UnsupportedReason = n.Refusal.Why
 	}
 	if s.Current != nil {
 		r.Current, r.Owner = s.Current.Number, s.Current.Owner
@@ -126,8 +126,8 @@ func renderStatus(t *terminal.Text, r *report.Status) {
 		t.Detail("configuration %s", r.Node.Config)
 		t.Detail("plugins in    %s", r.Node.BinDir)
 	}
-	if r.Node.Refusal != "" {
-		t.Item(terminal.MarkWarning, "regcred cannot change this node: "+r.Node.Refusal)
+	if r.Node.UnsupportedReason != "" {
+		t.Item(terminal.MarkWarning, "regcred cannot change this node: "+r.Node.UnsupportedReason)
 	}
 	t.Heading("generations")
 	for _, g := range r.Generations {
@@ -182,12 +182,12 @@ func renderCounts(t *terminal.Text, r *report.Status) {
 }
 
 func renderProblems(t *terminal.Text, r *report.Status) {
-	if r.Current == 0 && r.BrokenOff == "" && len(r.Problems) == 0 {
+	if r.Current == 0 && r.InterruptedChange == "" && len(r.Problems) == 0 {
 		return
 	}
 	t.Heading("as installed")
-	if r.BrokenOff != "" {
-		t.Item(terminal.MarkError, "broken off: "+r.BrokenOff)
+	if r.InterruptedChange != "" {
+		t.Item(terminal.MarkError, "broken off: "+r.InterruptedChange)
 		t.Detail("the next regcred install, rollback or uninstall command first finishes or undoes the interrupted change")
 	}
 	for _, p := range r.Problems {
@@ -196,7 +196,7 @@ func renderProblems(t *terminal.Text, r *report.Status) {
 	for _, why := range r.Restart {
 		t.Item(terminal.MarkWarning, "the kubelet must be restarted: "+why)
 	}
-	if r.BrokenOff == "" && len(r.Problems)+len(r.Restart) == 0 {
+	if r.InterruptedChange == "" && len(r.Problems)+len(r.Restart) == 0 {
 		t.Item(terminal.MarkOK, "files, symlinks and the kubelet's flags match the installed state")
 	}
 }

@@ -78,14 +78,14 @@ func TestInterruptEndsShellLoop(t *testing.T) {
 		t.Skip(err)
 	}
 	master, slave := openTerminal(t)
-	s := newSlowly(t)
+	s := newSlowCommand(t)
 	loop := exec.Command(bash, append([]string{"-c", `for i in 1 2 3; do echo "begin $i"; regcred get registry.example/app "$@"; done; echo after`, "bash"}, s.flags...)...)
 	loop.Env = append(s.Env, "PATH="+filepath.Dir(s.Path)+":"+os.Getenv("PATH"))
 	loop.Stdin, loop.Stdout, loop.Stderr = slave, slave, slave
 	loop.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	must.Do(t, loop.Start())
 	slave.Close()
-	s.running(t)
+	s.waitUntilRunning(t)
 	must.Get(master.WriteString("\x03"))(t)
 	go func() { // blocks if the loop ends, as expected
 		if _, err := os.ReadFile(s.pipe); err == nil {

@@ -68,5 +68,5 @@ func (a *app) uninstall(ctx context.Context, c *nodeChangeFlags, owner string, f
 	if r.Left = in.Left; len(r.Left) > 0 {
 		text = "regcred was removed from this node; left in place: " + strings.Join(r.Left, ", ")
 	}
-	return a.print(c.output, r, func(t *terminal.Text) { t.MarkedLine(terminal.MarkOK, text) })
+	return a.printResult(c.output, r, func(t *terminal.Text) { t.MarkedLine(terminal.MarkOK, text) })
 }

@@ -122,7 +122,7 @@ func (a *app) printValidations(output *enumFlag, list []*report.Validation, seve
 	if several {
 		result = map[string][]*report.Validation{"validations": list}
 	}
-	return a.print(output, result, func(t *terminal.Text) {
+	return a.printResult(output, result, func(t *terminal.Text) {
 		found := false
 		for i, r := range list {
 			if i > 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// version is set by the linker in release builds: -ldflags "-X main.version=v1.2.3".
+// kubeletVersion is set by the linker in release builds: -ldflags "-X main.version=v1.2.3".
 var version string
 
 // versionInfo is the result of "regcred version -o json".
@@ -36,7 +36,7 @@ func (a *app) versionCmd() *cobra.Command {
 	output := addOutputFlag(cmd, "text", "json")
 	cmd.RunE = func(*cobra.Command, []string) error {
 		v := versionInfo{buildVersion(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, config.NewestKubelet}
-		return a.print(output, v, func(t *terminal.Text) {
+		return a.printResult(output, v, func(t *terminal.Text) {
 			t.Quote("", fmt.Sprintf("regcred %s (%s, %s), supports kubelets up to %s", v.Version, v.GoVersion, v.Platform, v.NewestKubelet))
 		})
 	}

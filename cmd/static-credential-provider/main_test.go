@@ -19,35 +19,35 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-const name = "static-credential-provider"
+const pluginName = "static-credential-provider"
 
 // TestMain makes the test binary run as the plugin if it is called by that name.
 func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) != name {
+	if filepath.Base(os.Args[0]) != pluginName {
 		os.Exit(m.Run())
 	}
 	version = "v1.2.3-test"
 	main()
 }
 
-// install returns a directory with the plugin and a password.
-func install(t *testing.T) string {
+// newPluginDir returns a directory with the plugin and a password.
+func newPluginDir(t *testing.T) string {
 	t.Helper()
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise the race detector sleeps for a second at exit
 	dir := t.TempDir()
 	self := must.Get(os.Executable())(t)
-	must.Do(t, os.Symlink(self, filepath.Join(dir, name)))
+	must.Do(t, os.Symlink(self, filepath.Join(dir, pluginName)))
 	must.Do(t, os.WriteFile(filepath.Join(dir, "password"), []byte(canary.PasswordSecret+"\n"), 0o600))
 	return dir
 }
 
 func command(dir string, args ...string) plugin.Command {
-	return plugin.Command{Path: filepath.Join(dir, name), Args: plugin.NewSecrets(args...), Environ: []string{"GORACE=" + os.Getenv("GORACE")}, APIVersion: plugin.V1}
+	return plugin.Command{Path: filepath.Join(dir, pluginName), Args: plugin.NewSecrets(args...), Environ: []string{"GORACE=" + os.Getenv("GORACE")}, APIVersion: plugin.V1}
 }
 
 // TestPlugin runs the plugin as a kubelet does, in every version of the protocol.
 func TestPlugin(t *testing.T) {
-	dir := install(t)
+	dir := newPluginDir(t)
 	for _, v := range []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} {
 		for how, cmd := range map[string]plugin.Command{
 			"file":       command(dir, "--password-file", filepath.Join(dir, "password")),
@@ -78,7 +78,7 @@ func TestPlugin(t *testing.T) {
 // TestPluginFails verifies the errors of the plugin. [plugin.Command] redacts the values of
 // arguments, because they may be secrets. A kubelet does not.
 func TestPluginFails(t *testing.T) {
-	dir := install(t)
+	dir := newPluginDir(t)
 	for _, tt := range []struct{ args, want string }{
 		{"", "set either --username or --username-file"},
 		{"--username=u --password-credential=p --host=r.example", "--password-credential: CREDENTIALS_DIRECTORY is not set; add LoadCredential= or LoadCredentialEncrypted= to the kubelet's unit, and restart it"},
@@ -96,12 +96,12 @@ func TestPluginFails(t *testing.T) {
 }
 
 func TestHelpAndVersion(t *testing.T) {
-	dir := install(t)
+	dir := newPluginDir(t)
 	for flag, want := range map[string]string{
-		"--version": name + " v1.2.3-test\n",
+		"--version": pluginName + " v1.2.3-test\n",
 		"--help":    "--host host[:port]",
 	} {
-		out, err := exec.Command(filepath.Join(dir, name), flag).Output()
+		out, err := exec.Command(filepath.Join(dir, pluginName), flag).Output()
 		if err != nil || !strings.Contains(string(out), want) {
 			t.Errorf("%s: %v, %q", flag, err, out)
 		}

@@ -48,14 +48,14 @@ const usageExample = `  Use the token as the password:
 
 // flags holds the command-line flags as given.
 type flags struct {
-	set           *pflag.FlagSet
-	config        string
-	opts          token.Options
-	cacheDuration time.Duration
-	exchange      token.Exchange
-	fields        token.TokenExchange
-	client        string
-	secretFile    string
+	set            *pflag.FlagSet
+	config         string
+	opts           token.Options
+	cacheDuration  time.Duration
+	exchange       token.Exchange
+	exchangeFields token.TokenExchange
+	clientID       string
+	secretFile     string
 }
 
 func (f *flags) register() {
@@ -67,10 +67,10 @@ func (f *flags) register() {
 	f.set.BoolVar(&f.opts.Optional, "optional", false, "for pods without a token, return no credential instead of an error")
 	f.set.DurationVar(&f.cacheDuration, "cache-duration", 0, "maximum cache duration; used as the cache duration if the expiry is unknown")
 	f.set.StringVar(&f.exchange.URL, "exchange-url", "", "`URL` of a token endpoint (RFC 8693) that exchanges the token for a password")
-	f.set.StringVar(&f.fields.Audience, "exchange-audience", "", "`audience` to request from the endpoint")
-	f.set.StringVar(&f.fields.Scope, "exchange-scope", "", "`scope` to request from the endpoint")
-	f.set.StringVar(&f.fields.Resource, "exchange-resource", "", "`resource` to request from the endpoint")
-	f.set.StringVar(&f.client, "exchange-client-id", "", "client `id` for HTTP Basic authentication at the endpoint")
+	f.set.StringVar(&f.exchangeFields.Audience, "exchange-audience", "", "`audience` to request from the endpoint")
+	f.set.StringVar(&f.exchangeFields.Scope, "exchange-scope", "", "`scope` to request from the endpoint")
+	f.set.StringVar(&f.exchangeFields.Resource, "exchange-resource", "", "`resource` to request from the endpoint")
+	f.set.StringVar(&f.clientID, "exchange-client-id", "", "client `id` for HTTP Basic authentication at the endpoint")
 	f.set.StringVar(&f.secretFile, "exchange-client-secret-file", "", "absolute `path` to the client secret file")
 	f.set.StringVar(&f.exchange.CAFile, "exchange-ca-file", "", "`path` to a PEM file with CA certificates to trust in addition to those of the system")
 	pluginmain.AddOtherHostsFlag(f.set, &f.opts.OtherHosts)
@@ -88,7 +88,7 @@ func (f *flags) newProvider(in pluginmain.Input) (plugin.Provider, error) {
 
 func (f *flags) options() (token.Options, error) {
 	if f.set.Changed("config") {
-		if other := f.otherSetFlag("config"); other != "" {
+		if other := f.conflictingFlag("config"); other != "" {
 			return token.Options{}, fmt.Errorf("--config and --%s are mutually exclusive", other)
 		}
 		opts, err := token.Load(f.config)
@@ -103,7 +103,7 @@ func (f *flags) options() (token.Options, error) {
 	switch {
 	case f.exchange.URL != "":
 		x := f.exchange
-		x.TokenExchange = &f.fields
+		x.TokenExchange = &f.exchangeFields
 		opts.Exchange = &x
 		return opts, f.setClientCredential(&x)
 	case f.hasExchangeFlags():
@@ -115,18 +115,18 @@ func (f *flags) options() (token.Options, error) {
 // setClientCredential sets the client's credential for the endpoint in x, if the flags for it are
 // set.
 func (f *flags) setClientCredential(x *token.Exchange) error {
-	if (f.client == "") != (f.secretFile == "") {
+	if (f.clientID == "") != (f.secretFile == "") {
 		return errors.New("--exchange-client-id and --exchange-client-secret-file must be set together")
 	}
-	if f.client != "" {
-		x.BasicAuth = &token.BasicAuth{Username: f.client, Password: "{file:" + f.secretFile + "}"}
+	if f.clientID != "" {
+		x.BasicAuth = &token.BasicAuth{Username: f.clientID, Password: "{file:" + f.secretFile + "}"}
 	}
 	return nil
 }
 
-// otherSetFlag returns the name of a flag that is set and that excludes the flag name. It returns
+// conflictingFlag returns the name of a flag that is set and that excludes the flag name. It returns
 // "" if there is none.
-func (f *flags) otherSetFlag(name string) (other string) {
+func (f *flags) conflictingFlag(name string) (other string) {
 	f.set.Visit(func(flag *pflag.Flag) {
 		if flag.Name != name && flag.Name != "other-hosts" && flag.Name != "v" && flag.Name != "version" {
 			other = flag.Name
@@ -136,5 +136,5 @@ func (f *flags) otherSetFlag(name string) (other string) {
 }
 
 func (f *flags) hasExchangeFlags() bool {
-	return f.fields != token.TokenExchange{} || f.client != "" || f.secretFile != "" || f.exchange.CAFile != "" || f.exchange.InsecureHTTP
+	return f.exchangeFields != token.TokenExchange{} || f.clientID != "" || f.secretFile != "" || f.exchange.CAFile != "" || f.exchange.InsecureHTTP
 }

@@ -53,31 +53,31 @@ func newSilentServer(t *testing.T) string {
 // sample describes the requests that a registry's documented API expects for a sample
 // configuration, and the result.
 type sample struct {
-	image       string
-	audience    string // the audience of the request's token; "" without a token
-	file        string // audience of the token in the file jwt_svid.token; "" if the request has the token
-	annotations map[string]string
-	username    string // user name of the credential
-	jwt         bool   // the secret in the response is a JSON Web Token
-	host        string // host name of the endpoint; "" means that the token itself is the password
-	calls       []call // expected calls, in order
+	image        string
+	audience     string // the audience of the request's token; "" without a token
+	fileAudience string // audience of the token in the file jwt_svid.token; "" if the request has the token
+	annotations  map[string]string
+	username     string // user name of the credential
+	secretIsJWT  bool   // the secret in the response is a JSON Web Token
+	host         string // host name of the endpoint; "" means that the token itself is the password
+	calls        []call // expected calls, in order
 }
 
 // call is an expected request to the endpoint, and the file with its response.
 type call struct {
-	answer  string
-	line    string // method and path
-	status  int
-	user    string // user name of HTTP Basic authentication; the password is the token if basic is ""
-	basic   string // password of HTTP Basic authentication
-	headers map[string]string
-	json    map[string]string // members of the body, as formatted by fmt.Sprint; "TOKEN" stands for the token
-	form    map[string]string
-	signed  bool // authorized by a token that the node has signed
+	responseFile  string
+	line          string // method and path
+	status        int
+	user          string // user name of HTTP Basic authentication; the password is the token if basic is ""
+	basicPassword string // password of HTTP Basic authentication
+	headers       map[string]string
+	json          map[string]string // members of the body, as formatted by fmt.Sprint; "TOKEN" stands for the token
+	form          map[string]string
+	signed        bool // authorized by a token that the node has signed
 }
 
 // between is the token that the first endpoint returns and the second endpoint accepts.
-const between = canary.EnvSecret + "-between"
+const intermediateToken = canary.EnvSecret + "-between"
 
 // samples lists the samples in docs/plugins/token with the values that
 // docs/plugins/token.md cites from the products' documentation.
@@ -85,34 +85,34 @@ func samples() map[string]sample {
 	const idToken = "urn:ietf:params:oauth:token-type:id_token"
 	const grant = "urn:ietf:params:oauth:grant-type:token-exchange"
 	login := map[string]string{"role": "registry-pull", "jwt": "TOKEN"}
-	loggedIn := map[string]string{"X-Vault-Token": between}
+	loggedIn := map[string]string{"X-Vault-Token": intermediateToken}
 	return map[string]sample{
 		"harbor": {image: "harbor.example.com/team/app", audience: "harbor.example.com", username: "jwt"},
 		"zot":    {image: "zot.example.com/team/app", audience: "zot.example.com", username: "serviceaccount"},
-		"spiffe": {image: "zot.example.com/team/app", file: "zot.example.com", username: "serviceaccount"},
+		"spiffe": {image: "zot.example.com/team/app", fileAudience: "zot.example.com", username: "serviceaccount"},
 		"quay": {
-			image: "quay.io/team/app", audience: "quay.io", username: "team+puller", jwt: true,
+			image: "quay.io/team/app", audience: "quay.io", username: "team+puller", secretIsJWT: true,
 			annotations: map[string]string{"registry.example.com/quay-robot": "team+puller"},
-			host:        "quay.io", calls: []call{{answer: "quay", line: "GET /oauth2/federation/robot/token", status: 200, user: "team+puller"}},
+			host:        "quay.io", calls: []call{{responseFile: "quay", line: "GET /oauth2/federation/robot/token", status: 200, user: "team+puller"}},
 		},
 		"jfrog": {
 			image: "acme.jfrog.io/docker/app", audience: "acme.jfrog.io", username: "puller", host: "acme.jfrog.io",
 			calls: []call{{
-				answer: "jfrog", line: "POST /access/api/v1/oidc/token", status: 200,
+				responseFile: "jfrog", line: "POST /access/api/v1/oidc/token", status: 200,
 				json: map[string]string{"grant_type": grant, "subject_token_type": idToken, "subject_token": "TOKEN", "provider_name": "my-cluster"},
 			}},
 		},
 		"cloudsmith": {
-			image: "docker.cloudsmith.io/acme/images/app", audience: "https://api.cloudsmith.io", username: "token", jwt: true, host: "api.cloudsmith.io",
+			image: "docker.cloudsmith.io/acme/images/app", audience: "https://api.cloudsmith.io", username: "token", secretIsJWT: true, host: "api.cloudsmith.io",
 			calls: []call{{
-				answer: "cloudsmith", line: "POST /openid/acme/", status: 201,
+				responseFile: "cloudsmith", line: "POST /openid/acme/", status: 201,
 				json: map[string]string{"oidc_token": "TOKEN", "service_slug": "kubernetes-abcd"},
 			}},
 		},
 		"gitlab": {
 			image: "registry.gitlab.com/acme/app", audience: "gitlab-tokens.example.com", username: "gitlab+deploy-token-1", host: "gitlab-tokens.example.com",
 			calls: []call{{
-				answer: "gitlab", line: "POST /token", status: 200, user: "node", basic: canary.EnvSecret,
+				responseFile: "gitlab", line: "POST /token", status: 200, user: "node", basicPassword: canary.EnvSecret,
 				form: map[string]string{
 					"grant_type": grant, "subject_token": "TOKEN", "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
 					"audience": "registry.gitlab.com", "scope": "read_registry",
@@ -122,21 +122,21 @@ func samples() map[string]sample {
 		"vault": {
 			image: "registry.example.com/team/app", audience: "vault.example.com", username: "puller", host: "vault.example.com",
 			calls: []call{
-				{answer: "vault-login", line: "POST /v1/auth/jwt/login", status: 200, json: login},
-				{answer: "vault", line: "GET /v1/secret/data/registry", status: 200, headers: loggedIn},
+				{responseFile: "vault-login", line: "POST /v1/auth/jwt/login", status: 200, json: login},
+				{responseFile: "vault", line: "GET /v1/secret/data/registry", status: 200, headers: loggedIn},
 			},
 		},
 		"vault-kubernetes": {
 			image: "registry.example.com/team/app", audience: "vault.example.com", username: "puller", host: "vault.example.com",
 			calls: []call{
-				{answer: "vault-kubernetes-login", line: "POST /v1/auth/kubernetes/login", status: 200, json: login},
-				{answer: "vault-kubernetes", line: "GET /v1/kv/registry", status: 200, headers: loggedIn},
+				{responseFile: "vault-kubernetes-login", line: "POST /v1/auth/kubernetes/login", status: 200, json: login},
+				{responseFile: "vault-kubernetes", line: "GET /v1/kv/registry", status: 200, headers: loggedIn},
 			},
 		},
 		"github": {
 			image: "ghcr.io/acme/app", username: "x-access-token", host: "api.github.com",
 			calls: []call{{
-				answer: "github", line: "POST /app/installations/12345678/access_tokens", status: 201, signed: true,
+				responseFile: "github", line: "POST /app/installations/12345678/access_tokens", status: 201, signed: true,
 				headers: map[string]string{"Accept": "application/vnd.github+json", "X-Github-Api-Version": "2022-11-28"},
 				json:    map[string]string{"permissions": "map[packages:read]"},
 			}},
@@ -148,8 +148,8 @@ func samples() map[string]sample {
 // request.
 func (c call) problem(r testcloud.Request, token string) string {
 	user, password, _ := (&http.Request{Header: r.Header}).BasicAuth()
-	wantPassword := c.basic
-	if c.user != "" && c.basic == "" {
+	wantPassword := c.basicPassword
+	if c.user != "" && c.basicPassword == "" {
 		wantPassword = token
 	}
 	form := map[string]string{}
@@ -219,7 +219,7 @@ func (s sample) serve(t *testing.T, secret, token string) http.Handler {
 	var next atomic.Int32
 	bodies := make([]string, len(s.calls))
 	for i, c := range s.calls {
-		bodies[i] = documentedResponse(t, c.answer, secret)
+		bodies[i] = documentedResponse(t, c.responseFile, secret)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		content, err := io.ReadAll(r.Body)
@@ -254,12 +254,12 @@ func TestSamples(t *testing.T) {
 	for name, s := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			token := tokenFor(s.audience + s.file)
+			token := tokenFor(s.audience + s.fileAudience)
 			secret := token
 			if s.host != "" {
 				secret = canary.PasswordSecret
 			}
-			if s.jwt {
+			if s.secretIsJWT {
 				secret = jwtOf(canary.PasswordSecret, map[string]any{"exp": time.Now().Add(time.Hour).Unix()})
 			}
 			reg, host := registryOf(t, s, secret)
@@ -351,7 +351,7 @@ func copySamples(t *testing.T, name, token string) string {
 func documentedResponse(t *testing.T, name, secret string) string {
 	t.Helper()
 	text := must.Get(os.ReadFile("../../internal/provider/token/testdata/" + name + ".json"))(t)
-	filled := strings.NewReplacer("@secret@", secret, "@between@", between, "@hour@", time.Now().Add(time.Hour).UTC().Format(time.RFC3339)).Replace(string(text))
+	filled := strings.NewReplacer("@secret@", secret, "@between@", intermediateToken, "@hour@", time.Now().Add(time.Hour).UTC().Format(time.RFC3339)).Replace(string(text))
 	if filled == string(text) {
 		t.Fatal("the sample has no place for a secret")
 	}

@@ -42,38 +42,38 @@ providers:
 
 // These constants are outputs of regcred on the node.
 const (
-	installed = `{"schemaVersion":1,"outcome":"installed","generation":1,"restart":[],"warnings":[],"changes":[]}`
-	unchanged = `{"schemaVersion":1,"outcome":"unchanged","generation":1,"restart":[],"warnings":[],"changes":[]}`
-	noRestart = `{"schemaVersion":1,"outcome":"failed","restart":["new patterns"],"warnings":[],"changes":[],"error":"nothing was changed: the kubelet must be restarted: new patterns"}`
-	wentBack  = `{"schemaVersion":1,"outcome":"failed","restart":["new patterns"],"restarted":true,"warnings":[],"changes":[],"error":"kubelet.service: no new kubelet that works; the change was rolled back"}`
-	broken    = `{"schemaVersion":1,"outcome":"failed","restart":[],"warnings":[],"changes":[],"error":"theirs: it is no executable"}`
-	refused   = `{"schemaVersion":1,"outcome":"refused","restart":[],"warnings":[],"changes":[],"instead":"do so: (hidden)","error":"cannot install on this node (talos): Talos has no services"}`
-	owned     = `{"schemaVersion":1,"outcome":"owned","owner":"ns/other","restart":[],"warnings":[],"changes":[],"error":"nothing was changed: generation 1 of this node belongs to release ns/other"}`
-	planned   = `{"schemaVersion":1,"outcome":"planned","generation":1,"restart":["no entries yet"],"warnings":[],"changes":[{"name":"/etc/a.conf","diff":"+x"}]}`
-	clean     = `{"schemaVersion":1,"node":{"kind":"kubeadm","kubelet":"1.36.3"},"current":1,"owner":"ns/rel","generations":[],"kubeletHas":1,"problems":[],"restart":[]}`
-	drifted   = `{"schemaVersion":1,"node":{"kind":"kubeadm","kubelet":"1.36.3"},"current":1,"owner":"ns/rel","generations":[],"problems":["/etc/a.conf: it is gone"],"restart":[]}`
-	nothing   = `{"schemaVersion":1,"node":{"kind":"kubeadm"},"current":0,"generations":[],"problems":[],"restart":[]}`
-	uninst    = `{"schemaVersion":1,"outcome":"uninstalled"}`
-	cannot    = `{"schemaVersion":1,"errors":[{"message":"the disk is full"}]}`
+	installed         = `{"schemaVersion":1,"outcome":"installed","generation":1,"restart":[],"warnings":[],"changes":[]}`
+	unchanged         = `{"schemaVersion":1,"outcome":"unchanged","generation":1,"restart":[],"warnings":[],"changes":[]}`
+	noRestart         = `{"schemaVersion":1,"outcome":"failed","restart":["new patterns"],"warnings":[],"changes":[],"error":"nothing was changed: the kubelet must be restarted: new patterns"}`
+	installRolledBack = `{"schemaVersion":1,"outcome":"failed","restart":["new patterns"],"restarted":true,"warnings":[],"changes":[],"error":"kubelet.service: no new kubelet that works; the change was rolled back"}`
+	broken            = `{"schemaVersion":1,"outcome":"failed","restart":[],"warnings":[],"changes":[],"error":"theirs: it is no executable"}`
+	refused           = `{"schemaVersion":1,"outcome":"refused","restart":[],"warnings":[],"changes":[],"instead":"do so: (hidden)","error":"cannot install on this node (talos): Talos has no services"}`
+	ownedByOther      = `{"schemaVersion":1,"outcome":"owned","owner":"ns/other","restart":[],"warnings":[],"changes":[],"error":"nothing was changed: generation 1 of this node belongs to release ns/other"}`
+	planned           = `{"schemaVersion":1,"outcome":"planned","generation":1,"restart":["no entries yet"],"warnings":[],"changes":[{"name":"/etc/a.conf","diff":"+x"}]}`
+	clean             = `{"schemaVersion":1,"node":{"kind":"kubeadm","kubelet":"1.36.3"},"current":1,"owner":"ns/rel","generations":[],"kubeletHas":1,"problems":[],"restart":[]}`
+	drifted           = `{"schemaVersion":1,"node":{"kind":"kubeadm","kubelet":"1.36.3"},"current":1,"owner":"ns/rel","generations":[],"problems":["/etc/a.conf: it is gone"],"restart":[]}`
+	notInstalled      = `{"schemaVersion":1,"node":{"kind":"kubeadm"},"current":0,"generations":[],"problems":[],"restart":[]}`
+	uninst            = `{"schemaVersion":1,"outcome":"uninstalled"}`
+	statusFailed      = `{"schemaVersion":1,"errors":[{"message":"the disk is full"}]}`
 )
 
-// codes maps each output that does not mean success to its exit code.
-var codes = map[string]int{noRestart: 1, wentBack: 1, broken: 1, refused: 1, owned: 1, drifted: 1, nothing: 3, cannot: 1}
+// exitCodes maps each output that does not mean success to its exit code.
+var exitCodes = map[string]int{noRestart: 1, installRolledBack: 1, broken: 1, refused: 1, ownedByOther: 1, drifted: 1, notInstalled: 3, statusFailed: 1}
 
-// node fakes a node with scripted responses. Each response to a command is used once, and the
+// fakeNode fakes a node with scripted responses. Each response to a command is used once, and the
 // last response is repeated.
-type node struct {
-	t       *testing.T
-	answers map[string][]string // by command: "install", "status", "uninstall", "install --dry-run"
-	calls   []string            // "install", "status", …, with their times
-	args    [][]string
-	begun   time.Time
-	fail    func(command string) error
+type fakeNode struct {
+	t         *testing.T
+	responses map[string][]string // by command: "install", "status", "uninstall", "install --dry-run"
+	calls     []string            // "install", "status", …, with their times
+	args      [][]string
+	begun     time.Time
+	fail      func(command string) error
 }
 
-func (n *node) Path(name string) string { return "/node/pod/host/" + name }
+func (n *fakeNode) Path(name string) string { return "/node/pod/host/" + name }
 
-func (n *node) Run(ctx context.Context, args ...string) ([]byte, int, error) {
+func (n *fakeNode) Run(ctx context.Context, args ...string) ([]byte, int, error) {
 	command := args[0]
 	if slices.Contains(args, "--dry-run") {
 		command += " --dry-run"
@@ -85,23 +85,23 @@ func (n *node) Run(ctx context.Context, args ...string) ([]byte, int, error) {
 			return nil, 0, err
 		}
 	}
-	list := n.answers[command]
+	list := n.responses[command]
 	if len(list) == 0 {
 		n.t.Errorf("nobody expected regcred %s", command)
 		return nil, 0, errors.New("unexpected")
 	}
 	if len(list) > 1 {
-		n.answers[command] = list[1:]
+		n.responses[command] = list[1:]
 	}
 	if list[0] == "hangs" {
 		<-ctx.Done()
 		return nil, 0, context.Cause(ctx)
 	}
-	return []byte(list[0]), codes[list[0]], nil
+	return []byte(list[0]), exitCodes[list[0]], nil
 }
 
 // commands returns the commands that were run, without times.
-func (n *node) commands() string {
+func (n *fakeNode) commands() string {
 	var list []string
 	for _, c := range n.calls {
 		list = append(list, c[:strings.LastIndexByte(c, ' ')])
@@ -109,20 +109,20 @@ func (n *node) commands() string {
 	return strings.Join(list, ", ")
 }
 
-// pod is an agent and its output.
-type pod struct {
+// testPod is an agent and its output.
+type testPod struct {
 	*agent.Agent
-	node  *node
-	dir   string
-	lines []agent.Status
-	raw   []string
-	talk  []string
+	node     *fakeNode
+	dir      string
+	statuses []agent.Status
+	raw      []string
+	messages []string
 }
 
-func newPod(t *testing.T, answers map[string][]string) *pod {
+func newPod(t *testing.T, answers map[string][]string) *testPod {
 	t.Helper()
 	dir := t.TempDir()
-	p := &pod{dir: dir, node: &node{t: t, answers: answers}}
+	p := &testPod{dir: dir, node: &fakeNode{t: t, responses: answers}}
 	for name, content := range map[string]string{
 		"config/providers.yaml": configuration, "state/state": "present\n", "plugins/theirs": "#!theirs", "image/ours": "#!ours", "image/theirs": "#!not this one",
 		"bin/regcred": "#!regcred", "bin/regcred-credential-provider": "#!dispatcher", "work/": "",
@@ -134,28 +134,28 @@ func newPod(t *testing.T, answers map[string][]string) *pod {
 }
 
 // restart replaces the agent with a new one, like the next container of the same pod.
-func (p *pod) restart() {
+func (p *testPod) restart() {
 	in := func(name string) string { return filepath.Join(p.dir, name) }
-	p.lines, p.raw, p.talk = nil, nil, nil
+	p.statuses, p.raw, p.messages = nil, nil, nil
 	p.Agent = &agent.Agent{
 		Options: agent.Options{
-			Node: "n1", Owner: "ns/rel", Revision: "rel-1a2b", Config: in("config"), State: in("state/state"), Plugins: in("plugins"), ImagePlugins: in("image"),
-			Work: in("work"), Executable: in("bin/regcred"), Dispatcher: in("bin/regcred-credential-provider"), Install: agent.InstallFlags{Restart: true},
+			Node: "n1", Owner: "ns/rel", Revision: "rel-1a2b", Config: in("config"), StateFile: in("state/state"), Plugins: in("plugins"), ImagePlugins: in("image"),
+			WorkDir: in("work"), RegcredPath: in("bin/regcred"), DispatcherPath: in("bin/regcred-credential-provider"), Install: agent.InstallFlags{Restart: true},
 		},
 		Host: p.node,
-		Print: func(line []byte) error {
+		PrintStatus: func(line []byte) error {
 			var s agent.Status
 			if err := json.Unmarshal(line, &s); err != nil || !strings.HasSuffix(string(line), "}\n") {
 				p.node.t.Errorf("%q: %v", line, err)
 			}
-			p.lines, p.raw = append(p.lines, s), append(p.raw, string(line))
+			p.statuses, p.raw = append(p.statuses, s), append(p.raw, string(line))
 			return nil
 		},
-		Say: func(text string) { p.talk = append(p.talk, text) },
+		Log: func(text string) { p.messages = append(p.messages, text) },
 	}
 }
 
-func (p *pod) write(t *testing.T, name, content string) {
+func (p *testPod) write(t *testing.T, name, content string) {
 	t.Helper()
 	path := filepath.Join(p.dir, name)
 	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
@@ -167,7 +167,7 @@ func (p *pod) write(t *testing.T, name, content string) {
 
 // runFor runs the agent. It waits for a duration before each call of meanwhile, and again
 // before it stops the agent.
-func (p *pod) runFor(t *testing.T, d time.Duration, meanwhile ...func()) {
+func (p *testPod) runFor(t *testing.T, d time.Duration, meanwhile ...func()) {
 	t.Helper()
 	p.node.begun = time.Now()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -183,23 +183,23 @@ func (p *pod) runFor(t *testing.T, d time.Duration, meanwhile ...func()) {
 	if err := <-done; err != nil {
 		t.Errorf("it ended: %v", err)
 	}
-	for _, text := range append(slices.Clone(p.raw), p.talk...) {
+	for _, text := range append(slices.Clone(p.raw), p.messages...) {
 		canary.AssertAbsent(t, "what is printed", text)
 	}
 }
 
-func (p *pod) last(t *testing.T) agent.Status {
+func (p *testPod) last(t *testing.T) agent.Status {
 	t.Helper()
-	if len(p.lines) == 0 {
+	if len(p.statuses) == 0 {
 		t.Fatal("nothing was printed")
 	}
-	return p.lines[len(p.lines)-1]
+	return p.statuses[len(p.statuses)-1]
 }
 
 // phases returns the printed phases in order.
-func (p *pod) phases() string {
+func (p *testPod) phases() string {
 	var list []string
-	for _, s := range p.lines {
+	for _, s := range p.statuses {
 		if len(list) == 0 || list[len(list)-1] != string(s.Phase) {
 			list = append(list, string(s.Phase))
 		}
@@ -207,7 +207,7 @@ func (p *pod) phases() string {
 	return strings.Join(list, " ")
 }
 
-type answers = map[string][]string
+type responses = map[string][]string
 
 // TestAgentActions verifies the commands, phases and counters of an agent over several
 // minutes.
@@ -217,8 +217,8 @@ func TestAgentActions(t *testing.T) {
 		return &hostrun.NoSystemdError{Socket: "/run/systemd/private", Err: fs.ErrNotExist}
 	}
 	for name, tt := range map[string]struct {
-		answers  answers
-		prepare  func(p *pod)
+		answers  responses
+		prepare  func(p *testPod)
 		minutes  int
 		commands string
 		phases   string
@@ -229,132 +229,132 @@ func TestAgentActions(t *testing.T) {
 		mended   int
 	}{
 		"installs and looks": {
-			answers: answers{"install": {installed}, "status": {clean}}, minutes: 3,
+			answers: responses{"install": {installed}, "status": {clean}}, minutes: 3,
 			commands: "install, status, status, status, status", phases: "starting applying installed", ready: true, applies: 1,
 		},
 		"has it already": {
-			answers: answers{"install": {unchanged}, "status": {clean}}, minutes: 1,
+			answers: responses{"install": {unchanged}, "status": {clean}}, minutes: 1,
 			commands: "install, status, status", phases: "starting applying installed", ready: true,
 		},
 		"restart not allowed": {
-			answers: answers{"install": {noRestart}, "status": {nothing}}, minutes: 2,
+			answers: responses{"install": {noRestart}, "status": {notInstalled}}, minutes: 2,
 			commands: "install, status, install, status, install, status", phases: "starting applying failed applying failed applying failed",
 			reason: "nothing was changed: the kubelet must be restarted: new patterns", failures: 3,
 		},
 		"restarted and went back": {
-			answers: answers{"install": {wentBack}, "status": {nothing}}, minutes: 5,
+			answers: responses{"install": {installRolledBack}, "status": {notInstalled}}, minutes: 5,
 			commands: "install, status, status, status, status, status, status", phases: "starting applying failed",
 			reason: "this pod will not retry, to avoid further kubelet restarts: kubelet.service: no new kubelet that works; the change was rolled back", failures: 1,
 		},
 		"fails, then works": {
-			answers: answers{"install": {broken, installed}, "status": {nothing, clean}}, minutes: 1,
+			answers: responses{"install": {broken, installed}, "status": {notInstalled, clean}}, minutes: 1,
 			commands: "install, status, install, status", phases: "starting applying failed applying installed", ready: true, applies: 1, failures: 1,
 		},
 		"is another chart's": {
-			answers: answers{"install": {owned}, "status": {clean}}, minutes: 0,
+			answers: responses{"install": {ownedByOther}, "status": {clean}}, minutes: 0,
 			commands: "install, status", phases: "starting applying failed", reason: "belongs to release ns/other", failures: 1,
 		},
 		"is refused": {
-			answers: answers{"install": {refused}, "status": {nothing}}, minutes: 1,
+			answers: responses{"install": {refused}, "status": {notInstalled}}, minutes: 1,
 			commands: "install, status, install, status", phases: "starting applying unsupported applying unsupported",
 			reason: "cannot install on this node (talos): Talos has no services", ready: true,
 		},
 		"drift is mended": {
-			answers: answers{"install": {installed}, "status": {clean, drifted, clean}}, minutes: 2,
+			answers: responses{"install": {installed}, "status": {clean, drifted, clean}}, minutes: 2,
 			commands: "install, status, status, install, status, status", phases: "starting applying installed applying installed", ready: true, applies: 2, mended: 1,
 		},
 		"drift comes again and again": {
-			answers: answers{"install": {installed}, "status": {clean, drifted, clean, drifted, clean, drifted, clean, drifted}}, minutes: 4,
+			answers: responses{"install": {installed}, "status": {clean, drifted, clean, drifted, clean, drifted, clean, drifted}}, minutes: 4,
 			commands: "install, status, status, install, status, status, install, status, status, install, status, status",
 			phases:   "starting applying installed applying installed applying installed applying installed drifted",
 			reason:   "the node was repaired but differs from the installed state again, because another process keeps changing it; the next repair is at ", applies: 4, mended: 3,
 		},
 		"drift that stays": {
-			answers: answers{"install": {unchanged}, "status": {clean, drifted}}, minutes: 1,
+			answers: responses{"install": {unchanged}, "status": {clean, drifted}}, minutes: 1,
 			commands: "install, status, status, install, status", phases: "starting applying installed applying drifted",
 			reason: "differences remain after the install: /etc/a.conf: it is gone", failures: 1,
 		},
 		"drift that cannot be mended": {
-			answers: answers{"install": {installed, wentBack}, "status": {clean, drifted}}, minutes: 5,
+			answers: responses{"install": {installed, installRolledBack}, "status": {clean, drifted}}, minutes: 5,
 			commands: "install, status, status, install, status, status, status, status", phases: "starting applying installed applying drifted",
 			reason: "this pod will not retry", applies: 1, failures: 1,
 		},
 		"taken off by hand": {
-			answers: answers{"install": {installed}, "status": {clean, nothing, clean}}, minutes: 1,
+			answers: responses{"install": {installed}, "status": {clean, notInstalled, clean}}, minutes: 1,
 			commands: "install, status, status, install, status", phases: "starting applying installed applying installed", ready: true, applies: 2, mended: 1,
 		},
 		"systemd is away for a moment": {
-			answers: answers{"install": {installed}, "status": {clean, "", "", clean}}, minutes: 3,
+			answers: responses{"install": {installed}, "status": {clean, "", "", clean}}, minutes: 3,
 			commands: "install, status, status, status, status", phases: "starting applying installed", ready: true, applies: 1,
 		},
 		"cannot be looked at any more": {
-			answers: answers{"install": {installed}, "status": {clean, cannot}}, minutes: 3,
+			answers: responses{"install": {installed}, "status": {clean, statusFailed}}, minutes: 3,
 			commands: "install, status, status, status, status", phases: "starting applying installed failed",
 			reason: "the node's state is unknown: the disk is full", applies: 1,
 		},
 		"no answer of systemd": {
-			prepare: func(p *pod) { p.node.fail = gone }, minutes: 0,
+			prepare: func(p *testPod) { p.node.fail = gone }, minutes: 0,
 			commands: "install, status", phases: "starting applying failed", reason: "no answer of the node's systemd", failures: 1,
 		},
 		"no systemd": {
-			prepare: func(p *pod) { p.node.fail = none }, minutes: 0,
+			prepare: func(p *testPod) { p.node.fail = none }, minutes: 0,
 			commands: "install, status", phases: "starting applying unsupported", reason: "this node does not run systemd", ready: true,
 		},
 		"dry run": {
-			answers: answers{"install --dry-run": {planned}, "status": {nothing}}, prepare: func(p *pod) { p.Install.DryRun = true }, minutes: 2,
+			answers: responses{"install --dry-run": {planned}, "status": {notInstalled}}, prepare: func(p *testPod) { p.Install.DryRun = true }, minutes: 2,
 			commands: "status, install --dry-run, status, status", phases: "starting planned",
 			reason: "would change: /etc/a.conf; the kubelet would be restarted: no entries yet", ready: true,
 		},
 		"dry run of what does not work": {
-			answers: answers{"install --dry-run": {broken}, "status": {nothing}}, prepare: func(p *pod) { p.Install.DryRun = true }, minutes: 0,
+			answers: responses{"install --dry-run": {broken}, "status": {notInstalled}}, prepare: func(p *testPod) { p.Install.DryRun = true }, minutes: 0,
 			commands: "status, install --dry-run", phases: "starting failed", reason: "theirs: it is no executable", failures: 1,
 		},
 		"no state": {
-			prepare: func(p *pod) { os.Remove(p.State) }, minutes: 2,
+			prepare: func(p *testPod) { os.Remove(p.StateFile) }, minutes: 2,
 			phases: "starting failed", reason: "nothing was changed: ",
 		},
 		"another state": {
-			prepare: func(p *pod) { p.write(p.node.t, "state/state", "Absent") }, minutes: 2,
+			prepare: func(p *testPod) { p.write(p.node.t, "state/state", "Absent") }, minutes: 2,
 			phases: "starting failed", reason: `contains "Absent", but must contain present or absent`,
 		},
 		"absent": {
-			answers: answers{"uninstall": {uninst}, "status": {clean}}, prepare: func(p *pod) { p.write(p.node.t, "state/state", "absent") }, minutes: 5,
+			answers: responses{"uninstall": {uninst}, "status": {clean}}, prepare: func(p *testPod) { p.write(p.node.t, "state/state", "absent") }, minutes: 5,
 			commands: "uninstall", phases: "starting applying removed", ready: true,
 		},
 		"absent, and cannot": {
-			answers: answers{"uninstall": {cannot, uninst}, "status": {clean}}, prepare: func(p *pod) { p.write(p.node.t, "state/state", "absent") }, minutes: 1,
+			answers: responses{"uninstall": {statusFailed, uninst}, "status": {clean}}, prepare: func(p *testPod) { p.write(p.node.t, "state/state", "absent") }, minutes: 1,
 			commands: "uninstall, uninstall", phases: "starting applying not-removed applying removed", ready: true, failures: 1,
 		},
 		"absent, with a configuration that is none": {
-			answers: answers{"uninstall": {uninst}, "status": {clean}},
-			prepare: func(p *pod) {
+			answers: responses{"uninstall": {uninst}, "status": {clean}},
+			prepare: func(p *testPod) {
 				p.write(p.node.t, "state/state", "absent")
 				p.write(p.node.t, "config/providers.yaml", "x: y")
 			}, minutes: 1,
 			commands: "uninstall", phases: "starting applying removed", ready: true,
 		},
 		"absent, of another chart": {
-			answers: answers{"uninstall": {owned}}, prepare: func(p *pod) { p.write(p.node.t, "state/state", "absent") }, minutes: 2,
+			answers: responses{"uninstall": {ownedByOther}}, prepare: func(p *testPod) { p.write(p.node.t, "state/state", "absent") }, minutes: 2,
 			commands: "uninstall", phases: "starting applying removed", reason: "this chart has not installed anything on the node; the existing installation is kept: nothing was changed: generation 1 of this node belongs to release ns/other", ready: true,
 		},
 		"absent, dry run": {
-			answers: answers{"status": {clean}}, prepare: func(p *pod) { p.Install.DryRun = true; p.write(p.node.t, "state/state", "absent") }, minutes: 0,
+			answers: responses{"status": {clean}}, prepare: func(p *testPod) { p.Install.DryRun = true; p.write(p.node.t, "state/state", "absent") }, minutes: 0,
 			commands: "status", phases: "starting not-removed", reason: "dry run: the existing installation would be removed",
 		},
 		"absent, no systemd": {
-			prepare: func(p *pod) { p.node.fail = none; p.write(p.node.t, "state/state", "absent") }, minutes: 10,
+			prepare: func(p *testPod) { p.node.fail = none; p.write(p.node.t, "state/state", "absent") }, minutes: 10,
 			commands: "uninstall, uninstall, uninstall, uninstall", phases: "starting applying not-removed applying not-removed applying not-removed applying removed", reason: "nothing was installed: this node does not run systemd", ready: true,
 		},
 		"a configuration that is none": {
-			prepare: func(p *pod) { p.write(p.node.t, "config/providers.yaml", "kind: Other") }, minutes: 1,
+			prepare: func(p *testPod) { p.write(p.node.t, "config/providers.yaml", "kind: Other") }, minutes: 1,
 			phases: "starting failed", reason: "configuration in ConfigMap rel-1a2b: ",
 		},
 		"a plugin that nobody has": {
-			prepare: func(p *pod) { os.Remove(filepath.Join(p.dir, "image/ours")) }, answers: answers{"status": {nothing}}, minutes: 0,
+			prepare: func(p *testPod) { os.Remove(filepath.Join(p.dir, "image/ours")) }, answers: responses{"status": {notInstalled}}, minutes: 0,
 			commands: "status", phases: "starting failed", reason: `provider "ours" (ConfigMap rel-1a2b) has no executable: none of the images listed in the chart's plugins.images contains the executable (in `, failures: 1,
 		},
 		"an answer of another program": {
-			answers: answers{"install": {`{"schemaVersion":2,"outcome":"installed"}`}, "status": {nothing}}, minutes: 0,
+			answers: responses{"install": {`{"schemaVersion":2,"outcome":"installed"}`}, "status": {notInstalled}}, minutes: 0,
 			commands: "install, status", phases: "starting applying failed", reason: "schemaVersion 2, not 1", failures: 1,
 		},
 	} {
@@ -377,7 +377,7 @@ func TestAgentActions(t *testing.T) {
 			if !strings.Contains(s.Reason, tt.reason) || tt.reason == "" && s.Reason != "" {
 				t.Errorf("reason %q, want %q", s.Reason, tt.reason)
 			}
-			if s.Phase.IsDone() != tt.ready || s.Applies != tt.applies || s.Failures != tt.failures || s.Mended != tt.mended {
+			if s.Phase.IsDone() != tt.ready || s.Applies != tt.applies || s.Failures != tt.failures || s.Repairs != tt.mended {
 				t.Errorf("got %+v; want ready %v, %d applies, %d failures, %d mended", s, tt.ready, tt.applies, tt.failures, tt.mended)
 			}
 			if (s.Phase == agent.PhaseDrifted) != (len(s.Drift) > 0) {
@@ -389,7 +389,7 @@ func TestAgentActions(t *testing.T) {
 
 // TestFilesAndFlags verifies the files and flags that the agent passes to the node.
 func TestFilesAndFlags(t *testing.T) {
-	p := newPod(t, answers{"install": {installed}, "status": {clean}})
+	p := newPod(t, responses{"install": {installed}, "status": {clean}})
 	p.write(t, "work/host/bin/of-before", "x")
 	p.write(t, "work/host/config/.providers.yaml-ABCDEFGH.regcred-new", "half")
 	p.Install = agent.InstallFlags{Restart: true, Probe: "r.example/app", Reserve: []string{"*.example"}, Timeout: time.Minute, MaxStale: time.Hour, Keep: 2}
@@ -433,18 +433,18 @@ func tree(t *testing.T, dir string) map[string]string {
 // TestManualStep verifies that the steps for a manual install are logged once, without
 // secrets, if the node's operating system reverts changes.
 func TestManualStep(t *testing.T) {
-	p := newPod(t, answers{"install": {strings.Replace(refused, "(hidden)", canary.EnvSecret, 1)}, "status": {nothing}})
-	codes[p.node.answers["install"][0]] = 1
+	p := newPod(t, responses{"install": {strings.Replace(refused, "(hidden)", canary.EnvSecret, 1)}, "status": {notInstalled}})
+	exitCodes[p.node.responses["install"][0]] = 1
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Hour) })
 	want := "regcred cannot install on this node's operating system; make the following change instead:\ndo so: [redacted: env TOKEN of provider theirs]"
-	if got := strings.Join(p.talk, "\n"); got != want {
+	if got := strings.Join(p.messages, "\n"); got != want {
 		t.Errorf("the log has %s\nwant %s", got, want)
 	}
 }
 
 // TestContainerRestarts verifies that the agent's state survives a restart of its container.
 func TestContainerRestarts(t *testing.T) {
-	p := newPod(t, answers{"install": {wentBack}, "status": {nothing}})
+	p := newPod(t, responses{"install": {installRolledBack}, "status": {notInstalled}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
 	p.restart()
 	p.node.calls = nil
@@ -463,7 +463,7 @@ func TestContainerRestarts(t *testing.T) {
 		"state": func() { p.write(t, "state/state", "absent") },
 	} {
 		p.restart()
-		p.node.answers = answers{"install": {installed}, "status": {clean}, "uninstall": {uninst}}
+		p.node.responses = responses{"install": {installed}, "status": {clean}, "uninstall": {uninst}}
 		synctest.Test(t, func(t *testing.T) {
 			p.runFor(t, 2*time.Minute+time.Second, change, func() { p.write(t, "state/state", "present") })
 		})
@@ -476,7 +476,7 @@ func TestContainerRestarts(t *testing.T) {
 
 // TestBackOff verifies that a failed change is tried again after 30 s, and then at growing intervals.
 func TestBackOff(t *testing.T) {
-	p := newPod(t, answers{"install": {broken}, "status": {nothing}})
+	p := newPod(t, responses{"install": {broken}, "status": {notInstalled}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, 2*time.Hour) })
 	var gaps []time.Duration
 	last := time.Duration(0)
@@ -499,7 +499,7 @@ func TestBackOff(t *testing.T) {
 // TestAgentStops verifies that an agent stops when its context is canceled, during each
 // operation.
 func TestAgentStops(t *testing.T) {
-	for name, a := range map[string]answers{
+	for name, a := range map[string]responses{
 		"install":   {"install": {"hangs"}},
 		"status":    {"install": {installed}, "status": {clean, "hangs"}},
 		"uninstall": {"uninstall": {"hangs"}, "status": {clean}},
@@ -525,7 +525,7 @@ func TestAgentStops(t *testing.T) {
 // TestChangedStateIsAppliedAtOnce verifies that a changed desired state is applied before the next
 // check of the node.
 func TestChangedStateIsAppliedAtOnce(t *testing.T) {
-	p := newPod(t, answers{"install": {installed}, "status": {clean}, "uninstall": {uninst}})
+	p := newPod(t, responses{"install": {installed}, "status": {clean}, "uninstall": {uninst}})
 	synctest.Test(t, func(t *testing.T) {
 		p.runFor(t, 5*time.Second, func() { p.write(t, "state/state", "absent") })
 	})
@@ -536,7 +536,7 @@ func TestChangedStateIsAppliedAtOnce(t *testing.T) {
 
 // TestChangeTimeout verifies that a change that hangs is abandoned after a timeout.
 func TestChangeTimeout(t *testing.T) {
-	p := newPod(t, answers{"install": {"hangs", installed}, "status": {nothing, clean}})
+	p := newPod(t, responses{"install": {"hangs", installed}, "status": {notInstalled, clean}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Hour) })
 	if s := p.last(t); s.Phase != agent.PhaseInstalled || s.Failures != 1 || !strings.Contains(s.LastError.Message, "is still running on the node after 47m0s") {
 		t.Errorf("got %+v, %+v", s, s.LastError)
@@ -545,10 +545,10 @@ func TestChangeTimeout(t *testing.T) {
 
 // TestLastLine verifies that the last line of the log is a status at most ten minutes old.
 func TestLastLine(t *testing.T) {
-	p := newPod(t, answers{"install": {installed}, "status": {clean}})
+	p := newPod(t, responses{"install": {installed}, "status": {clean}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Hour+time.Second) })
 	var times []string
-	for _, s := range p.lines {
+	for _, s := range p.statuses {
 		times = append(times, s.Time.Format("15:04"))
 	}
 	want := "00:00 00:00 00:00 00:10 00:20 00:30 00:40 00:50 01:00"
@@ -563,8 +563,8 @@ func TestLastLine(t *testing.T) {
 // TestSecretsInReasons verifies that secrets in messages from the node are redacted.
 func TestSecretsInReasons(t *testing.T) {
 	said := `{"schemaVersion":1,"errors":[{"message":"theirs said ` + canary.EnvSecret + ` of ` + canary.ArgSecret + ` in /node/pod/host/config/providers.yaml:3\u001b[31m\n"}]}`
-	codes[said] = 1
-	p := newPod(t, answers{"install": {said}, "status": {nothing}})
+	exitCodes[said] = 1
+	p := newPod(t, responses{"install": {said}, "status": {notInstalled}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
 	want := "theirs said [redacted: env TOKEN of provider theirs] of [redacted: args[0] of provider theirs] in " + p.Config + `/providers.yaml:3\x1b[31m\n`
 	if s := p.last(t); s.Reason != want {

@@ -88,12 +88,12 @@ func (w agentTurn) readStatus(ctx context.Context, within time.Duration) (*statu
 	if err != nil {
 		return nil, err
 	}
-	w.failedChecks, w.memory.Reached = 0, true
+	w.failedChecks, w.saved.HasRunOnNode = 0, true
 	w.mu.Lock()
 	w.counts = a.Counts
 	w.mu.Unlock()
 	w.updateStatus(func(s *Status) {
-		s.Kind, s.Kubelet, s.Generation, s.KubeletHas = a.Node.Kind, a.Node.Kubelet, *a.Current, a.KubeletHas
+		s.Kind, s.Kubelet, s.Generation, s.KubeletHas = a.Node.Kind, a.Node.Kubelet, *a.Current, a.LoadedGeneration
 	})
 	return a, nil
 }
@@ -124,7 +124,7 @@ const minSecretLength = 8
 
 // configSecrets returns the values of args and env in the configuration.
 func (w agentTurn) configSecrets() (list []scrub.Secret) {
-	if w.stage.cfg == nil {
+	if w.files.cfg == nil {
 		return nil
 	}
 	add := func(value, name string) {
@@ -132,8 +132,8 @@ func (w agentTurn) configSecrets() (list []scrub.Secret) {
 			list = append(list, scrub.Secret{Text: value, Name: name})
 		}
 	}
-	for i := range w.stage.cfg.Providers {
-		p := &w.stage.cfg.Providers[i]
+	for i := range w.files.cfg.Providers {
+		p := &w.files.cfg.Providers[i]
 		for _, v := range p.Env {
 			add(v.Value.Reveal(), fmt.Sprintf("env %s of provider %s", v.Name, p.Name))
 		}
@@ -246,8 +246,8 @@ func decodeStatus(stdout []byte, code int) (*statusResponse, error) {
 
 // differences returns how the node differs from the installed state.
 func (a *statusResponse) differences() (list []string) {
-	if a.BrokenOff != "" {
-		list = append(list, "broken off: "+a.BrokenOff)
+	if a.InterruptedChange != "" {
+		list = append(list, "broken off: "+a.InterruptedChange)
 	}
 	list = append(list, a.Problems...)
 	for _, why := range a.Restart {

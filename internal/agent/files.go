@@ -28,7 +28,7 @@ const (
 // statusFile is the status as stored in the file for the readiness probe.
 type statusFile struct {
 	Status
-	Until time.Time `json:"until"` // when the next status is due
+	NextDue time.Time `json:"until"` // when the next status is due
 }
 
 // IsReady reports whether the pod with the given work directory is ready. It also
@@ -46,10 +46,10 @@ func IsReady(ctx context.Context, work string, now time.Time) (ready bool, line 
 		return false, shortenText(err.Error(), maxReasonLength)
 	}
 	text := fmt.Sprintf("node %s: %s", f.Node, f.Phase)
-	late := now.Sub(f.Until)
+	late := now.Sub(f.NextDue)
 	switch {
 	case late > 0:
-		text += fmt.Sprintf(", as of %s: the next check by regcred agent run was due by %s", f.Time.Format(time.RFC3339), f.Until.Format(time.RFC3339))
+		text += fmt.Sprintf(", as of %s: the next check by regcred agent run was due by %s", f.Time.Format(time.RFC3339), f.NextDue.Format(time.RFC3339))
 	case f.Reason != "":
 		text += ": " + f.Reason
 	}
@@ -60,20 +60,20 @@ func IsReady(ctx context.Context, work string, now time.Time) (ready bool, line 
 type savedState struct {
 	SchemaVersion int `json:"schemaVersion"`
 
-	Wanted    string    `json:"wanted,omitempty"` // the desired state
-	Applies   int       `json:"applies"`
-	Failures  int       `json:"failures"`
-	Mended    int       `json:"mended"`
-	LastApply time.Time `json:"lastApply,omitzero"`
-	LastError *Error    `json:"lastError,omitempty"`
+	DesiredState string    `json:"wanted,omitempty"` // the desired state
+	Applies      int       `json:"applies"`
+	Failures     int       `json:"failures"`
+	Repairs      int       `json:"mended"`
+	LastApply    time.Time `json:"lastApply,omitzero"`
+	LastError    *Error    `json:"lastError,omitempty"`
 
-	Reached bool `json:"reached,omitempty"` // regcred has run on the node, so the node has systemd
+	HasRunOnNode bool `json:"reached,omitempty"` // regcred has run on the node, so the node has systemd
 
-	Begun string `json:"begun,omitempty"` // goal of a change whose result is not yet known
-	Tries int    `json:"tries,omitempty"` // number of times that change was started
+	StartedGoal string `json:"begun,omitempty"` // goal of a change whose result is not yet known
+	Tries       int    `json:"tries,omitempty"` // number of times that change was started
 
-	GivenUp    string `json:"spent,omitempty"` // goal of a change that failed after it restarted the kubelet, so it is not retried
-	GivenUpWhy string `json:"why,omitempty"`   // why that change failed
+	FailedGoal   string `json:"spent,omitempty"` // goal of a change that failed after it restarted the kubelet, so it is not retried
+	FailedReason string `json:"why,omitempty"`   // why that change failed
 }
 
 const savedStateVersion = 1
@@ -96,7 +96,7 @@ func loadSavedState(ctx context.Context, work string) (m savedState, err error) 
 }
 
 // reset forgets unfinished and failed changes, so that all changes are allowed again.
-func (m *savedState) reset() { m.Begun, m.Tries, m.GivenUp, m.GivenUpWhy = "", 0, "", "" }
+func (m *savedState) reset() { m.StartedGoal, m.Tries, m.FailedGoal, m.FailedReason = "", 0, "", "" }
 
 // writeStateFile writes v as JSON to one of the agent's own files.
 func writeStateFile(name string, v any) error {

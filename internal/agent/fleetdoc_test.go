@@ -42,9 +42,9 @@ func TestDocChart(t *testing.T) {
 
 // TestDocMetrics verifies that docs/fleet.md lists exactly the metrics, with their types and labels.
 func TestDocMetrics(t *testing.T) {
-	all := strings.Replace(counted, `"lastRun"`, `"lastError":{"time":"2026-01-02T12:00:00Z","stage":"timeout","message":"m"},"lastRun"`, 1)
-	codes[all] = 1
-	p := newPod(t, answers{"install": {installed}, "status": {all}})
+	all := strings.Replace(statusWithCounts, `"lastRun"`, `"lastError":{"time":"2026-01-02T12:00:00Z","stage":"timeout","message":"m"},"lastRun"`, 1)
+	exitCodes[all] = 1
+	p := newPod(t, responses{"install": {installed}, "status": {all}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
 	registry := must.Get(p.Metrics("v1.2.3"))(t)
 	families := must.Get(registry.Gather())(t)

@@ -42,7 +42,7 @@ type runner interface {
 // NewSystemdHost returns a Host that runs regcred with r. hostWork is the path of o.Work on
 // the node. regcred's standard error goes to stderr.
 func NewSystemdHost(r runner, o Options, hostWork string, stderr io.Writer) Host {
-	return &systemdHost{runner: r, dir: path.Join(hostWork, sharedDir), resultFile: filepath.Join(o.Work, resultFileName), limit: o.Install.ChangeTimeout(), stderr: stderr}
+	return &systemdHost{runner: r, dir: path.Join(hostWork, sharedDir), resultFile: filepath.Join(o.WorkDir, resultFileName), limit: o.Install.ChangeTimeout(), stderr: stderr}
 }
 
 type systemdHost struct {
@@ -59,9 +59,9 @@ func (h *systemdHost) Path(name string) string { return path.Join(h.dir, name) }
 // Run runs the node's copy of regcred. The result of a change is saved in a file in
 // case this container ends first.
 func (h *systemdHost) Run(ctx context.Context, args ...string) (stdout []byte, code int, err error) {
-	c := hostrun.Command{Path: h.Path(regcredName), Args: args, Limit: h.limit}
+	c := hostrun.Command{Path: h.Path(regcredName), Args: args, Timeout: h.limit}
 	if args[0] == "status" {
-		c.Limit = statusTimeout
+		c.Timeout = statusTimeout
 	} else if !slices.Contains(args, "--dry-run") {
 		c.OutputFile = h.resultFile
 	}

@@ -18,28 +18,28 @@ import (
 	"github.com/regcred/regcred/internal/hostrun"
 )
 
-// fails is a runner that returns an error. It records the output file of each command.
-type fails struct {
-	why  error
-	kept []string
+// failingRunner is a runner that returns an error. It records the output file of each command.
+type failingRunner struct {
+	why         error
+	outputFiles []string
 }
 
-func (f *fails) Run(_ context.Context, c hostrun.Command, _, _ io.Writer) (int, error) {
-	f.kept = append(f.kept, filepath.ToSlash(c.OutputFile))
+func (f *failingRunner) Run(_ context.Context, c hostrun.Command, _, _ io.Writer) (int, error) {
+	f.outputFiles = append(f.outputFiles, filepath.ToSlash(c.OutputFile))
 	return 0, f.why
 }
 
 // TestResponseFileIsKept verifies that the result of a change is stored in the file that the
 // next container reads. Results of read-only commands must not be stored.
 func TestResponseFileIsKept(t *testing.T) {
-	r := &fails{why: fs.ErrClosed}
-	h := agent.NewSystemdHost(r, agent.Options{Work: "/pod"}, "/node/work", nil)
+	r := &failingRunner{why: fs.ErrClosed}
+	h := agent.NewSystemdHost(r, agent.Options{WorkDir: "/pod"}, "/node/work", nil)
 	for _, args := range [][]string{{"install", "c"}, {"uninstall"}, {"status"}, {"install", "c", "--dry-run"}} {
 		if _, _, err := h.Run(t.Context(), args...); !errors.Is(err, fs.ErrClosed) {
 			t.Fatal(err)
 		}
 	}
-	if got := strings.Join(r.kept, ","); got != "/pod/answer.json,/pod/answer.json,," {
+	if got := strings.Join(r.outputFiles, ","); got != "/pod/answer.json,/pod/answer.json,," {
 		t.Errorf("kept: %s", got)
 	}
 }
@@ -61,7 +61,7 @@ func TestUnreachableNode(t *testing.T) {
 			t.Run(name+", "+state, func(t *testing.T) {
 				p := newPod(t, nil)
 				p.write(t, "state/state", state)
-				p.Host = agent.NewSystemdHost(&fails{why: tt.why}, p.Options, "/node/work", io.Discard)
+				p.Host = agent.NewSystemdHost(&failingRunner{why: tt.why}, p.Options, "/node/work", io.Discard)
 				synctest.Test(t, func(t *testing.T) { p.runFor(t, 20*time.Minute) })
 				if s := p.last(t); s.Phase != want || !strings.Contains(s.Reason, tt.why.Error()) {
 					t.Errorf("got %+v, want %s", s, want)

@@ -23,8 +23,8 @@ import (
 func TestUselessRestartIsNotRepeated(t *testing.T) {
 	const restarted = `{"schemaVersion":1,"outcome":"mended","generation":1,"restart":["it runs without --x"],"warnings":[],"changes":[]}`
 	const runsWithout = `{"schemaVersion":1,"node":{"kind":"kubeadm","kubelet":"1.36.3"},"current":1,"owner":"ns/rel","generations":[],"problems":[],"restart":["it runs without --x"]}`
-	codes[runsWithout] = 1
-	p := newPod(t, answers{"install": {restarted}, "status": {runsWithout}})
+	exitCodes[runsWithout] = 1
+	p := newPod(t, responses{"install": {restarted}, "status": {runsWithout}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, 2*time.Hour) })
 	if n := strings.Count(p.node.commands(), "install"); n != 1 {
 		t.Errorf("the kubelet was restarted %d times", n)
@@ -36,25 +36,25 @@ func TestUselessRestartIsNotRepeated(t *testing.T) {
 
 // TestLongFailure verifies that the state file stays readable after a failure with a long message.
 func TestLongFailure(t *testing.T) {
-	long := strings.Replace(wentBack, "no new kubelet", strings.Repeat("no new kubelet ", 200_000), 1)
-	codes[long] = 1
-	p := newPod(t, answers{"install": {long}, "status": {nothing}})
+	long := strings.Replace(installRolledBack, "no new kubelet", strings.Repeat("no new kubelet ", 200_000), 1)
+	exitCodes[long] = 1
+	p := newPod(t, responses{"install": {long}, "status": {notInstalled}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
 	p.restart()
 	p.node.calls = nil
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
 	if got := p.node.commands(); got != "status" {
-		t.Errorf("after a restart of the container it ran %s: %v", got, p.talk)
+		t.Errorf("after a restart of the container it ran %s: %v", got, p.messages)
 	}
 }
 
 // TestStoppedAfterRestart verifies that a failed install that restarted the kubelet is not
 // repeated by the next container, even if the agent is stopped immediately after the install.
 func TestStoppedAfterRestart(t *testing.T) {
-	p := newPod(t, answers{"install": {wentBack}, "status": {"hangs"}})
+	p := newPod(t, responses{"install": {installRolledBack}, "status": {"hangs"}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
 	p.restart()
-	p.node.calls, p.node.answers["status"] = nil, []string{nothing}
+	p.node.calls, p.node.responses["status"] = nil, []string{notInstalled}
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
 	if got := p.node.commands(); got != "status" {
 		t.Errorf("after a restart of the container it ran %s", got)
@@ -74,13 +74,13 @@ func TestOtherGeneration(t *testing.T) {
 		generation = "the current generation is 1, but this chart installed generation 2"
 	)
 	t.Run("rolled back by hand", func(t *testing.T) {
-		p := newPod(t, answers{"install": {second, back}, "status": {isSecond, earlier, isSecond}})
+		p := newPod(t, responses{"install": {second, back}, "status": {isSecond, earlier, isSecond}})
 		synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Minute+time.Second) })
 		if got := p.node.commands(); got != "install, status, status, install, status" {
 			t.Errorf("it ran %s", got)
 		}
-		if s := p.last(t); s.Phase != agent.PhaseInstalled || s.Mended != 1 || !strings.Contains(strings.Join(p.talk, "\n"), "mended: "+generation) {
-			t.Errorf("got %+v, %q", s, p.talk)
+		if s := p.last(t); s.Phase != agent.PhaseInstalled || s.Repairs != 1 || !strings.Contains(strings.Join(p.messages, "\n"), "mended: "+generation) {
+			t.Errorf("got %+v, %q", s, p.messages)
 		}
 	})
 	for name, tt := range map[string]struct{ status, says string }{
@@ -88,7 +88,7 @@ func TestOtherGeneration(t *testing.T) {
 		"of another release": {ofAnother, "generation 2 belongs to release ns/other"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPod(t, answers{"install": {installed, owned}, "status": {clean, tt.status}})
+			p := newPod(t, responses{"install": {installed, ownedByOther}, "status": {clean, tt.status}})
 			synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Minute+time.Second) })
 			if s := p.last(t); s.Phase != agent.PhaseDrifted || !strings.Contains(strings.Join(s.Drift, "\n"), tt.says) {
 				t.Errorf("got %+v", s)
@@ -117,8 +117,8 @@ func TestManyDifferences(t *testing.T) {
 		fmt.Fprintf(&problems, `,"/x/%d: secret-%d-0-value has changed"`, i, i%providers)
 	}
 	status := strings.Replace(clean, `"problems":[]`, `"problems":[`+problems.String()[1:]+"]", 1)
-	codes[status] = 1
-	p.node.answers = answers{"install": {unchanged}, "status": {status, clean}}
+	exitCodes[status] = 1
+	p.node.responses = responses{"install": {unchanged}, "status": {status, clean}}
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
 	s := p.last(t)
 	if s.Phase != agent.PhaseDrifted || len(s.Drift) != 10 || s.Drift[9] != "and 2991 more" || s.Drift[0] != "/x/0: [redacted: env E0 of provider p0] has changed" || len(p.Status().Drift) != differences {
@@ -129,7 +129,7 @@ func TestManyDifferences(t *testing.T) {
 		t.Errorf("%d texts were looked through for secrets that nobody is shown", len(shown)-10)
 	}
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Minute) })
-	for _, text := range append(p.raw, p.talk...) {
+	for _, text := range append(p.raw, p.messages...) {
 		if len(text) > 8<<10 || strings.Contains(text, "-0-value") {
 			t.Errorf("%d bytes: %.1000s", len(text), text)
 		}
@@ -139,7 +139,7 @@ func TestManyDifferences(t *testing.T) {
 // TestDanglingPlugin verifies that a dangling symlink in the directory of third-party plugins
 // is an error. The image's own plugin must not be used instead.
 func TestDanglingPlugin(t *testing.T) {
-	p := newPod(t, answers{"install": {installed}, "status": {nothing}})
+	p := newPod(t, responses{"install": {installed}, "status": {notInstalled}})
 	theirs := filepath.Join(p.dir, "plugins/theirs")
 	if err := errors.Join(os.Remove(theirs), os.Symlink("/nowhere/theirs", theirs)); err != nil {
 		t.Skip("this user may not make symbolic links, as on Windows: ", err)
@@ -158,7 +158,7 @@ func TestHostileCounts(t *testing.T) {
 		"negative": `{"schemaVersion":1,"since":"2026-01-02T12:00:00Z","providers":{"a":{"runs":1,"seconds":-1}}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPod(t, answers{"install": {installed}, "status": {strings.Replace(clean, `"problems"`, `"counts":`+counts+`,"problems"`, 1)}})
+			p := newPod(t, responses{"install": {installed}, "status": {strings.Replace(clean, `"problems"`, `"counts":`+counts+`,"problems"`, 1)}})
 			synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
 			if s := p.last(t); s.Phase != agent.PhaseInstalled {
 				t.Errorf("got %+v", s)

@@ -23,12 +23,12 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// workIn is an environment variable. It makes the test binary call [runWriter] with the
+// writerDirEnv is an environment variable. It makes the test binary call [runWriter] with the
 // directory in its value.
-const workIn = "REGCRED_TEST_AGENT_IN"
+const writerDirEnv = "REGCRED_TEST_AGENT_IN"
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(workIn); dir != "" {
+	if dir := os.Getenv(writerDirEnv); dir != "" {
 		runWriter(dir)
 	}
 	os.Exit(m.Run())
@@ -65,9 +65,9 @@ func runWriter(dir string) {
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		a := &agent.Agent{
-			Options: agent.Options{Node: "n1", Owner: "ns/rel", Revision: "r", Config: in("config"), State: in("state"), Plugins: in("plugins"), Work: in("work"), Executable: in("regcred"), Dispatcher: in("regcred")},
+			Options: agent.Options{Node: "n1", Owner: "ns/rel", Revision: "r", Config: in("config"), StateFile: in("state"), Plugins: in("plugins"), WorkDir: in("work"), RegcredPath: in("regcred"), DispatcherPath: in("regcred")},
 			Host:    instantNode{},
-			Print: func(line []byte) error {
+			PrintStatus: func(line []byte) error {
 				if bytes.Contains(line, []byte(`"phase":"installed"`)) {
 					cancel()
 				}
@@ -88,7 +88,7 @@ func TestKilled(t *testing.T) {
 	left := 0 // number of partial files
 	for round := range 100 {
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), workIn+"="+dir)
+		cmd.Env = append(os.Environ(), writerDirEnv+"="+dir)
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		must.Do(t, cmd.Start())
@@ -97,7 +97,7 @@ func TestKilled(t *testing.T) {
 		if err := cmd.Wait(); stderr.Len() > 0 {
 			t.Fatalf("%v: %s", err, stderr.String())
 		}
-		if temporary := checkWhole(t, filepath.Join(dir, "work")); temporary > 0 {
+		if temporary := checkFiles(t, filepath.Join(dir, "work")); temporary > 0 {
 			left++
 		}
 		if left >= 5 && round >= 10 || t.Failed() {
@@ -109,8 +109,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// checkWhole checks that the agent's files are complete, and counts the temporary files.
-func checkWhole(t *testing.T, work string) (temporary int) {
+// checkFiles checks that the agent's files are complete, and counts the temporary files.
+func checkFiles(t *testing.T, work string) (temporary int) {
 	t.Helper()
 	whole := map[string][]string{}
 	for n := range 2 {

@@ -39,7 +39,7 @@ func (w agentTurn) changeOnce(ctx context.Context, c changeCommand) (*changeResp
 	if err != nil {
 		return nil, err
 	}
-	w.memory.Begun, w.memory.Tries = "", 0
+	w.saved.StartedGoal, w.saved.Tries = "", 0
 	if answer.Restarted {
 		w.giveUp(answer.reason())
 	}
@@ -50,17 +50,17 @@ func (w agentTurn) changeOnce(ctx context.Context, c changeCommand) (*changeResp
 // startChange makes a change. It first saves that the change was started, and removes the
 // result of an earlier change, so that it is not mistaken for the new result.
 func (w agentTurn) startChange(ctx context.Context, c changeCommand) (*changeResponse, error) {
-	if err := os.Remove(filepath.Join(w.Work, resultFileName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(filepath.Join(w.WorkDir, resultFileName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("nothing was started: %w", err)
 	}
-	if w.memory.Begun != w.goalID() {
-		w.memory.Begun, w.memory.Tries = w.goalID(), 0
+	if w.saved.StartedGoal != w.goalID() {
+		w.saved.StartedGoal, w.saved.Tries = w.goalID(), 0
 	}
-	w.memory.Tries++
+	w.saved.Tries++
 	w.saveState()
 	answer, err := w.runChange(ctx, c)
 	if err != nil && ctx.Err() == nil && !changeMayHaveRun(err) {
-		w.memory.Begun, w.memory.Tries = "", 0
+		w.saved.StartedGoal, w.saved.Tries = "", 0
 	}
 	return answer, err
 }
@@ -78,14 +78,14 @@ func changeMayHaveRun(err error) bool {
 // resumeChange waits for a change that an earlier container started, and returns its result.
 // It returns nil if there is no such change or no result.
 func (w agentTurn) resumeChange(ctx context.Context, c changeCommand) (*changeResponse, error) {
-	if w.memory.Begun == "" || w.memory.Begun != w.goalID() {
+	if w.saved.StartedGoal == "" || w.saved.StartedGoal != w.goalID() {
 		return nil, nil
 	}
 	w.publishStatus(w.Install.waitTimeout())
 	if _, err := w.readStatus(ctx, w.Install.waitTimeout()); err != nil { // status waits for a change in progress
 		return nil, err
 	}
-	data, err := regularfile.Read(ctx, filepath.Join(w.Work, resultFileName), maxOutputSize)
+	data, err := regularfile.Read(ctx, filepath.Join(w.WorkDir, resultFileName), maxOutputSize)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -95,22 +95,22 @@ func (w agentTurn) resumeChange(ctx context.Context, c changeCommand) (*changeRe
 	if answer := decodeSavedChange(c.args[0], data, c.okOutcomes...); answer != nil {
 		return answer, nil
 	}
-	if w.memory.Tries >= maxTries {
+	if w.saved.Tries >= maxTries {
 		return &changeResponse{Change: report.Change{Outcome: report.ChangeFailed, Restarted: true, Error: fmt.Sprintf(
-			"regcred %s was started %d times on the node but never returned a result: see the unit's journal (journalctl -u %s)", c.args[0], w.memory.Tries, UnitName)}}, nil
+			"regcred %s was started %d times on the node but never returned a result: see the unit's journal (journalctl -u %s)", c.args[0], w.saved.Tries, UnitName)}}, nil
 	}
 	return nil, nil
 }
 
 // giveUp saves that this pod does not retry the current goal.
 func (w agentTurn) giveUp(why string) {
-	w.memory.GivenUp, w.memory.GivenUpWhy = w.goalID(), shortenText(w.redact(why), maxReasonLength)
+	w.saved.FailedGoal, w.saved.FailedReason = w.goalID(), shortenText(w.redact(why), maxReasonLength)
 	w.saveState()
 }
 
-func (w agentTurn) gaveUp() bool { return w.memory.GivenUp != "" && w.memory.GivenUp == w.goalID() }
+func (w agentTurn) gaveUp() bool { return w.saved.FailedGoal != "" && w.saved.FailedGoal == w.goalID() }
 
 // gaveUpReason returns why the current goal is not retried.
 func (w agentTurn) gaveUpReason() string {
-	return "this pod will not retry, to avoid further kubelet restarts: " + w.memory.GivenUpWhy
+	return "this pod will not retry, to avoid further kubelet restarts: " + w.saved.FailedReason
 }

@@ -18,19 +18,19 @@ import (
 )
 
 const (
-	stays     = `{"schemaVersion":1,"outcome":"failed","error":"the disk is full"}`
-	notOff    = `{"schemaVersion":1,"outcome":"failed","restarted":true,"error":"kubelet.service: no new kubelet that works; the change was rolled back"}`
-	notTried  = "this pod will not retry, to avoid further kubelet restarts: "
-	noKubelet = "kubelet.service: no new kubelet that works; the change was rolled back"
+	uninstallFailed     = `{"schemaVersion":1,"outcome":"failed","error":"the disk is full"}`
+	uninstallRolledBack = `{"schemaVersion":1,"outcome":"failed","restarted":true,"error":"kubelet.service: no new kubelet that works; the change was rolled back"}`
+	notTried            = "this pod will not retry, to avoid further kubelet restarts: "
+	noKubelet           = "kubelet.service: no new kubelet that works; the change was rolled back"
 )
 
-func init() { codes[stays], codes[notOff] = 1, 1 }
+func init() { exitCodes[uninstallFailed], exitCodes[uninstallRolledBack] = 1, 1 }
 
 // killedDuring returns the next container of a pod whose first container ended while the
 // command was running on the node. answer is the result that the command has saved.
-func killedDuring(t *testing.T, command, answer string) *pod {
+func killedDuring(t *testing.T, command, answer string) *testPod {
 	t.Helper()
-	p := newPod(t, answers{command: {"hangs"}, "status": {nothing}})
+	p := newPod(t, responses{command: {"hangs"}, "status": {notInstalled}})
 	if command == "uninstall" {
 		p.write(t, "state/state", "absent")
 	}
@@ -41,7 +41,7 @@ func killedDuring(t *testing.T, command, answer string) *pod {
 	p.write(t, "work/answer.json", answer)
 	p.restart()
 	p.node.calls = nil
-	p.node.answers = answers{"status": {nothing}} // all other commands fail
+	p.node.responses = responses{"status": {notInstalled}} // all other commands fail
 	return p
 }
 
@@ -51,41 +51,41 @@ func killedDuring(t *testing.T, command, answer string) *pod {
 func TestContainerEndsDuringChange(t *testing.T) {
 	for name, tt := range map[string]struct {
 		command, answer string
-		then            answers // responses to the new container
+		then            responses // responses to the new container
 		commands        string
 		phases          string
 		reason          string
 		failures        int
 	}{
 		"an install that went back": {
-			"install", wentBack, answers{}, "status, status, status", "starting applying failed", notTried + noKubelet, 1,
+			"install", installRolledBack, responses{}, "status, status, status", "starting applying failed", notTried + noKubelet, 1,
 		},
 		"an install that worked": {
-			"install", installed, answers{"status": {clean}}, "status, status, status", "starting applying installed", "", 0,
+			"install", installed, responses{"status": {clean}}, "status, status, status", "starting applying installed", "", 0,
 		},
 		"an install that failed without a restart is tried again": {
-			"install", broken, answers{"install": {installed}, "status": {nothing, nothing, clean}}, "status, status, install, status, status", "starting applying failed applying installed", "", 1,
+			"install", broken, responses{"install": {installed}, "status": {notInstalled, notInstalled, clean}}, "status, status, install, status, status", "starting applying failed applying installed", "", 1,
 		},
 		"an install that was never begun": {
-			"install", "", answers{"install": {installed}, "status": {nothing, clean}}, "status, install, status, status", "starting applying installed", "", 0,
+			"install", "", responses{"install": {installed}, "status": {notInstalled, clean}}, "status, install, status, status", "starting applying installed", "", 0,
 		},
 		"an install whose answer is cut off": {
-			"install", wentBack[:50], answers{"install": {installed}, "status": {nothing, clean}}, "status, install, status, status", "starting applying installed", "", 0,
+			"install", installRolledBack[:50], responses{"install": {installed}, "status": {notInstalled, clean}}, "status, install, status, status", "starting applying installed", "", 0,
 		},
 		"a node that cannot be asked what became of it": {
-			"install", wentBack, answers{"status": {cannot, cannot, nothing}}, "status, status, status, status, status", "starting applying failed applying failed", notTried + noKubelet, 2,
+			"install", installRolledBack, responses{"status": {statusFailed, statusFailed, notInstalled}}, "status, status, status, status, status", "starting applying failed applying failed", notTried + noKubelet, 2,
 		},
 		"an uninstall that went back": {
-			"uninstall", notOff, answers{}, "status", "starting applying not-removed", notTried + noKubelet, 1,
+			"uninstall", uninstallRolledBack, responses{}, "status", "starting applying not-removed", notTried + noKubelet, 1,
 		},
 		"an uninstall that worked": {
-			"uninstall", uninst, answers{}, "status", "starting applying removed", "", 0,
+			"uninstall", uninst, responses{}, "status", "starting applying removed", "", 0,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := killedDuring(t, tt.command, tt.answer)
 			for command, list := range tt.then {
-				p.node.answers[command] = list
+				p.node.responses[command] = list
 			}
 			synctest.Test(t, func(t *testing.T) {
 				p.node.t = t
@@ -107,12 +107,12 @@ func TestContainerEndsDuringChange(t *testing.T) {
 // TestKilledBeforehand verifies that the saved result of an earlier change is not used if the
 // container was killed before the new change started.
 func TestKilledBeforehand(t *testing.T) {
-	p := newPod(t, answers{"uninstall": {"hangs"}})
+	p := newPod(t, responses{"uninstall": {"hangs"}})
 	p.write(t, "state/state", "absent")
 	p.write(t, "work/answer.json", unchanged) // result of an earlier install
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
 	p.restart()
-	p.node.calls, p.node.answers = nil, answers{"status": {clean}, "uninstall": {uninst}}
+	p.node.calls, p.node.responses = nil, responses{"status": {clean}, "uninstall": {uninst}}
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Minute) })
 	if s := p.last(t); p.node.commands() != "status, uninstall" || s.Phase != agent.PhaseRemoved {
 		t.Errorf("it ran %s; %+v", p.node.commands(), s)
@@ -132,7 +132,7 @@ func TestUnreadableResponseFile(t *testing.T) {
 			p := killedDuring(t, "install", "")
 			file := filepath.Join(p.dir, "work/answer.json")
 			must.Do(t, errors.Join(os.Remove(file), spoil(file)))
-			p.node.answers = answers{"install": {installed}, "status": {nothing, clean}}
+			p.node.responses = responses{"install": {installed}, "status": {notInstalled, clean}}
 			synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Minute) })
 			if s := p.last(t); strings.Count(p.node.commands(), "install") != 1 || s.Phase != agent.PhaseInstalled {
 				t.Errorf("it ran %s; %+v", p.node.commands(), s)
@@ -144,13 +144,13 @@ func TestUnreadableResponseFile(t *testing.T) {
 // TestKilledAgainAndAgain verifies that an install is made only once, even if the container
 // is killed repeatedly.
 func TestKilledAgainAndAgain(t *testing.T) {
-	p := killedDuring(t, "install", wentBack)
-	p.node.answers["status"] = []string{"hangs"}
+	p := killedDuring(t, "install", installRolledBack)
+	p.node.responses["status"] = []string{"hangs"}
 	for range 5 { // killed while it waits for the change
 		synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
 		p.restart()
 	}
-	p.node.answers["status"] = []string{nothing}
+	p.node.responses["status"] = []string{notInstalled}
 	for range 5 { // killed after the change has ended
 		synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
 		p.restart()
@@ -165,13 +165,13 @@ func TestKilledAgainAndAgain(t *testing.T) {
 func TestRepeatedlyKilledChange(t *testing.T) {
 	for command, want := range map[string]agent.Phase{"install": agent.PhaseFailed, "uninstall": agent.PhaseNotRemoved} {
 		t.Run(command, func(t *testing.T) {
-			p := newPod(t, answers{"status": {nothing}})
+			p := newPod(t, responses{"status": {notInstalled}})
 			if command == "uninstall" {
 				p.write(t, "state/state", "absent")
 			}
 			p.node.fail = func(c string) error {
 				if c == command {
-					return &hostrun.KilledError{Path: "/regcred", Why: "it ran longer than 23m0s"}
+					return &hostrun.KilledError{Path: "/regcred", Reason: "it ran longer than 23m0s"}
 				}
 				return nil
 			}
@@ -199,13 +199,13 @@ func TestNoAnswer(t *testing.T) {
 		times  int
 	}{
 		"nothing":             {"", nil, 3},
-		"cut off":             {wentBack[:50], nil, 3},
+		"cut off":             {installRolledBack[:50], nil, 3},
 		"systemd away":        {"", &hostrun.UnknownResultError{Unit: "u", Err: errors.New("no response for 25s")}, 3},
-		"it was kept for us":  {wentBack, &hostrun.UnknownResultError{Unit: "u", Err: errors.New("no response for 25s")}, 1},
-		"an answer that does": {wentBack, nil, 1},
+		"it was kept for us":  {installRolledBack, &hostrun.UnknownResultError{Unit: "u", Err: errors.New("no response for 25s")}, 1},
+		"an answer that does": {installRolledBack, nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPod(t, answers{"install": {tt.answer}, "status": {nothing}})
+			p := newPod(t, responses{"install": {tt.answer}, "status": {notInstalled}})
 			p.node.fail = func(c string) error {
 				if c != "install" {
 					return nil
@@ -225,7 +225,7 @@ func TestNoAnswer(t *testing.T) {
 // TestUnstartedChangeIsRetried verifies that a change that could not be started is retried
 // without a limit.
 func TestUnstartedChangeIsRetried(t *testing.T) {
-	p := newPod(t, answers{"install": {installed}, "status": {clean}})
+	p := newPod(t, responses{"install": {installed}, "status": {clean}})
 	left := 6
 	p.node.fail = func(string) error {
 		if left--; left >= 0 {
@@ -243,7 +243,7 @@ func TestUnstartedChangeIsRetried(t *testing.T) {
 // rolled back is not repeated until the user requests it again. An uninstall that failed
 // without a restart is retried.
 func TestFailedUninstallRunsOnce(t *testing.T) {
-	p := newPod(t, answers{"uninstall": {notOff}, "install": {installed}, "status": {clean}})
+	p := newPod(t, responses{"uninstall": {uninstallRolledBack}, "install": {installed}, "status": {clean}})
 	p.write(t, "state/state", "absent")
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, 3*time.Hour) })
 	p.restart()
@@ -252,7 +252,7 @@ func TestFailedUninstallRunsOnce(t *testing.T) {
 		t.Errorf("it ran %s; %+v", p.node.commands(), s)
 	}
 	p.restart()
-	p.node.calls, p.node.answers["uninstall"] = nil, []string{stays, uninst}
+	p.node.calls, p.node.responses["uninstall"] = nil, []string{uninstallFailed, uninst}
 	synctest.Test(t, func(t *testing.T) {
 		p.runFor(t, 2*time.Minute, func() { p.write(t, "state/state", "present") }, func() { p.write(t, "state/state", "absent") })
 	})

@@ -16,13 +16,13 @@ type Options struct {
 	Revision string // the name of the ConfigMap with the configuration
 
 	Config       string // configuration file or directory
-	State        string // file that contains "present" or "absent"
+	StateFile    string // file that contains "present" or "absent"
 	Plugins      string // a directory with third-party plugins
 	ImagePlugins string // a directory with the image's plugins
-	Work         string // absolute path of a directory that survives container restarts; partly shared with the node
+	WorkDir      string // absolute path of a directory that survives container restarts; partly shared with the node
 
-	Executable string // path of regcred
-	Dispatcher string // path of regcred-credential-provider
+	RegcredPath    string // path of regcred
+	DispatcherPath string // path of regcred-credential-provider
 
 	Install InstallFlags
 

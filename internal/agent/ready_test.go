@@ -19,25 +19,25 @@ import (
 // hangs.
 func TestReady(t *testing.T) {
 	for name, tt := range map[string]struct {
-		answers answers
+		answers responses
 		later   time.Duration
 		ready   bool
 		line    string // prefix of the line
 	}{
-		"installed":      {answers{"install": {installed}, "status": {clean}}, 0, true, "node n1: installed"},
-		"not long ago":   {answers{"install": {installed}, "status": {clean}}, 5 * time.Minute, true, "node n1: installed"},
-		"too long ago":   {answers{"install": {installed}, "status": {clean}}, 5*time.Minute + time.Second, false, "node n1: installed, as of 2000-01-01T00:00:00Z: the next check by regcred agent run was due by 2000-01-01T00:05:00Z"},
-		"failed":         {answers{"install": {broken}, "status": {nothing}}, 0, false, "node n1: failed: theirs: it is no executable"},
-		"unsupported":    {answers{"install": {refused}, "status": {nothing}}, 0, true, "node n1: unsupported: cannot install on this node (talos)"},
-		"applying":       {answers{"install": {"hangs"}}, 47 * time.Minute, false, "node n1: applying: an install is running"},
-		"applying, late": {answers{"install": {"hangs"}}, 53 * time.Minute, false, "node n1: applying, as of "},
+		"installed":      {responses{"install": {installed}, "status": {clean}}, 0, true, "node n1: installed"},
+		"not long ago":   {responses{"install": {installed}, "status": {clean}}, 5 * time.Minute, true, "node n1: installed"},
+		"too long ago":   {responses{"install": {installed}, "status": {clean}}, 5*time.Minute + time.Second, false, "node n1: installed, as of 2000-01-01T00:00:00Z: the next check by regcred agent run was due by 2000-01-01T00:05:00Z"},
+		"failed":         {responses{"install": {broken}, "status": {notInstalled}}, 0, false, "node n1: failed: theirs: it is no executable"},
+		"unsupported":    {responses{"install": {refused}, "status": {notInstalled}}, 0, true, "node n1: unsupported: cannot install on this node (talos)"},
+		"applying":       {responses{"install": {"hangs"}}, 47 * time.Minute, false, "node n1: applying: an install is running"},
+		"applying, late": {responses{"install": {"hangs"}}, 53 * time.Minute, false, "node n1: applying, as of "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPod(t, tt.answers)
 			synctest.Test(t, func(t *testing.T) {
 				begin := time.Now()
 				p.runFor(t, time.Second)
-				ready, line := agent.IsReady(t.Context(), p.Work, begin.Add(tt.later))
+				ready, line := agent.IsReady(t.Context(), p.WorkDir, begin.Add(tt.later))
 				if ready != tt.ready || !strings.HasPrefix(line, tt.line) || len(line) > 1024 || strings.Contains(line, "\n") {
 					t.Errorf("%v, %q; want %v, %q", ready, line, tt.ready, tt.line)
 				}

@@ -29,11 +29,11 @@ import (
 // Agent manages one node. Call Run only once.
 type Agent struct {
 	Options
-	Host  Host
-	Print func(line []byte) error // prints a status, one line of JSON, to standard output
-	Say   func(text string)       // prints a message to standard error
+	Host        Host
+	PrintStatus func(line []byte) error // prints a status, one line of JSON, to standard output
+	Log         func(text string)       // prints a message to standard error
 
-	memory         savedState
+	saved          savedState
 	lastSavedState savedState    // last state that was saved
 	desiredState   string        // last desired state that was read
 	sharedChecksum string        // checksum of the last configuration
@@ -45,13 +45,13 @@ type Agent struct {
 	failedChecks   int           // consecutive checks that failed
 	logged         bool          // a message was printed after the last status
 
-	printed     []byte // last printed status, without its time
+	lastLine    []byte // last printed status, without its time
 	lastPrinted time.Time
 
-	mu     sync.Mutex // guards the fields below, which metrics read
-	status Status
-	counts *tally.Counts
-	until  time.Time // when the next turn must have ended; the agent is unhealthy after that
+	mu           sync.Mutex // guards the fields below, which metrics read
+	status       Status
+	counts       *tally.Counts
+	turnDeadline time.Time // when the next turn must have ended; the agent is unhealthy after that
 }
 
 // These are the desired states of a node.
@@ -108,13 +108,13 @@ func (a *Agent) waitForNextTurn(ctx context.Context, pause time.Duration) bool {
 
 // initialize loads the saved state and publishes the first status.
 func (a *Agent) initialize(ctx context.Context) (err error) {
-	if err := makeDir(a.Work); err != nil {
+	if err := makeDir(a.WorkDir); err != nil {
 		return err
 	}
-	if a.memory, err = loadSavedState(ctx, a.Work); err != nil {
+	if a.saved, err = loadSavedState(ctx, a.WorkDir); err != nil {
 		a.logf("%v", err)
 	}
-	a.desiredState = a.memory.Wanted
+	a.desiredState = a.saved.DesiredState
 	a.updateStatus(func(s *Status) {
 		*s = Status{SchemaVersion: statusVersion, Node: a.Node, Owner: a.Owner, Revision: a.Revision, Phase: PhaseStarting}
 	})
@@ -141,9 +141,9 @@ func (a *Agent) runTurn(ctx context.Context) {
 	}
 	if want != a.desiredState {
 		if a.desiredState != "" {
-			a.memory.reset()
+			a.saved.reset()
 		}
-		a.desiredState, a.memory.Wanted = want, want
+		a.desiredState, a.saved.DesiredState = want, want
 		a.isSettled, a.retry = false, retrySchedule{}
 	}
 	s, err := loadSharedFiles(&a.Options)
@@ -173,9 +173,9 @@ func (a *Agent) resetIfChanged(sum string) {
 // readState reads the desired state from the file. If it returns an error, the agent must not
 // change the node.
 func (a *Agent) readState(ctx context.Context) (string, error) {
-	data, err := regularfile.Read(ctx, a.State, 1<<10)
+	data, err := regularfile.Read(ctx, a.StateFile, 1<<10)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("nothing was changed: the file %s, which must contain %s or %s, does not exist: mount the chart's state ConfigMap with the key %q", a.State, statePresent, stateAbsent, filepath.Base(a.State))
+		return "", fmt.Errorf("nothing was changed: the file %s, which must contain %s or %s, does not exist: mount the chart's state ConfigMap with the key %q", a.StateFile, statePresent, stateAbsent, filepath.Base(a.StateFile))
 	}
 	if err != nil {
 		return "", fmt.Errorf("read the desired state: %w; nothing was changed", err)
@@ -184,7 +184,7 @@ func (a *Agent) readState(ctx context.Context) (string, error) {
 	case statePresent, stateAbsent:
 		return state, nil
 	default:
-		return "", fmt.Errorf("nothing was changed: the file %s from the chart's state ConfigMap contains %q, but must contain %s or %s", a.State, shortenText(state, 40), statePresent, stateAbsent)
+		return "", fmt.Errorf("nothing was changed: the file %s from the chart's state ConfigMap contains %q, but must contain %s or %s", a.StateFile, shortenText(state, 40), statePresent, stateAbsent)
 	}
 }
 
@@ -194,8 +194,8 @@ func (a *Agent) updateStatus(f func(*Status)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	f(&a.status)
-	a.status.Applies, a.status.Failures, a.status.Mended = a.memory.Applies, a.memory.Failures, a.memory.Mended
-	a.status.LastApply, a.status.LastError = a.memory.LastApply, a.memory.LastError
+	a.status.Applies, a.status.Failures, a.status.Repairs = a.saved.Applies, a.saved.Failures, a.saved.Repairs
+	a.status.LastApply, a.status.LastError = a.saved.LastApply, a.saved.LastError
 }
 
 // markSettled sets the phase of a node that needs no further change.
@@ -216,21 +216,21 @@ func (a *Agent) setPhase(p Phase, reason string) {
 func (a *Agent) publishStatus(more time.Duration) {
 	now := time.Now() // keeps the monotonic clock reading
 	a.mu.Lock()
-	a.until = now.Add(3*a.interval() + statusWaitTimeout + more)
+	a.turnDeadline = now.Add(3*a.interval() + statusWaitTimeout + more)
 	a.status.Time = now.UTC().Truncate(time.Second)
-	s, until := a.status, a.until
+	s, until := a.status, a.turnDeadline
 	a.mu.Unlock()
 	a.saveState()
 	line := s.encodeLine()
 	file := statusFile{s, until.UTC().Truncate(time.Second)}
 	file.shortenTexts()
-	if err := writeStateFile(filepath.Join(a.Work, statusFileName), file); err != nil {
+	if err := writeStateFile(filepath.Join(a.WorkDir, statusFileName), file); err != nil {
 		a.logf("%v", err)
 	}
 	s.Time = time.Time{}
-	if timeless := s.encodeLine(); a.logged || !bytes.Equal(timeless, a.printed) || now.Sub(a.lastPrinted) >= statusPrintInterval {
-		a.printed, a.lastPrinted, a.logged = timeless, now, false
-		if err := a.Print(line); err != nil {
+	if timeless := s.encodeLine(); a.logged || !bytes.Equal(timeless, a.lastLine) || now.Sub(a.lastPrinted) >= statusPrintInterval {
+		a.lastLine, a.lastPrinted, a.logged = timeless, now, false
+		if err := a.PrintStatus(line); err != nil {
 			a.logf("%v", err)
 		}
 	}
@@ -238,22 +238,22 @@ func (a *Agent) publishStatus(more time.Duration) {
 
 // saveState saves the state if it has changed.
 func (a *Agent) saveState() {
-	if a.memory == a.lastSavedState {
+	if a.saved == a.lastSavedState {
 		return
 	}
-	if err := writeStateFile(filepath.Join(a.Work, savedStateFileName), a.memory); err != nil {
+	if err := writeStateFile(filepath.Join(a.WorkDir, savedStateFileName), a.saved); err != nil {
 		a.logf("%v", err)
 		return
 	}
-	a.lastSavedState = a.memory
+	a.lastSavedState = a.saved
 }
 
 // logf prints a message. The status must be printed again after a message, because the last
 // line of the log must be a status.
 func (a *Agent) logf(format string, args ...any) {
 	a.logged = true
-	if a.Say != nil {
-		a.Say(strings.TrimSpace(fmt.Sprintf(format, args...)))
+	if a.Log != nil {
+		a.Log(strings.TrimSpace(fmt.Sprintf(format, args...)))
 	}
 }
 

@@ -77,7 +77,7 @@ func (status nodeMetrics) Collect(to chan<- prometheus.Metric) {
 	}
 	count("applies_total", "Number of installs that changed the node since the pod was created.", s.Applies)
 	count("apply_failures_total", "Number of failed installs and uninstalls since the pod was created.", s.Failures)
-	count("mended_total", "Number of differences from the installed state that installs have repaired.", s.Mended)
+	count("mended_total", "Number of differences from the installed state that installs have repaired.", s.Repairs)
 	gauge("drift", "Current number of differences between the node and the installed state.", float64(len(s.Drift)))
 }
 
@@ -111,7 +111,7 @@ func (a *Agent) newHandler(metrics *prometheus.Registry) http.Handler {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		a.mu.Lock()
-		onTime := time.Now().Before(a.until)
+		onTime := time.Now().Before(a.turnDeadline)
 		a.mu.Unlock()
 		if !onTime {
 			w.WriteHeader(http.StatusServiceUnavailable)

@@ -21,13 +21,13 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-const counted = `{"schemaVersion":1,"node":{"kind":"kubeadm"},"current":7,"owner":"ns/rel","generations":[],"problems":["a","b"],"restart":["c"],
+const statusWithCounts = `{"schemaVersion":1,"node":{"kind":"kubeadm"},"current":7,"owner":"ns/rel","generations":[],"problems":["a","b"],"restart":["c"],
 "counts":{"schemaVersion":1,"since":"2026-01-02T12:00:00Z","runs":{"answered":2},"providers":{"ecr":{"results":{"credentials":2},"runs":2,"seconds":1.5,"lastRun":"2026-01-02T12:00:00Z"}}}}`
 
 // TestMetrics verifies the metrics of a drifted node, read over HTTP.
 func TestMetrics(t *testing.T) {
-	codes[counted] = 1
-	p := newPod(t, answers{"install": {strings.Replace(installed, `"generation":1`, `"generation":7`, 1)}, "status": {counted}})
+	exitCodes[statusWithCounts] = 1
+	p := newPod(t, responses{"install": {strings.Replace(installed, `"generation":1`, `"generation":7`, 1)}, "status": {statusWithCounts}})
 	synctest.Test(t, func(t *testing.T) { p.runFor(t, time.Second) })
 	metrics := must.Get(p.Metrics("v1.2.3"))(t)
 	got, want := []string{}, []string{
@@ -103,7 +103,7 @@ func get(t *testing.T, method, url string) (status int, text string) {
 
 // TestServer verifies that the server serves only /metrics and /healthz.
 func TestServer(t *testing.T) {
-	p := newPod(t, answers{"install": {installed}, "status": {clean}})
+	p := newPod(t, responses{"install": {installed}, "status": {clean}})
 	metrics := must.Get(p.Metrics("v1.2.3"))(t)
 	url := startAgent(t, p.Agent, metrics)
 	if status, text := get(t, http.MethodGet, url+"/healthz"); status != http.StatusServiceUnavailable {
@@ -111,9 +111,9 @@ func TestServer(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done, looked := make(chan error, 1), make(chan struct{})
-	p.Print = func(line []byte) error {
+	p.PrintStatus = func(line []byte) error {
 		if strings.Contains(string(line), `"installed"`) {
-			close(looked) // printed once
+			close(looked) // lastLine once
 		}
 		return nil
 	}

@@ -41,7 +41,7 @@ type sharedFiles struct {
 }
 
 // path returns the path of a shared file.
-func (s *sharedFiles) path(name string) string { return filepath.Join(s.Work, sharedDir, name) }
+func (s *sharedFiles) path(name string) string { return filepath.Join(s.WorkDir, sharedDir, name) }
 
 // loadSharedFiles reads the configuration. If it returns an error, the result can still be
 // used to copy regcred.
@@ -99,10 +99,10 @@ func (s *sharedFiles) copyRegcred(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := copySharedExecutable(ctx, s.Executable, s.path(regcredName)); err != nil {
+	if err := copySharedExecutable(ctx, s.RegcredPath, s.path(regcredName)); err != nil {
 		return err
 	}
-	return copySharedExecutable(ctx, s.Dispatcher, s.path(dispatcherName))
+	return copySharedExecutable(ctx, s.DispatcherPath, s.path(dispatcherName))
 }
 
 // copySharedExecutable copies an executable that the node will run.
@@ -176,7 +176,7 @@ func makeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return inroot.FS{}.Sweep(dir)
+	return inroot.FS{}.RemoveAllTempFiles(dir)
 }
 
 // removeOthers removes all files from a directory except those with the wanted names.
@@ -253,7 +253,7 @@ func CopyExecutables(ctx context.Context, files []string, dir string) error {
 			return fmt.Errorf("copy %s to %s: %w", name, dir, regularfile.BareError(err))
 		}
 	}
-	return inroot.FS{}.Sweep(to)
+	return inroot.FS{}.RemoveAllTempFiles(to)
 }
 
 // checkExecutable returns an error if a file is not an executable for Linux.

@@ -18,7 +18,7 @@ import (
 // agentTurn is one turn of an agent's loop.
 type agentTurn struct {
 	*Agent
-	stage *sharedFiles
+	files *sharedFiles
 }
 
 // maintain keeps the node in the state that the chart specifies. The first turn installs.
@@ -55,7 +55,7 @@ func (w agentTurn) repairNode(ctx context.Context) {
 	drift := w.Status().Drift
 	if w.applyConfig(ctx, PhaseDrifted); w.Status().Phase == PhaseInstalled {
 		w.repairs.scheduleNext()
-		w.memory.Mended++
+		w.saved.Repairs++
 		w.setPhase(PhaseInstalled, "")
 		w.logf("mended: %s", strings.Join(truncateList(drift), "; "))
 	}
@@ -64,7 +64,7 @@ func (w agentTurn) repairNode(ctx context.Context) {
 // markInstalled records that the node is in the installed state.
 func (w agentTurn) markInstalled() {
 	w.isSettled, w.retry = true, retrySchedule{}
-	w.memory.reset()
+	w.saved.reset()
 	if time.Since(w.repairs.nextTime) > maxRetryWait {
 		w.repairs = retrySchedule{}
 	}
@@ -95,7 +95,7 @@ func (w agentTurn) applyConfig(ctx context.Context, otherwise Phase) {
 		w.setPhase(w.retry.phase, w.retry.reason)
 		return
 	}
-	if err := w.stage.copyAll(ctx); err != nil {
+	if err := w.files.copyAll(ctx); err != nil {
 		w.recordFailure(ctx, otherwise, err)
 		return
 	}
@@ -114,7 +114,7 @@ func (w agentTurn) checkInstall(ctx context.Context, answer *changeResponse, err
 	case err != nil:
 		w.recordFailure(ctx, otherwise, err)
 	case answer.Outcome == report.ChangeRejected:
-		w.handleRefusal(answer)
+		w.handleRejectedInstall(answer)
 	case answer.reason() != "":
 		w.recordFailure(ctx, otherwise, errors.New(answer.reason()))
 	default:
@@ -126,8 +126,8 @@ func (w agentTurn) checkInstall(ctx context.Context, answer *changeResponse, err
 // verifyInstall checks the node after a successful install.
 func (w agentTurn) verifyInstall(ctx context.Context, answer *changeResponse) {
 	if answer.Outcome != report.ChangeUnchanged {
-		w.memory.Applies++
-		w.memory.LastApply = time.Now().UTC().Truncate(time.Second)
+		w.saved.Applies++
+		w.saved.LastApply = time.Now().UTC().Truncate(time.Second)
 	}
 	w.installed = answer.Generation
 	look, err := w.readStatus(ctx, statusWaitTimeout)
@@ -163,24 +163,24 @@ func (w agentTurn) differences(a *statusResponse) []string {
 	return list
 }
 
-// handleRefusal handles a node whose operating system reverts changes. It logs how to make
+// handleRejectedInstall handles a node whose operating system reverts changes. It logs how to make
 // the change manually, without the values of args and env.
-func (w agentTurn) handleRefusal(answer *changeResponse) {
+func (w agentTurn) handleRejectedInstall(answer *changeResponse) {
 	if w.retry.phase != PhaseUnsupported {
-		w.logf("regcred cannot install on this node's operating system; make the following change instead:\n%s", scrub.RedactPart(answer.Instead, w.configSecrets(), false, false))
+		w.logf("regcred cannot install on this node's operating system; make the following change instead:\n%s", scrub.RedactPart(answer.ManualInstructions, w.configSecrets(), false, false))
 	}
 	w.retryLater(PhaseUnsupported, w.redact(answer.reason()))
 }
 
 // reportPlan reports what an install would change. It does so once per configuration.
 func (w agentTurn) reportPlan(ctx context.Context) {
-	if _, err := w.readStatus(ctx, statusWaitTimeout); err != nil && ctx.Err() == nil && !w.handleUnsupported(err) {
+	if _, err := w.readStatus(ctx, statusWaitTimeout); err != nil && ctx.Err() == nil && !w.isUnsupported(err) {
 		w.logf("check the node: %v", err)
 	}
 	if ctx.Err() != nil || w.isIdle() {
 		return
 	}
-	if err := w.stage.copyAll(ctx); err != nil {
+	if err := w.files.copyAll(ctx); err != nil {
 		w.recordFailure(ctx, PhaseFailed, err)
 		return
 	}
@@ -228,7 +228,7 @@ func (w agentTurn) uninstallOwn(ctx context.Context) {
 		w.setPhase(PhaseNotRemoved, w.gaveUpReason())
 		return
 	}
-	if err := w.stage.copyRegcred(ctx); err != nil {
+	if err := w.files.copyRegcred(ctx); err != nil {
 		w.recordFailure(ctx, PhaseNotRemoved, err)
 		return
 	}
@@ -240,7 +240,7 @@ func (w agentTurn) uninstallOwn(ctx context.Context) {
 	answer, err := w.changeOnce(ctx, w.uninstallCommand())
 	switch {
 	case ctx.Err() != nil:
-	case w.handleUnsupported(err):
+	case w.isUnsupported(err):
 		w.handleNoSystemd(err)
 	case err != nil:
 		w.recordFailure(ctx, PhaseNotRemoved, err)
@@ -258,7 +258,7 @@ func (w agentTurn) reportRemovalPlan(ctx context.Context) {
 	look, err := w.readStatus(ctx, statusWaitTimeout)
 	switch {
 	case ctx.Err() != nil:
-	case w.handleUnsupported(err):
+	case w.isUnsupported(err):
 		w.handleNoSystemd(err)
 	case err != nil:
 		w.recordFailure(ctx, PhaseNotRemoved, err)
@@ -280,7 +280,7 @@ func (w agentTurn) handleNoSystemd(err error) {
 }
 
 func (w agentTurn) recordRemoval(why string) {
-	w.memory.reset()
+	w.saved.reset()
 	w.updateStatus(func(s *Status) { s.Drift, s.Generation, s.KubeletHas = nil, 0, 0 })
 	w.markSettled(PhaseRemoved, why)
 }
@@ -290,14 +290,14 @@ func (w agentTurn) recordFailure(ctx context.Context, p Phase, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	if w.handleUnsupported(err) {
+	if w.isUnsupported(err) {
 		w.retryLater(PhaseUnsupported, err.Error())
 		return
 	}
-	w.memory.Failures++
+	w.saved.Failures++
 	w.recordError(err)
-	if w.setPhase(p, w.memory.LastError.Message); !w.gaveUp() {
-		w.retryLater(p, w.memory.LastError.Message)
+	if w.setPhase(p, w.saved.LastError.Message); !w.gaveUp() {
+		w.retryLater(p, w.saved.LastError.Message)
 	}
 }
 
@@ -310,12 +310,12 @@ func (w agentTurn) retryLater(p Phase, reason string) {
 
 // recordError records the last error.
 func (w agentTurn) recordError(err error) {
-	w.memory.LastError = &Error{time.Now().UTC().Truncate(time.Second), shortenText(w.redact(err.Error()), maxReasonLength)}
+	w.saved.LastError = &Error{time.Now().UTC().Truncate(time.Second), shortenText(w.redact(err.Error()), maxReasonLength)}
 }
 
-// handleUnsupported reports whether err means that the node has no systemd. If regcred has
+// isUnsupported reports whether err means that the node has no systemd. If regcred has
 // run on the node before, systemd is only temporarily unavailable.
-func (w agentTurn) handleUnsupported(err error) bool {
+func (w agentTurn) isUnsupported(err error) bool {
 	_, ok := errors.AsType[*hostrun.NoSystemdError](err)
-	return ok && !w.memory.Reached
+	return ok && !w.saved.HasRunOnNode
 }

@@ -35,7 +35,7 @@ type Failure struct {
 }
 
 // refused returns the failure for a response with an error status.
-func refused(resp *http.Response, body []byte) *Failure {
+func statusFailure(resp *http.Response, body []byte) *Failure {
 	f := &Failure{Code: resp.StatusCode, RetryAfter: retryAfter(resp)}
 	var status metav1.Status
 	if json.Unmarshal(body, &status) == nil && status.Kind == "Status" {
@@ -56,8 +56,8 @@ func retryAfter(resp *http.Response) time.Duration {
 	return max(wait, time.Second)
 }
 
-// noResponse returns the failure for a call without a complete response.
-func noResponse(ctx context.Context, err error) *Failure {
+// noResponseFailure returns the failure for a call without a complete response.
+func noResponseFailure(ctx context.Context, err error) *Failure {
 	return &Failure{Err: redactedCause(ctx, err), connectionLost: isConnectionLost(err)}
 }
 

@@ -158,16 +158,16 @@ func (s *Server) doOnce(ctx context.Context, c *Call) ([]byte, *Failure) {
 		return resp, err
 	})
 	if err != nil {
-		return nil, noResponse(ctx, err)
+		return nil, noResponseFailure(ctx, err)
 	}
 	defer resp.Body.Close()
 	most := cmp.Or(c.MaxSize, maxObject)
 	body, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
 	switch {
 	case err != nil:
-		return nil, noResponse(ctx, err)
+		return nil, noResponseFailure(ctx, err)
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
-		return nil, refused(resp, body)
+		return nil, statusFailure(resp, body)
 	case int64(len(body)) > most:
 		return nil, &Failure{Err: &regularfile.LimitError{Msg: fmt.Sprintf("the response is longer than %d bytes", most)}}
 	}

@@ -21,11 +21,11 @@ import (
 // CallError is the error of a call that panicked or called runtime.Goexit. It does not
 // contain the panic value, which may be a secret.
 type CallError struct {
-	What string // the operation
-	How  string // how it failed
+	Operation string // the operation
+	Failure   string // how it failed
 }
 
-func (e *CallError) Error() string { return e.What + ": " + e.How }
+func (e *CallError) Error() string { return e.Operation + ": " + e.Failure }
 
 // Call returns the result of f. If ctx is done first, it returns the cause of ctx and drops the
 // later result of f. If f panics or calls runtime.Goexit, the error is a [*CallError]. Except
@@ -54,16 +54,16 @@ func Call[T any](ctx context.Context, what string, f func() (T, error)) (T, erro
 		return res.value, res.err
 	case <-ctx.Done():
 		var none T
-		return none, fmt.Errorf("%s: %w", what, endedError{context.Cause(ctx), ctx.Err()})
+		return none, fmt.Errorf("%s: %w", what, contextDoneError{context.Cause(ctx), ctx.Err()})
 	}
 }
 
-// endedError is the cause of a context. It also matches context.Canceled or
+// contextDoneError is the cause of a context. It also matches context.Canceled or
 // context.DeadlineExceeded.
-type endedError struct{ cause, contextErr error }
+type contextDoneError struct{ cause, contextErr error }
 
-func (e endedError) Error() string   { return e.cause.Error() }
-func (e endedError) Unwrap() []error { return []error{e.cause, e.contextErr} }
+func (e contextDoneError) Error() string   { return e.cause.Error() }
+func (e contextDoneError) Unwrap() []error { return []error{e.cause, e.contextErr} }
 
 // panicLocation returns the location of the panic being recovered.
 func panicLocation() string {

@@ -17,14 +17,14 @@ import (
 	"github.com/regcred/regcred/internal/tomlfile"
 )
 
-// RuleVersion is the rule of the finding that containerd's version is unknown.
-const RuleVersion = "mirror-version"
+// RuleUnknownVersion is the rule of the finding that containerd's version is unknown.
+const RuleUnknownVersion = "mirror-version"
 
 // Check returns findings about the configuration and all hosts.toml files. It reads the files only
 // on the first call.
 func (r *Runtime) Check() []finding.Finding {
-	r.checked.Do(func() { r.found = r.withVersionNote(r.findProblems()) })
-	return slices.Clone(r.found)
+	r.checked.Do(func() { r.findings = r.withVersionNote(r.findProblems()) })
+	return slices.Clone(r.findings)
 }
 
 func (r *Runtime) findProblems() []finding.Finding {
@@ -43,7 +43,7 @@ func (r *Runtime) withVersionNote(found []finding.Finding) []finding.Finding {
 		return found
 	}
 	return append(found, finding.Finding{
-		Rule: RuleVersion, Severity: finding.SeverityInfo, File: r.File,
+		Rule: RuleUnknownVersion, Severity: finding.SeverityInfo, File: r.File,
 		Message: fmt.Sprintf("the containerd version is unknown; the configuration was checked for containerd %v", r.versionOrNewest()),
 	})
 }
@@ -304,7 +304,7 @@ func (c *checker) checkHostsFile(dir, name string) {
 	}
 	if h.parseError != nil {
 		fix := cmp.Or(h.parseError.fix, "correct the file, then run regcred doctor --image IMAGE")
-		c.addFinding("mirror-unread", finding.SeverityError, h.path, max(h.parseError.line, 1), fix, "%s; containerd silently ignores the whole file and pulls only from the image's own host", h.parseError.what)
+		c.addFinding("mirror-unread", finding.SeverityError, h.path, max(h.parseError.line, 1), fix, "%s; containerd silently ignores the whole file and pulls only from the image's own host", h.parseError.message)
 		return
 	}
 	if h.file == nil {

@@ -62,7 +62,7 @@ func TestCheck(t *testing.T) {
 		"upper case, 2.4.3":      {"[host.'https://m.example']\nCapabilities = ['pull']\n", nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := nodeOf(t, cmp.Or(tt.version, "2.4.3"), fmt.Sprintf(version2, certs), map[string]string{file: tt.hosts})
+			r := newTestRuntimeVersion(t, cmp.Or(tt.version, "2.4.3"), fmt.Sprintf(configVersion2, certs), map[string]string{file: tt.hosts})
 			checkFindings(t, r.Check(), tt.want)
 		})
 	}
@@ -119,7 +119,7 @@ func TestCheckConfig(t *testing.T) {
 			[]string{"info mirror-default " + certs + "/_default/hosts.toml:2", "info mirror-default " + certs + "/_default/hosts.toml:1", "warning mirror-hides-default " + certs + "/quay.io:0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			at := node(t, tt.config, tt.files)
+			at := newTestRuntime(t, tt.config, tt.files)
 			r := must.Get(containerd.Read(at.Root, at.File, containerd.ParseVersion(tt.version)))(t)
 			checkFindings(t, r.Check(), tt.want)
 		})
@@ -129,7 +129,7 @@ func TestCheckConfig(t *testing.T) {
 // TestHosts verifies that Hosts returns the image hosts of the directories.
 func TestHosts(t *testing.T) {
 	const certs = "/certs"
-	r := node(t, fmt.Sprintf(version2, certs), map[string]string{
+	r := newTestRuntime(t, fmt.Sprintf(configVersion2, certs), map[string]string{
 		certs + "/quay.io/x": "", certs + "/a.example_5000_/x": "", certs + "/_default/x": "", certs + "/docker.io/x": "", certs + "/file": "", certs + "/b.example:80/x": "",
 	})
 	if got, want := r.Hosts(), []string{"a.example:5000", "b.example:80", "docker.io", "quay.io"}; !slices.Equal(got, want) {
@@ -140,7 +140,7 @@ func TestHosts(t *testing.T) {
 // TestPort verifies that a directory for a host without a port is reported for images of the same
 // host with a port.
 func TestPort(t *testing.T) {
-	r := node(t, fmt.Sprintf(version2, "/certs"), map[string]string{"/certs/quay.io/hosts.toml": "[host.'https://m.example']\n"})
+	r := newTestRuntime(t, fmt.Sprintf(configVersion2, "/certs"), map[string]string{"/certs/quay.io/hosts.toml": "[host.'https://m.example']\n"})
 	for image, want := range map[string][]string{"quay.io/a": nil, "quay.io:8443/a": {"warning mirror-directory /certs/quay.io/hosts.toml:1", "info mirror-version /etc/containerd/config.toml:0"}, "a.example:1/a": nil} {
 		ref := must.Get(route.Parse(image))(t)
 		checkFindings(t, r.Route(ref).Findings, want)
@@ -179,7 +179,7 @@ func FuzzRoute(f *testing.F) {
 		}
 		for _, image := range []string{"x", "quay.io:5000/a@sha256:" + strings.Repeat("0", 64)} {
 			ref := must.Get(route.Parse(image))(t)
-			if w := r.Route(ref); (len(w.Hops) == 0) != (w.Fails != "") || w.String() == "" {
+			if w := r.Route(ref); (len(w.Hops) == 0) != (w.FailureReason != "") || w.String() == "" {
 				t.Errorf("%s: %+v", image, w)
 			}
 		}
@@ -196,7 +196,7 @@ func TestUnknownVersion(t *testing.T) {
 		"[host.'http://m.example']\n":                            {"info mirror-plain-http " + file + ":1"},
 		"[host.'https://m.example']\ncapabilities = ['fetch']\n": {"error mirror-unread " + file + ":2", "info mirror-version " + config + ":0"},
 	} {
-		r := node(t, fmt.Sprintf(version2, "/certs"), map[string]string{file: hosts})
+		r := newTestRuntime(t, fmt.Sprintf(configVersion2, "/certs"), map[string]string{file: hosts})
 		checkFindings(t, r.Check(), want)
 		ref := must.Get(route.Parse("quay.io/a"))(t)
 		checkFindings(t, r.Route(ref).Findings, want)

@@ -34,8 +34,8 @@ type Runtime struct {
 	Files   []string // File and its imports, in the order they are read
 	Version Version  // zero if unknown; then the newest known release is assumed
 
-	checked sync.Once
-	found   []finding.Finding // set by the first Check
+	checked  sync.Once
+	findings []finding.Finding // set by the first Check
 
 	files  []*parsedConfigFile
 	format int // config version, 1 if not set

@@ -63,15 +63,15 @@ func (t *hostTable) clearWrongCaseKeys(written map[string]any) {
 
 // hostsFileError is the reason why containerd ignores a whole hosts.toml.
 type hostsFileError struct {
-	line int // 0 if unknown
-	what string
-	fix  string
+	line    int // 0 if unknown
+	message string
+	fix     string
 }
 
-func (e *hostsFileError) Error() string { return e.what }
+func (e *hostsFileError) Error() string { return e.message }
 
 func newHostsFileError(line int, format string, args ...any) *hostsFileError {
-	return &hostsFileError{line: line, what: fmt.Sprintf(format, args...)}
+	return &hostsFileError{line: line, message: fmt.Sprintf(format, args...)}
 }
 
 // readHosts reads the hosts.toml of a directory. It returns an error only if the file cannot be
@@ -114,7 +114,7 @@ func (h *hostsFile) parse(v Version) *hostsFileError {
 		return newHostsFileError(bad.Line, "%v", bad)
 	}
 	if _, isTable := top["host"].(map[string]any); !isTable && !v.isAtLeast2() {
-		return &hostsFileError{what: "the file has no host table, so containerd 1 treats it as invalid", fix: "add an empty [host] table at the end of the file"}
+		return &hostsFileError{message: "the file has no host table, so containerd 1 treats it as invalid", fix: "add an empty [host] table at the end of the file"}
 	}
 	if !v.isAtLeast2() {
 		file.hostTable.clearWrongCaseKeys(top)

@@ -24,11 +24,11 @@ func (r *Runtime) OriginQueryReason(host string) string {
 			return why
 		}
 		w := r.RouteFor(image, v)
-		if w.Fails != "" {
+		if w.FailureReason != "" {
 			continue // no host is queried
 		}
 		for i := range w.Hops {
-			if h := &w.Hops[i]; h.Origin || h.Base.Host == "" {
+			if h := &w.Hops[i]; h.IsOrigin || h.Base.Host == "" {
 				return cmp.Or(r.originHopReason(host, v), describeOriginHop(h, i == len(w.Hops)-1))
 			}
 		}

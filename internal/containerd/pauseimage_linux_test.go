@@ -71,8 +71,8 @@ func startRuntime(t *testing.T, cmd *exec.Cmd, socket string) {
 	}
 }
 
-// shortDir creates a directory whose path is short enough for a socket. All users can enter it.
-func shortDir(t *testing.T) string {
+// socketDir creates a directory whose path is short enough for a socket. All users can enter it.
+func socketDir(t *testing.T) string {
 	t.Helper()
 	dir := must.Get(os.MkdirTemp("", "ctd"))(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
@@ -97,7 +97,7 @@ func TestPauseImage(t *testing.T) {
 		{name: "no file", fails: "config dump\": exit status 1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			dir := shortDir(t)
+			dir := socketDir(t)
 			file := filepath.Join(dir, "c.toml")
 			if tt.config != "" {
 				must.Do(t, os.WriteFile(file, []byte(tt.config), 0o600))
@@ -126,7 +126,7 @@ func TestPauseImageOfOthers(t *testing.T) {
 		t.Skip("only root can start a process as another user, or with mounts of its own")
 	}
 	const nobody = 65534
-	dir := shortDir(t)
+	dir := socketDir(t)
 	program := must.Get(os.ReadFile(os.Args[0]))(t)
 	path, file := filepath.Join(dir, "containerd"), filepath.Join(dir, "c.toml")
 	for name, data := range map[string][]byte{path: program, file: nil, file + ".other": nil} {

@@ -22,15 +22,15 @@ import (
 	"github.com/regcred/regcred/internal/route"
 )
 
-// hubHost is the registry of Docker Hub images.
-const hubHost = registries.DockerHubServer
+// dockerHubHost is the registry of Docker Hub images.
+const dockerHubHost = registries.DockerHubServer
 
 // Route returns the hosts that containerd queries for an image, with findings about the
 // files that apply to the image.
 func (r *Runtime) Route(image route.Image) *route.Route {
 	w := r.RouteFor(image, r.versionOrNewest())
 	for _, f := range r.Check() {
-		if f.Rule == RuleVersion || f.Rule == ruleConfigPathUnset && !r.hasDefaultHostDir(image.Host) {
+		if f.Rule == RuleUnknownVersion || f.Rule == ruleConfigPathUnset && !r.hasDefaultHostDir(image.Host) {
 			continue
 		}
 		if slices.Contains(w.Files, f.File) {
@@ -77,7 +77,7 @@ func (r *Runtime) RouteFor(image route.Image, v Version) *route.Route {
 	w := &routePlanner{runtime: r, registryConfig: r.decodeRegistry(v), image: image, version: v}
 	w.Route = &route.Route{Runtime: "containerd", Version: v.String(), Repository: image.Repository, Files: slices.Clone(r.Files), Hops: []route.Hop{}}
 	if why := w.loadError(); why != "" {
-		w.Fails = why
+		w.FailureReason = why
 		return w.Route
 	}
 	if len(w.configPaths) == 0 {
@@ -85,7 +85,7 @@ func (r *Runtime) RouteFor(image route.Image, v Version) *route.Route {
 	} else {
 		w.addHosts()
 	}
-	if w.Fails != "" {
+	if w.FailureReason != "" {
 		w.Hops = []route.Hop{}
 	}
 	return w.Route
@@ -122,7 +122,7 @@ func (w *routePlanner) loadError() string {
 func (w *routePlanner) addHosts() {
 	dir, err := w.runtime.hostDir(w.configPathDirs(), w.image.Host)
 	if err != nil {
-		w.Fails = err.Error()
+		w.FailureReason = err.Error()
 		return
 	}
 	own := []host{{}}
@@ -131,7 +131,7 @@ func (w *routePlanner) addHosts() {
 		h, err := w.runtime.readHosts(dir, w.version)
 		if err != nil {
 			w.Files = append(w.Files, dir)
-			w.Fails = err.Error()
+			w.FailureReason = err.Error()
 			return
 		}
 		own, path = h.hosts, h.path
@@ -182,16 +182,16 @@ func (w *routePlanner) addHost(h *host, path string, last bool) {
 		hop = w.originHop()
 	} else {
 		hop = route.NewHop(h.url.Scheme, h.url.Host, h.url.Path, w.image.Path)
-		hop.Origin = w.isOrigin(h.url.Host)
+		hop.IsOrigin = w.isOrigin(h.url.Host)
 		hop.Skipped = w.skipReason(h.table.Capabilities)
 		explicit := h.table.CA != nil || len(h.client) > 0 || h.table.SkipVerify != nil
-		hop.HTTPToo = h.url.Scheme == "http" && explicit && w.version.triesHTTPSFirst() && portOrDefault(h.url.Host) != "80"
+		hop.TriesHTTPSFirst = h.url.Scheme == "http" && explicit && w.version.triesHTTPSFirst() && portOrDefault(h.url.Host) != "80"
 	}
-	hop.File, hop.Line, hop.CA, hop.Client = path, h.line, h.ca, h.client
+	hop.File, hop.Line, hop.CA, hop.ClientCertificates = path, h.line, h.ca, h.client
 	hop.SkipVerify = hop.SkipVerify || h.table.SkipVerify != nil && *h.table.SkipVerify
 	hop.Headers = slices.Sorted(maps.Keys(h.table.Header))
 	if slices.ContainsFunc(hop.Headers, isAuthorizationHeader) {
-		hop.Shown = route.CredentialHeader
+		hop.Credential = route.CredentialHeader
 	}
 	w.addHop(hop)
 	w.requireFiles(h, path)
@@ -203,7 +203,7 @@ func isAuthorizationHeader(name string) bool { return strings.EqualFold(name, "A
 func (w *routePlanner) addHop(hop route.Hop) {
 	hop.Headers = slices.Concat(hop.Headers, w.headers)
 	if w.logins[hop.Base.Host] {
-		hop.OwnFile, _ = w.runtime.keyLocation("registry", "configs")
+		hop.CredentialFile, _ = w.runtime.keyLocation("registry", "configs")
 	}
 	w.Hops = append(w.Hops, hop)
 }
@@ -232,8 +232,8 @@ func (w *routePlanner) requireFiles(h *host, path string) {
 		}
 	}
 	for _, name := range names {
-		if _, err := w.runtime.fs().ReadFile(context.Background(), name); err != nil && w.Fails == "" {
-			w.Fails = fmt.Sprintf("%s refers to %s, which cannot be read (%v)", path, name, regularfile.BareError(err))
+		if _, err := w.runtime.fs().ReadFile(context.Background(), name); err != nil && w.FailureReason == "" {
+			w.FailureReason = fmt.Sprintf("%s refers to %s, which cannot be read (%v)", path, name, regularfile.BareError(err))
 		}
 	}
 }
@@ -242,7 +242,7 @@ func (w *routePlanner) requireFiles(h *host, path string) {
 func (w *routePlanner) originHop() route.Hop {
 	name, scheme := w.image.Host, "https"
 	if name == "docker.io" {
-		name = hubHost
+		name = dockerHubHost
 	}
 	hop := route.NewHop(scheme, name, "/v2", w.image.Path)
 	if isLoopback(name) {
@@ -254,9 +254,9 @@ func (w *routePlanner) originHop() route.Hop {
 		// containerd does not verify the certificate of a loopback host, and treats this as a TLS
 		// setting.
 		hop.SkipVerify = p != "80" || !w.version.triesHTTPSFirst()
-		hop.HTTPToo = plain && w.version.triesHTTPSFirst() && p != "80"
+		hop.TriesHTTPSFirst = plain && w.version.triesHTTPSFirst() && p != "80"
 	}
-	hop.Origin = true
+	hop.IsOrigin = true
 	return hop
 }
 
@@ -270,7 +270,7 @@ func (w *routePlanner) isOrigin(host string) bool {
 func canonicalHost(host string) string {
 	host = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(host), ":443"), ":80")
 	host = strings.TrimSuffix(host, ".")
-	if host == hubHost || host == registries.DockerHubIndex {
+	if host == dockerHubHost || host == registries.DockerHubIndex {
 		return "docker.io"
 	}
 	return host
@@ -302,7 +302,7 @@ func (w *routePlanner) addMirrors() {
 		u, err := url.Parse(e)
 		if err != nil {
 			file, line := w.runtime.keyLocation("registry", "mirrors", key)
-			w.Fails = fmt.Sprintf("%s:%d: an endpoint must be a URL", file, line)
+			w.FailureReason = fmt.Sprintf("%s:%d: an endpoint must be a URL", file, line)
 			return
 		}
 		own = own || u.Host == w.image.Host
@@ -313,7 +313,7 @@ func (w *routePlanner) addMirrors() {
 	}
 	name := w.image.Host
 	if name == "docker.io" {
-		name = hubHost
+		name = dockerHubHost
 	}
 	w.addEndpoint(&url.URL{Scheme: w.schemeFor(name), Host: name}, "")
 }
@@ -329,7 +329,7 @@ func (w *routePlanner) schemeFor(endpoint string) string {
 // image's own host.
 func (w *routePlanner) addEndpoint(u *url.URL, key string) {
 	hop := route.NewHop(u.Scheme, u.Host, cmp.Or(u.Path, "/v2"), w.image.Path)
-	hop.Origin = w.isOrigin(u.Host)
+	hop.IsOrigin = w.isOrigin(u.Host)
 	if key != "" {
 		hop.File, hop.Line = w.runtime.keyLocation("registry", "mirrors", key)
 	}
@@ -339,7 +339,7 @@ func (w *routePlanner) addEndpoint(u *url.URL, key string) {
 			hop.CA = []string{t.ca}
 		}
 		if t.cert != "" {
-			hop.Client = [][2]string{{t.cert, t.key}}
+			hop.ClientCertificates = [][2]string{{t.cert, t.key}}
 		}
 	} else if u.Scheme == "http" && isLoopback(w.image.Host) {
 		hop.SkipVerify = true

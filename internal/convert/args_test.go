@@ -143,7 +143,7 @@ func asUTF16(s string) string {
 // TestAddArgsDirectory verifies that in a directory only the file with the provider changes.
 func TestAddArgsDirectory(t *testing.T) {
 	dir := t.TempDir()
-	one := strings.ReplaceAll(beta, "v1beta1", "v1")
+	one := strings.ReplaceAll(v1beta1Config, "v1beta1", "v1")
 	write(t, dir, "10.yaml", one)
 	write(t, dir, "20.yaml", strings.ReplaceAll(one, "name: ", "name: x"))
 	cfg := must.Get(config.Load(dir))(t)

@@ -92,7 +92,7 @@ type Result struct {
 	LostComments    []string          // source files whose comments are in no result file
 	SecondDocuments []config.Position // where second YAML documents begin, which the kubelet ignores
 
-	dir bool // the result is a directory, even with one file
+	isDir bool // the result is a directory, even with one file
 }
 
 // Convert converts the configuration at path. It returns the errors of [config.Load]. For
@@ -126,7 +126,7 @@ func Convert(path string, layout Layout, o Options) (*Result, error) {
 		}
 	}
 	c.convert(path, layout)
-	if err := verifyFiles(c.res.dir, c.res.Files, c.res.Providers); err != nil {
+	if err := verifyFiles(c.res.isDir, c.res.Files, c.res.Providers); err != nil {
 		return nil, fmt.Errorf("convert %s: %w", path, err)
 	}
 	return c.res, nil
@@ -178,13 +178,13 @@ func hideValues(p *config.Provider) {
 func (c *conversion) convert(path string, layout Layout) {
 	switch {
 	case layout == LayoutSplit:
-		c.res.dir = true
+		c.res.isDir = true
 		c.splitProviders()
 	case layout == LayoutSingle && len(c.files) > 1:
 		c.mergeFiles()
 	default:
 		info, err := os.Stat(path)
-		c.res.dir = layout == LayoutKeep && err == nil && info.IsDir()
+		c.res.isDir = layout == LayoutKeep && err == nil && info.IsDir()
 		for _, f := range c.files {
 			c.convertFile(f)
 		}
@@ -273,7 +273,7 @@ func verifyFiles(dir bool, files []File, want []config.Provider) error {
 // Validate returns the errors of [config.Config.ValidateFor] for the result. Errors show
 // path as the directory if the result is a directory, and otherwise as the file.
 func (r *Result) Validate(t config.Target, path string) error {
-	cfg, err := loadFiles(path, r.dir, r.Files)
+	cfg, err := loadFiles(path, r.isDir, r.Files)
 	if err != nil {
 		return err
 	}

@@ -58,8 +58,8 @@ func compare(t *testing.T, want, got string) {
 	}
 }
 
-// beta is a v1beta1 file with unusual formatting.
-const beta = `# Licence: ours
+// v1beta1Config is a v1beta1 file with unusual formatting.
+const v1beta1Config = `# Licence: ours
 
 kind:   CredentialProviderConfig   # the kind
 # to be v1 soon
@@ -84,7 +84,7 @@ providers:
 # the end
 `
 
-const betaJSON = "\t{ \"kind\":\"CredentialProviderConfig\",\n" +
+const v1alpha1JSONConfig = "\t{ \"kind\":\"CredentialProviderConfig\",\n" +
 	"\t\"providers\": [ {\"matchImages\":[\"r.example\"], \"name\":\"a\", \"defaultCacheDuration\":\"1h\",\n" +
 	"\t\"apiVersion\" : \"credentialprovider.kubelet.k8s.io/v1beta1\"}],\n" +
 	"\t\"apiVersion\": \"kubelet.config.k8s.io/v1alpha1\" }"
@@ -108,29 +108,29 @@ providers:
 // TestConvertEdits verifies that only the version changes in the text if nothing else needs to
 // change.
 func TestConvertEdits(t *testing.T) {
-	v1 := strings.Replace(beta, "io/v1beta1'", "io/v1'", 1)
-	v1JSON := strings.Replace(betaJSON, "io/v1alpha1", "io/v1", 1)
+	v1 := strings.Replace(v1beta1Config, "io/v1beta1'", "io/v1'", 1)
+	v1JSON := strings.Replace(v1alpha1JSONConfig, "io/v1alpha1", "io/v1", 1)
 	protocol := strings.NewReplacer(`s.io/v1beta1"`, `s.io/v1"`, "s.io/v1alpha1\n", "s.io/v1\n")
 	toV1 := Options{PluginAPIVersion: plugin.V1}
 	tests := []struct {
 		name, source, want string
 		options            Options
 	}{
-		{"v1beta1", beta, v1, Options{}},
-		{"v1alpha1", strings.Replace(beta, "io/v1beta1'", "io/v1alpha1'", 1), v1, Options{}},
+		{"v1beta1", v1beta1Config, v1, Options{}},
+		{"v1alpha1", strings.Replace(v1beta1Config, "io/v1beta1'", "io/v1alpha1'", 1), v1, Options{}},
 		{"v1", v1, v1, Options{}},
 		{"v1, the format that it has", v1, v1, Options{Format: YAML}},
-		{"carriage returns", strings.ReplaceAll(beta, "\n", "\r\n"), strings.ReplaceAll(v1, "\n", "\r\n"), Options{}},
-		{"byte order mark", "\ufeff" + beta, "\ufeff" + v1, Options{}},
-		{"directive and mark", "%YAML 1.1\n---\n" + beta, "%YAML 1.1\n---\n" + v1, Options{}},
-		{"second document", beta + "---\n" + beta, v1 + "---\n" + beta, Options{}},
-		{"anchor and tag", strings.Replace(beta, "'kubelet", "&v !!str 'kubelet", 1), strings.Replace(v1, "'kubelet", "&v !!str 'kubelet", 1), Options{}},
-		{"version below its key", strings.Replace(beta, "apiVersion: 'k", "apiVersion:\n  'k", 1), strings.Replace(v1, "apiVersion: 'k", "apiVersion:\n  'k", 1), Options{}},
+		{"carriage returns", strings.ReplaceAll(v1beta1Config, "\n", "\r\n"), strings.ReplaceAll(v1, "\n", "\r\n"), Options{}},
+		{"byte order mark", "\ufeff" + v1beta1Config, "\ufeff" + v1, Options{}},
+		{"directive and mark", "%YAML 1.1\n---\n" + v1beta1Config, "%YAML 1.1\n---\n" + v1, Options{}},
+		{"second document", v1beta1Config + "---\n" + v1beta1Config, v1 + "---\n" + v1beta1Config, Options{}},
+		{"anchor and tag", strings.Replace(v1beta1Config, "'kubelet", "&v !!str 'kubelet", 1), strings.Replace(v1, "'kubelet", "&v !!str 'kubelet", 1), Options{}},
+		{"version below its key", strings.Replace(v1beta1Config, "apiVersion: 'k", "apiVersion:\n  'k", 1), strings.Replace(v1, "apiVersion: 'k", "apiVersion:\n  'k", 1), Options{}},
 		{"no line at the end", oneLine, strings.TrimSuffix(oneLine, "beta1"), Options{}},
-		{"JSON", betaJSON, v1JSON, Options{}},
-		{"protocol", beta, protocol.Replace(v1), toV1},
+		{"JSON", v1alpha1JSONConfig, v1JSON, Options{}},
+		{"protocol", v1beta1Config, protocol.Replace(v1), toV1},
 		{"protocol in v1", v1, protocol.Replace(v1), toV1},
-		{"protocol in JSON", betaJSON, protocol.Replace(v1JSON), toV1},
+		{"protocol in JSON", v1alpha1JSONConfig, protocol.Replace(v1JSON), toV1},
 		{"protocol by an alias", aliased, strings.Replace(aliased, "&v credentialprovider.kubelet.k8s.io/v1beta1", "&v credentialprovider.kubelet.k8s.io/v1", 1), toV1},
 		{"older protocol", v1, strings.Replace(v1, "s.io/v1alpha1\n", "s.io/v1beta1\n", 1), Options{PluginAPIVersion: plugin.V1Beta1}},
 	}

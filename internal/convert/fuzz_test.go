@@ -19,7 +19,7 @@ import (
 // converting the result changes nothing. An invalid file is rejected with the errors of
 // [config.Load] or [config.Config.Validate].
 func FuzzConvert(f *testing.F) {
-	for _, text := range []string{beta, betaJSON, former, formerConverted, others, oneLine} {
+	for _, text := range []string{v1beta1Config, v1alpha1JSONConfig, outOfTreeConfig, outOfTreeConverted, others, oneLine} {
 		for way := range byte(9) {
 			f.Add([]byte(strings.ReplaceAll(text, canary.Marker, "")), way)
 		}

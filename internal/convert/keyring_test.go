@@ -28,7 +28,7 @@ import (
 func TestMain(m *testing.M) {
 	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
 	if slices.Contains(plugins(), name) {
-		plugin.Main(plugin.ProviderFunc(answer))
+		plugin.Main(plugin.ProviderFunc(pluginResponse))
 	}
 	os.Exit(m.Run())
 }
@@ -39,10 +39,10 @@ func plugins() []string {
 	return []string{"ecr-creds", "two", "failing", "empty", "ecr", "second", "whole-registry"}
 }
 
-// answer is the plugin's response. The user name contains the configuration that the plugin
+// pluginResponse is the plugin's response. The user name contains the configuration that the plugin
 // received. The plugins "ecr-creds" and "two" respond only for the image, the others for the
 // registry.
-func answer(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
+func pluginResponse(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
 	key, _, _ := strings.Cut(req.Image, "/")
 	life := time.Hour
@@ -101,12 +101,12 @@ providers:
 func TestConvertedGivesTheSameCredentials(t *testing.T) {
 	v1 := strings.NewReplacer("s.io/v1beta1", "s.io/v1", "s.io/v1alpha1", "s.io/v1").Replace
 	sources := map[string]map[string]string{
-		"v1":          {"1.yaml": v1(beta)},
-		"v1beta1":     {"1.yaml": beta},
-		"v1alpha1":    {"1.yaml": strings.Replace(beta, "io/v1beta1'", "io/v1alpha1'", 1)},
-		"predecessor": {"1.yaml": former},
+		"v1":          {"1.yaml": v1(v1beta1Config)},
+		"v1beta1":     {"1.yaml": v1beta1Config},
+		"v1alpha1":    {"1.yaml": strings.Replace(v1beta1Config, "io/v1beta1'", "io/v1alpha1'", 1)},
+		"predecessor": {"1.yaml": outOfTreeConfig},
 		"failures":    {"1.yaml": others},
-		"all":         {"1.yaml": beta, "2.yaml": former, "3.yml": others},
+		"all":         {"1.yaml": v1beta1Config, "2.yaml": outOfTreeConfig, "3.yml": others},
 	}
 	bin := linkPlugins(t)
 	for name, files := range sources {
@@ -115,13 +115,13 @@ func TestConvertedGivesTheSameCredentials(t *testing.T) {
 			for file, text := range files {
 				write(t, dir, file, text)
 			}
-			want := lookups(t, dir, bin)
+			want := lookUpImages(t, dir, bin)
 			for _, how := range []struct {
 				layout  Layout
 				options Options
 			}{{LayoutKeep, Options{}}, {LayoutSingle, Options{}}, {LayoutSplit, Options{}}, {LayoutSingle, Options{Format: JSON}}, {LayoutKeep, Options{PluginAPIVersion: plugin.V1}}} {
 				t.Run(fmt.Sprint(how.layout, how.options), func(t *testing.T) {
-					got := lookups(t, converted(t, dir, how.layout, how.options), bin)
+					got := lookUpImages(t, converted(t, dir, how.layout, how.options), bin)
 					if diff := cmp.Diff(want, got); diff != "" {
 						t.Errorf("-source +result\n%s", diff)
 					}
@@ -141,9 +141,9 @@ func converted(t *testing.T, path string, layout Layout, o Options) string {
 	return dir
 }
 
-// lookups looks up each image. It returns the credentials in order, and which lookups and providers
+// lookUpImages looks up each image. It returns the credentials in order, and which lookups and providers
 // failed.
-func lookups(t *testing.T, path, bin string) map[string][]string {
+func lookUpImages(t *testing.T, path, bin string) map[string][]string {
 	t.Helper()
 	cfg, err := config.Load(path)
 	if err == nil {
@@ -195,7 +195,7 @@ providers:
 - {name: whole-registry, imageMatchers: [registry.example]}
 `)
 	first := func(path string) string {
-		name, _, _ := strings.Cut(lookups(t, path, bin)["registry.example/team/app"][1], " ")
+		name, _, _ := strings.Cut(lookUpImages(t, path, bin)["registry.example/team/app"][1], " ")
 		return name
 	}
 	if got := first(dir) + ", " + first(converted(t, dir, LayoutKeep, Options{})); got != "whole-registry, second" {

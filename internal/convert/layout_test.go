@@ -19,9 +19,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// former is a configuration of the out-of-tree proposal. It uses both forms in the proposal's
+// outOfTreeConfig is a configuration of the out-of-tree proposal. It uses both forms in the proposal's
 // document: a mapping as in its example, and a list as in its types.
-const former = `# Licence: ours
+const outOfTreeConfig = `# Licence: ours
 
 # our registries
 kind: credentialprovider # the document's example
@@ -49,9 +49,9 @@ providers:
     value: *t
 `
 
-// formerConverted is the conversion of former. Its only comment explains the added
+// outOfTreeConverted is the conversion of former. Its only comment explains the added
 // defaultCacheDuration.
-const formerConverted = `apiVersion: kubelet.config.k8s.io/v1
+const outOfTreeConverted = `apiVersion: kubelet.config.k8s.io/v1
 kind: CredentialProviderConfig
 providers:
   - name: ecr-creds
@@ -89,8 +89,8 @@ providers:
 `
 
 func TestConvertPredecessor(t *testing.T) {
-	res := convert(t, former, LayoutKeep, Options{})
-	compare(t, formerConverted, contents(res))
+	res := convert(t, outOfTreeConfig, LayoutKeep, Options{})
+	compare(t, outOfTreeConverted, contents(res))
 	want := []string{res.Source.Files()[0].Name}
 	if diff := cmp.Diff(want, res.LostComments); diff != "" {
 		t.Errorf("lost: -want +got\n%s", diff)
@@ -98,7 +98,7 @@ func TestConvertPredecessor(t *testing.T) {
 	if got := versions(res.Providers); got != "v1 v1" {
 		t.Errorf("versions: %s", got)
 	}
-	res = convert(t, former, LayoutKeep, Options{PluginAPIVersion: plugin.V1Beta1})
+	res = convert(t, outOfTreeConfig, LayoutKeep, Options{PluginAPIVersion: plugin.V1Beta1})
 	if got := versions(res.Providers); got != "v1beta1 v1beta1" {
 		t.Errorf("versions with an older protocol: %s", got)
 	}
@@ -115,7 +115,7 @@ func versions(providers []config.Provider) string {
 
 // TestConvertIsIdempotent verifies that converting a converted file changes nothing.
 func TestConvertIsIdempotent(t *testing.T) {
-	for name, text := range map[string]string{"v1beta1": beta, "JSON": betaJSON, "predecessor": former, "no line at the end": oneLine} {
+	for name, text := range map[string]string{"v1beta1": v1beta1Config, "JSON": v1alpha1JSONConfig, "predecessor": outOfTreeConfig, "no line at the end": oneLine} {
 		for _, format := range []Format{"", YAML, JSON} {
 			t.Run(name+"/"+string(format), func(t *testing.T) {
 				once := contents(convert(t, text, LayoutSingle, Options{Format: format}))
@@ -134,11 +134,11 @@ func TestConvertIsIdempotent(t *testing.T) {
 func writeMixedVersions(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	write(t, dir, "10-beta.yaml", beta)
-	write(t, dir, "20-former.yml", former)
+	write(t, dir, "10-beta.yaml", v1beta1Config)
+	write(t, dir, "20-former.yml", outOfTreeConfig)
 	write(t, dir, "README", "not a configuration")
 	// This provider's name is not a valid file name on Windows.
-	write(t, dir, "30-v1.json", strings.NewReplacer(`"a"`, `"last:*?"`, "io/v1alpha1", "io/v1").Replace(betaJSON))
+	write(t, dir, "30-v1.json", strings.NewReplacer(`"a"`, `"last:*?"`, "io/v1alpha1", "io/v1").Replace(v1alpha1JSONConfig))
 	return dir
 }
 

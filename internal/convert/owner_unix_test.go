@@ -22,10 +22,10 @@ func TestReplaceKeepsOwner(t *testing.T) {
 		t.Skip("only root may give files away")
 	}
 	dir := t.TempDir()
-	files := toReplace(t, dir, "a.yaml")
+	files := newReplacements(t, dir, "a.yaml")
 	must.Do(t, os.Chown(files[0].Name, 12345, 54321))
 	done := must.Get(Replace(files))(t)
-	if done[0].Foreign {
+	if done[0].OwnerChanged {
 		t.Error("the owner was not kept")
 	}
 	for _, name := range []string{"a.yaml", "a.yaml.bak"} {

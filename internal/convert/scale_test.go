@@ -23,8 +23,8 @@ func versionsOnOneLine(n int) string {
 	return "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: CredentialProviderConfig\nproviders: [" + strings.Join(list, ", ") + "]\n"
 }
 
-// blocks returns a configuration with n providers, one per line.
-func blocks(n int) string {
+// versionsOnSeparateLines returns a configuration with n providers, one per line.
+func versionsOnSeparateLines(n int) string {
 	var b strings.Builder
 	b.WriteString("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: CredentialProviderConfig\nproviders:\n")
 	for i := range n {
@@ -33,7 +33,7 @@ func blocks(n int) string {
 	return b.String()
 }
 
-func written(t testing.TB, text string) string {
+func writeTempFile(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "c.yaml")
 	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
@@ -44,7 +44,7 @@ func written(t testing.TB, text string) string {
 // line.
 func TestConvertOneLine(t *testing.T) {
 	text := versionsOnOneLine(300)
-	res := must.Get(Convert(written(t, text), LayoutKeep, Options{PluginAPIVersion: plugin.V1}))(t)
+	res := must.Get(Convert(writeTempFile(t, text), LayoutKeep, Options{PluginAPIVersion: plugin.V1}))(t)
 	if want := strings.ReplaceAll(text, "/v1beta1", "/v1"); string(res.Files[0].Data) != want {
 		t.Errorf("got %.300s", res.Files[0].Data)
 	}
@@ -53,10 +53,10 @@ func TestConvertOneLine(t *testing.T) {
 // BenchmarkConvert measures conversions of large files. The time must grow linearly with the size
 // of the text.
 func BenchmarkConvert(b *testing.B) {
-	for name, text := range map[string]func(int) string{"one line": versionsOnOneLine, "blocks": blocks} {
+	for name, text := range map[string]func(int) string{"one line": versionsOnOneLine, "blocks": versionsOnSeparateLines} {
 		for _, n := range []int{1500, 3000} {
 			text := text(n)
-			path := written(b, text)
+			path := writeTempFile(b, text)
 			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
 				b.SetBytes(int64(len(text)))
 				for b.Loop() {

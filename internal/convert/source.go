@@ -193,7 +193,7 @@ func (s *sourceFile) editVersions(want []config.Provider) (data []byte, ok bool)
 			return true
 		}
 		offset := s.findOnLine(at, old)
-		edits = append(edits, textedit.Edit{Span: textedit.Span{From: offset, To: offset + len(old)}, New: new})
+		edits = append(edits, textedit.Edit{Span: textedit.Span{From: offset, To: offset + len(old)}, Text: new})
 		return offset >= 0
 	}
 	if !replace(textedit.MappingValue(s.root, "apiVersion"), s.APIVersion, config.V1) {

@@ -21,9 +21,9 @@ import (
 
 // ReplacedFile is a file that [Replace] changed.
 type ReplacedFile struct {
-	Name    string
-	Backup  string // path of a copy of the previous file
-	Foreign bool   // the owner could not be kept, so only the caller can read the file
+	Name         string
+	Backup       string // path of a copy of the previous file
+	OwnerChanged bool   // the owner could not be kept, so only the caller can read the file
 }
 
 // Replace replaces the files that changed, each atomically, and keeps a backup of each. A
@@ -48,9 +48,9 @@ func Replace(files []File) ([]ReplacedFile, error) {
 // replacement is a file that [Replace] is about to replace.
 type replacement struct {
 	ReplacedFile
-	data     []byte
-	previous inroot.FileAttr
-	done     bool
+	data         []byte
+	previousInfo inroot.FileAttr
+	replaced     bool
 }
 
 // backUpFiles makes backups of all files that changed.
@@ -60,7 +60,7 @@ func backUpFiles(files []File) (list []*replacement, err error) {
 			continue
 		}
 		r := &replacement{ReplacedFile: ReplacedFile{Name: f.Name}, data: f.Data}
-		if r.previous, err = checkUnchanged(f); err != nil {
+		if r.previousInfo, err = checkUnchanged(f); err != nil {
 			return list, err
 		}
 		list = append(list, r)
@@ -100,7 +100,7 @@ func (r *replacement) writeBackup(data []byte) error {
 		if i > 0 {
 			name += "." + strconv.Itoa(i)
 		}
-		_, err := writeWithAttr(inroot.FS{}.CreateFile, name, data, r.previous)
+		_, err := writeWithAttr(inroot.FS{}.CreateFile, name, data, r.previousInfo)
 		if !errors.Is(err, fs.ErrExist) {
 			if err == nil {
 				r.Backup = name
@@ -124,10 +124,10 @@ func writeWithAttr(write func(string, io.Reader, inroot.FileAttr) error, name st
 
 func replaceFiles(list []*replacement) (err error) {
 	for _, r := range list {
-		if r.Foreign, err = writeWithAttr(inroot.FS{}.WriteFile, r.Name, r.data, r.previous); err != nil {
+		if r.OwnerChanged, err = writeWithAttr(inroot.FS{}.WriteFile, r.Name, r.data, r.previousInfo); err != nil {
 			return fmt.Errorf("replace %s: %w", r.Name, err)
 		}
-		r.done = true
+		r.replaced = true
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func restoreFiles(list []*replacement) error {
 	var errs []error
 	for _, r := range slices.Backward(list) {
 		switch {
-		case r.done:
+		case r.replaced:
 			if err := os.Rename(r.Backup, r.Name); err != nil {
 				errs = append(errs, fmt.Errorf("%s remains converted; its previous content is in %s: %w", r.Name, r.Backup, err))
 			}

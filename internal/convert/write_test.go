@@ -17,8 +17,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// list returns the modes and contents of all files in a directory, by name.
-func list(t *testing.T, dir string) map[string]string {
+// listDir returns the modes and contents of all files in a directory, by name.
+func listDir(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	got := map[string]string{}
 	entries := must.Get(os.ReadDir(dir))(t)
@@ -54,8 +54,8 @@ func compareDirs(t *testing.T, want, got map[string]string) {
 	}
 }
 
-// toReplace writes files to a directory and returns replacements for them.
-func toReplace(t *testing.T, dir string, names ...string) []File {
+// newReplacements writes files to a directory and returns replacements for them.
+func newReplacements(t *testing.T, dir string, names ...string) []File {
 	t.Helper()
 	var files []File
 	for _, name := range names {
@@ -67,7 +67,7 @@ func toReplace(t *testing.T, dir string, names ...string) []File {
 
 func TestReplace(t *testing.T) {
 	dir := t.TempDir()
-	files := toReplace(t, dir, "a.yaml", "b.json", "same.yaml")
+	files := newReplacements(t, dir, "a.yaml", "b.json", "same.yaml")
 	files[2].Data = files[2].Source
 	must.Do(t, os.Chmod(files[0].Name, 0o640))
 	done := must.Get(Replace(files))(t)
@@ -81,7 +81,7 @@ func TestReplace(t *testing.T) {
 		"b.json":     formatMode("-rw-------", "new b.json"),
 		"b.json.bak": formatMode("-rw-------", "old b.json"),
 		"same.yaml":  formatMode("-rw-------", "old same.yaml"),
-	}, list(t, dir))
+	}, listDir(t, dir))
 }
 
 // TestReplaceKeepsBackups verifies that a new backup does not overwrite an older one, and that the
@@ -90,13 +90,13 @@ func TestReplaceKeepsBackups(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a.yaml.bak", "first")
 	must.Do(t, os.Mkdir(filepath.Join(dir, "a.yaml.bak.1"), 0o700))
-	must.Get(Replace(toReplace(t, dir, "a.yaml")))(t)
+	must.Get(Replace(newReplacements(t, dir, "a.yaml")))(t)
 	compareDirs(t, map[string]string{
 		"a.yaml":       formatMode("-rw-------", "new a.yaml"),
 		"a.yaml.bak":   formatMode("-rw-------", "first"),
 		"a.yaml.bak.1": formatMode("drwx------", "directory"),
 		"a.yaml.bak.2": formatMode("-rw-------", "old a.yaml"),
-	}, list(t, dir))
+	}, listDir(t, dir))
 }
 
 // TestReplaceAllOrNothing verifies that Replace changes no file and leaves no temporary files if
@@ -130,13 +130,13 @@ func TestReplaceAllOrNothing(t *testing.T) {
 				t.Skip("the messages are those of Unix")
 			}
 			dir := t.TempDir()
-			files := toReplace(t, dir, "a.yaml", "b.yaml", "c.yaml")
+			files := newReplacements(t, dir, "a.yaml", "b.yaml", "c.yaml")
 			tt.spoil(t, files)
-			before := list(t, dir)
+			before := listDir(t, dir)
 			if _, err := Replace(files); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
-			compareDirs(t, before, list(t, dir))
+			compareDirs(t, before, listDir(t, dir))
 		})
 	}
 }
@@ -149,19 +149,19 @@ func remove(t *testing.T, name string) {
 // TestReplaceRestores verifies that files that were already replaced are restored after a failure.
 func TestReplaceRestores(t *testing.T) {
 	dir := t.TempDir()
-	files := toReplace(t, dir, "a.yaml", "b.yaml", "c.yaml")
-	before := list(t, dir)
+	files := newReplacements(t, dir, "a.yaml", "b.yaml", "c.yaml")
+	before := listDir(t, dir)
 	replacing, err := backUpFiles(files)
 	if err != nil {
 		t.Fatal(err)
 	}
 	replacing[1].Name = filepath.Join(dir, "none", "b.yaml")
 	err = replaceFiles(replacing)
-	if !errors.Is(err, fs.ErrNotExist) || !replacing[0].done || replacing[1].done {
-		t.Fatalf("got %v, done %v %v", err, replacing[0].done, replacing[1].done)
+	if !errors.Is(err, fs.ErrNotExist) || !replacing[0].replaced || replacing[1].replaced {
+		t.Fatalf("got %v, done %v %v", err, replacing[0].replaced, replacing[1].replaced)
 	}
 	must.Do(t, restoreFiles(replacing))
-	compareDirs(t, before, list(t, dir))
+	compareDirs(t, before, listDir(t, dir))
 
 	// If restoring fails too, the error names the backup.
 	if replacing, err = backUpFiles(files[:1]); err != nil {
@@ -185,7 +185,7 @@ func TestCreateFile(t *testing.T) {
 		}
 	}
 	remove(t, filepath.Join(dir, "link.yaml"))
-	compareDirs(t, map[string]string{"new.yaml": formatMode("-rw-------", "text")}, list(t, dir))
+	compareDirs(t, map[string]string{"new.yaml": formatMode("-rw-------", "text")}, listDir(t, dir))
 }
 
 func TestCreateDir(t *testing.T) {
@@ -194,11 +194,11 @@ func TestCreateDir(t *testing.T) {
 	want := map[string]string{"10-a.yaml": formatMode("-rw-------", "a"), "20-b.yaml": formatMode("-rw-------", "b")}
 	dir := filepath.Join(top, "new")
 	must.Do(t, CreateDir(dir, files))
-	compareDirs(t, want, list(t, dir))
+	compareDirs(t, want, listDir(t, dir))
 	if err := CreateDir(dir, files); err == nil || !strings.Contains(err.Error(), "already contains 10-a.yaml") {
 		t.Errorf("twice: got %v", err)
 	}
-	compareDirs(t, want, list(t, dir))
+	compareDirs(t, want, listDir(t, dir))
 
 	// A directory may contain files that are not configurations.
 	other := filepath.Join(top, "other")
@@ -207,7 +207,7 @@ func TestCreateDir(t *testing.T) {
 	if err := CreateDir(other, append(files, File{Name: "README"})); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a name that is taken: got %v", err)
 	}
-	compareDirs(t, map[string]string{"README": formatMode("-rw-------", "")}, list(t, other))
+	compareDirs(t, map[string]string{"README": formatMode("-rw-------", "")}, listDir(t, other))
 
 	// CreateDir removes the new directory after a failure.
 	if err := CreateDir(filepath.Join(top, "broken"), append(files, files[0])); !errors.Is(err, fs.ErrExist) {

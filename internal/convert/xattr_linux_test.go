@@ -18,7 +18,7 @@ import (
 // attributes, and that a file with hard links is not replaced.
 func TestReplaceKeepsAttributes(t *testing.T) {
 	dir := t.TempDir()
-	files := toReplace(t, dir, "a.yaml", "b.yaml")
+	files := newReplacements(t, dir, "a.yaml", "b.yaml")
 	if err := syscall.Setxattr(files[0].Name, "user.origin", []byte("x"), 0); errors.Is(err, errors.ErrUnsupported) {
 		t.Skip(err)
 	} else if err != nil {

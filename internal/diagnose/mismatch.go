@@ -93,7 +93,7 @@ func (c *patternComparison) mismatchReason() string {
 
 func (c *patternComparison) lengthMismatchReason() string {
 	counts := fmt.Sprintf("host: %q has %s, but %q has %s (a * matches one label)",
-		c.pattern.Host, CountText(len(c.patternLabels), "label"), c.image.Host, CountText(len(c.imageLabels), "label"))
+		c.pattern.Host, FormatCount(len(c.patternLabels), "label"), c.image.Host, FormatCount(len(c.imageLabels), "label"))
 	if c.relation < relationSameOwner {
 		return counts
 	}
@@ -104,7 +104,7 @@ func (c *patternComparison) lengthMismatchReason() string {
 	if d < 0 {
 		d, much = -d, "short"
 	}
-	return "host: " + CountText(d, "label") + " too " + much + strings.TrimPrefix(counts, "host")
+	return "host: " + FormatCount(d, "label") + " too " + much + strings.TrimPrefix(counts, "host")
 }
 
 // differingSuffixes returns the ends of the two hosts if their last labels differ. Both
@@ -112,7 +112,7 @@ func (c *patternComparison) lengthMismatchReason() string {
 // image's domain. If there is none, it returns "".
 func (c *patternComparison) differingSuffixes() (pattern, image string) {
 	start := len(c.imageLabels) - len(ownerDomain(c.imageLabels))
-	for i := min(len(c.patternLabels), len(c.imageLabels)) - 1; c.suffix == 0 && i >= start; i-- {
+	for i := min(len(c.patternLabels), len(c.imageLabels)) - 1; c.equalSuffixLabels == 0 && i >= start; i-- {
 		if c.patternLabels[i] == c.imageLabels[i] {
 			return strings.Join(c.patternLabels[i:], "."), strings.Join(c.imageLabels[i:], ".")
 		}
@@ -164,8 +164,8 @@ func pathMismatchReason(want, got string) string {
 	return reason
 }
 
-// CountText returns "1 label" or "2 labels".
-func CountText(n int, noun string) string {
+// FormatCount returns "1 label" or "2 labels".
+func FormatCount(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

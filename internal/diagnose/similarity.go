@@ -32,26 +32,26 @@ const (
 
 // patternComparison is a pattern and a repository that it does not match.
 type patternComparison struct {
-	pattern, image             location.Location
-	patternLabels, imageLabels []string // the labels of their hosts
-	prefix, suffix             int      // number of labels that agree, from the left and from the right
-	relation                   domainRelation
+	pattern, image                       location.Location
+	patternLabels, imageLabels           []string // the labels of their hosts
+	equalPrefixLabels, equalSuffixLabels int      // number of labels that agree, from the left and from the right
+	relation                             domainRelation
 }
 
 func newPatternComparison(pattern, image location.Location) *patternComparison {
 	c := &patternComparison{pattern: pattern, image: image, patternLabels: pattern.Labels(), imageLabels: image.Labels()}
 	w, h := len(c.patternLabels), len(c.imageLabels)
-	for c.suffix < min(w, h) && sameLabel(c.patternLabels[w-1-c.suffix], c.imageLabels[h-1-c.suffix]) {
-		c.suffix++
+	for c.equalSuffixLabels < min(w, h) && sameLabel(c.patternLabels[w-1-c.equalSuffixLabels], c.imageLabels[h-1-c.equalSuffixLabels]) {
+		c.equalSuffixLabels++
 	}
-	for c.prefix < min(w, h)-c.suffix && sameLabel(c.patternLabels[c.prefix], c.imageLabels[c.prefix]) {
-		c.prefix++
+	for c.equalPrefixLabels < min(w, h)-c.equalSuffixLabels && sameLabel(c.patternLabels[c.equalPrefixLabels], c.imageLabels[c.equalPrefixLabels]) {
+		c.equalPrefixLabels++
 	}
 	// If labels are missing or in a different order, a glob before the first difference
 	// may stand for any label of the image.
-	moved := w != h || c.prefix < w && slices.Contains(c.imageLabels, c.patternLabels[c.prefix])
-	for moved && c.prefix > 0 && strings.Contains(c.patternLabels[c.prefix-1], "*") {
-		c.prefix--
+	moved := w != h || c.equalPrefixLabels < w && slices.Contains(c.imageLabels, c.patternLabels[c.equalPrefixLabels])
+	for moved && c.equalPrefixLabels > 0 && strings.Contains(c.patternLabels[c.equalPrefixLabels-1], "*") {
+		c.equalPrefixLabels--
 	}
 	c.relation = relationBetween(c.patternLabels, c.imageLabels)
 	return c
@@ -65,7 +65,7 @@ func (c *patternComparison) similarity() int {
 	score := min(len(c.patternLabels), len(c.imageLabels)) - max(len(c.patternLabels), len(c.imageLabels))
 	for i, want := range c.patternLabels {
 		switch {
-		case i >= c.prefix && i < len(c.patternLabels)-c.suffix:
+		case i >= c.equalPrefixLabels && i < len(c.patternLabels)-c.equalSuffixLabels:
 		case want == "*":
 			score++
 		case strings.Contains(want, "*"):
@@ -113,14 +113,14 @@ func (c *patternComparison) suggestedLabels() []string {
 	below := len(c.imageLabels) - len(ownerDomain(c.imageLabels))
 	for j := range below {
 		i := j
-		if j >= c.prefix {
+		if j >= c.equalPrefixLabels {
 			i = j - longer
 		}
-		if agrees := j < c.prefix || j >= len(c.imageLabels)-c.suffix; agrees && location.MatchLabel(c.patternLabels[i], c.imageLabels[j]) {
+		if agrees := j < c.equalPrefixLabels || j >= len(c.imageLabels)-c.equalSuffixLabels; agrees && location.MatchLabel(c.patternLabels[i], c.imageLabels[j]) {
 			labels[j] = c.patternLabels[i]
 		}
 	}
-	if longer == 1 && below > 0 && c.suffix == len(c.patternLabels) && c.patternLabels[0] == "*" {
+	if longer == 1 && below > 0 && c.equalSuffixLabels == len(c.patternLabels) && c.patternLabels[0] == "*" {
 		labels[0] = "*"
 	}
 	return labels

@@ -164,7 +164,7 @@ func (r *responseRecorder) recordedResponse() *plugin.Response {
 
 // CounterBatch converts o to counts for package tally.
 func (o Outcome) CounterBatch() tally.Batch {
-	b := tally.Batch{WithoutKey: o.Dropped}
+	b := tally.Batch{DroppedCredentials: o.Dropped}
 	if o.Err != nil {
 		b.Err = o.Err.Error()
 	}

@@ -38,10 +38,10 @@ type scriptedProvider struct {
 
 const useDefault = time.Duration(-1)
 
-// provider returns a dispatcher whose entry has these providers. more lists additional patterns of
+// newScriptedProvider returns a dispatcher whose entry has these providers. more lists additional patterns of
 // the entry.
-func provider(list []scriptedProvider, more ...string) *Provider {
-	p := &Provider{Config: &config.Config{}, MaxStale: 5 * time.Minute, Entry: entries.Entry{Name: entries.Name, MatchImages: more}}
+func newScriptedProvider(list []scriptedProvider, more ...string) *Provider {
+	p := &Provider{Config: &config.Config{}, MaxStale: 5 * time.Minute, Entry: entries.Entry{Name: entries.DispatcherName, MatchImages: more}}
 	for i, s := range list {
 		if s.patterns == nil {
 			s.patterns = []string{"r.example"}
@@ -112,7 +112,7 @@ func TestScopeAndDuration(t *testing.T) {
 		{"no providers", nil, []string{"r.example"}, "Image 0s"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := provider(tt.list, tt.more...)
+			p := newScriptedProvider(tt.list, tt.more...)
 			resp := must.Get(p.GetCredentials(t.Context(), request(image)))(t)
 			if got := fmt.Sprint(resp.CacheKeyType, " ", *resp.CacheDuration); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
@@ -155,7 +155,7 @@ func TestKeys(t *testing.T) {
 			for _, keys := range tt.keys {
 				list = append(list, scriptedProvider{patterns: []string{"*.example", "docker.io", "*", "*:5000"}, scope: plugin.CacheImage, keys: keys})
 			}
-			p := provider(list)
+			p := newScriptedProvider(list)
 			left := 0
 			p.Observe = func(o Outcome) { left = o.Dropped }
 			resp := must.Get(p.GetCredentials(t.Context(), request(tt.image)))(t)
@@ -179,7 +179,7 @@ func byNormalised(a, b string) int {
 // TestFailures verifies that all failures are reported if no provider returned a credential.
 func TestFailures(t *testing.T) {
 	var seen Outcome
-	p := provider([]scriptedProvider{{err: errors.New("disk on fire")}, {scope: plugin.CacheImage, duration: time.Hour}, {err: errors.New("no route")}})
+	p := newScriptedProvider([]scriptedProvider{{err: errors.New("disk on fire")}, {scope: plugin.CacheImage, duration: time.Hour}, {err: errors.New("no route")}})
 	p.Observe = func(o Outcome) { seen = o }
 	_, err := p.GetCredentials(t.Context(), request("r.example/app"))
 	if _, ok := errors.AsType[*regcred.LookupError](err); !ok || !strings.Contains(err.Error(), "disk on fire") || !strings.Contains(err.Error(), "no route") {
@@ -187,7 +187,7 @@ func TestFailures(t *testing.T) {
 	}
 	b := seen.CounterBatch()
 	want := []string{"p0 exec", "p1 none", "p2 exec"}
-	if got := results(b); b.Err == "" || !slices.Equal(got, want) {
+	if got := runResults(b); b.Err == "" || !slices.Equal(got, want) {
 		t.Errorf("counted %q, %q", b.Err, got)
 	}
 	if _, err := p.GetCredentials(t.Context(), request("R.example/Team")); err == nil {
@@ -195,7 +195,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func results(b tally.Batch) (list []string) {
+func runResults(b tally.Batch) (list []string) {
 	for _, r := range b.Runs {
 		list = append(list, r.Provider+" "+r.Result)
 	}
@@ -206,7 +206,7 @@ func results(b tally.Batch) (list []string) {
 // these, and does not check whether a plugin returns the token.
 func TestWithoutCacheType(t *testing.T) {
 	attributes := &config.TokenAttributes{ServiceAccountTokenAudience: "aud", RequireServiceAccount: new(true)}
-	p := provider([]scriptedProvider{{scope: plugin.CacheImage, tokens: attributes}})
+	p := newScriptedProvider([]scriptedProvider{{scope: plugin.CacheImage, tokens: attributes}})
 	p.Entry.TokenAttributes = attributes
 	p.Plugin = func(*config.Provider) plugin.Provider {
 		return plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
@@ -227,7 +227,7 @@ func TestWithoutCacheType(t *testing.T) {
 
 // TestEventsHideSecrets verifies that an Outcome contains no password.
 func TestEventsHideSecrets(t *testing.T) {
-	p := provider([]scriptedProvider{{scope: plugin.CacheImage, keys: []string{"r.example"}}})
+	p := newScriptedProvider([]scriptedProvider{{scope: plugin.CacheImage, keys: []string{"r.example"}}})
 	var seen Outcome
 	p.Observe = func(o Outcome) { seen = o }
 	must.Get(p.GetCredentials(t.Context(), request("r.example/app")))(t)
@@ -261,7 +261,7 @@ func TestEntryForRequest(t *testing.T) {
 // TestNoProvider verifies that an entry whose last provider was removed gets an empty response, which the kubelet does
 // not cache, so that a new provider is used at once.
 func TestNoProvider(t *testing.T) {
-	p := provider(nil, "r.example")
+	p := newScriptedProvider(nil, "r.example")
 	resp := must.Get(p.GetCredentials(t.Context(), request("r.example/app")))(t)
 	if len(resp.Auth) != 0 || resp.CacheKeyType != plugin.CacheImage || resp.CacheDuration == nil || *resp.CacheDuration != 0 {
 		t.Errorf("got %+v", resp)

@@ -14,9 +14,9 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 )
 
-// StateDir returns the default state directory. This is the directory that contains the
+// DefaultStateDir returns the default state directory. This is the directory that contains the
 // dispatcher's executable, after resolving symlinks.
-func StateDir() (string, error) {
+func DefaultStateDir() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", fmt.Errorf("find this program's path: %w; set the state directory with --state-dir", err)
@@ -30,7 +30,7 @@ func StateDir() (string, error) {
 // OpenProvider opens the current generation of a state directory. name is the name under
 // which the kubelet runs the dispatcher, and selects the entry. The caller must close the
 // generation after the request. Errors fit on one line and include a fix.
-func OpenProvider(state, name string) (*Provider, *generation.OpenGeneration, error) {
+func OpenProvider(state, name string) (*Provider, *generation.LockedGeneration, error) {
 	current, err := generation.OpenCurrent(state)
 	if err != nil {
 		return nil, nil, err

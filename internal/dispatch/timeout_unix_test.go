@@ -25,8 +25,8 @@ import (
 // TestTooLong verifies that a slow plugin is killed and reported at the timeout, and that the
 // default timeout is less than the kubelet's.
 func TestTooLong(t *testing.T) {
-	if DefaultTimeout >= ServeTimeout || ServeTimeout >= protocol.Timeout {
-		t.Errorf("a plugin has %v, the dispatcher %v, and a kubelet waits %v", DefaultTimeout, ServeTimeout, protocol.Timeout)
+	if DefaultTimeout >= ServeTimeout || ServeTimeout >= protocol.KubeletTimeout {
+		t.Errorf("a plugin has %v, the dispatcher %v, and a kubelet waits %v", DefaultTimeout, ServeTimeout, protocol.KubeletTimeout)
 	}
 	dir := t.TempDir()
 	script := "#!/bin/sh\necho $$ >\"$0.pid\"\nsleep 600\n"
@@ -43,7 +43,7 @@ func TestTooLong(t *testing.T) {
 // returns false if the plugin had not started yet.
 func pluginEnded(t *testing.T, dir string, timeout time.Duration) bool {
 	p := &Provider{
-		Entry:   entries.Entry{Name: entries.Name, MatchImages: []string{"r.example"}},
+		Entry:   entries.Entry{Name: entries.DispatcherName, MatchImages: []string{"r.example"}},
 		Config:  &config.Config{Providers: []config.Provider{{Name: "slow", MatchImages: []string{"r.example"}, DefaultCacheDuration: new(time.Duration(0)), APIVersion: plugin.V1}}},
 		BinDir:  dir,
 		Timeout: timeout,

@@ -133,10 +133,10 @@ func isCredentialEntry(text json.RawMessage) bool {
 	return json.Unmarshal(text, &fields) != nil || len(fields) > 0
 }
 
-// putLogins adds a credential for each repository. These credentials take precedence over the
-// existing entries. If all credentials for a host are the same, putLogins also adds one for the
+// addCredentials adds a credential for each repository. These credentials take precedence over the
+// existing entries. If all credentials for a host are the same, addCredentials also adds one for the
 // whole host.
-func (a *authFileContent) putLogins(logins []Credential) error {
+func (a *authFileContent) addCredentials(logins []Credential) error {
 	first, differ := firstPerHost(logins)
 	alone := map[string]bool{}
 	for _, l := range first {
@@ -228,7 +228,7 @@ func PutCredentials(data []byte, logins []Credential) (text []byte, differ []Cre
 			return nil, nil, err
 		}
 		helped := slices.ContainsFunc(doc.helpers, func(m jsonMember) bool { return isSameHost(m.Key, key) })
-		if !helped && doc.store == "" {
+		if !helped && doc.credsStore == "" {
 			continue
 		}
 		// With an empty helper name, docker uses auths and ignores the store.

@@ -64,9 +64,9 @@ func (c Client) Path(e Env) (string, error) {
 	return e.authFile()
 }
 
-// ClientsOfFile returns the clients that use c's file: c, and the other client if both
+// ClientsSharingFile returns the clients that use c's file: c, and the other client if both
 // paths lead to the same file.
-func (c Client) ClientsOfFile(e Env) (list []Client) {
+func (c Client) ClientsSharingFile(e Env) (list []Client) {
 	file, err := c.resolvedPath(e)
 	for _, other := range []Client{ClientDocker, ClientContainers} {
 		same, failed := other.resolvedPath(e)

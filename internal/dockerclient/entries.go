@@ -37,7 +37,7 @@ const (
 )
 
 // Desired describes the entries for regcred's helper that a file should have.
-type Desired struct {
+type DesiredEntries struct {
 	Hosts    []string       // keys of credHelpers
 	AllHosts bool           // set credsStore too, for every host that is not in credHelpers
 	Others   ConflictPolicy // "" means ConflictFail
@@ -63,7 +63,7 @@ func ReadEntries(data []byte) (HelperEntries, error) {
 
 // PutEntries returns a file with the desired entries for regcred's helper. They replace all
 // previous entries for the helper. All other bytes are unchanged. data is nil for a missing file.
-func PutEntries(data []byte, w Desired) ([]byte, error) {
+func PutEntries(data []byte, w DesiredEntries) ([]byte, error) {
 	clean, err := RemoveEntries(data)
 	if err != nil {
 		return nil, err
@@ -98,21 +98,21 @@ func RemoveEntries(data []byte) ([]byte, error) {
 	if err != nil || doc == nil {
 		return nil, err
 	}
-	if have := doc.entries(); bytes.Equal(data, newFileText(Desired{Hosts: have.Hosts, AllHosts: have.Store == HelperName})) {
+	if have := doc.entries(); bytes.Equal(data, newFileText(DesiredEntries{Hosts: have.Hosts, AllHosts: have.Store == HelperName})) {
 		return nil, nil
 	}
-	kept, err := doc.jsonObject.removeMembersIf(func(m jsonMember) bool { return isFieldNamed(m, credsStoreField) && doc.store == HelperName })
+	kept, err := doc.jsonObject.removeMembersIf(func(m jsonMember) bool { return isFieldNamed(m, credsStoreField) && doc.credsStore == HelperName })
 	if err != nil {
 		return nil, err
 	}
 	doc.jsonObject = kept
-	if err := doc.removeHelpers(func(m jsonMember) bool { return doc.names[m.Key] == HelperName }); err != nil {
+	if err := doc.removeHelpers(func(m jsonMember) bool { return doc.helperNames[m.Key] == HelperName }); err != nil {
 		return nil, err
 	}
 	return doc.encode(), nil
 }
 
-func newFileText(w Desired) []byte {
+func newFileText(w DesiredEntries) []byte {
 	s := jsonStyle{"\n", "\t", ": "}
 	var list []string
 	if w.AllHosts {
@@ -137,10 +137,10 @@ func (s jsonStyle) helperMembers(hosts []string) (list []string) {
 type configDocument struct {
 	before, after []byte // white space
 	jsonObject
-	nested  jsonObject        // credHelpers; nil if it is not set
-	helpers []jsonMember      // members of nested
-	names   map[string]string // of the helpers, by key
-	store   string            // credsStore
+	credHelpers jsonObject        // credHelpers; nil if it is not set
+	helpers     []jsonMember      // members of nested
+	helperNames map[string]string // of the helpers, by key
+	credsStore  string            // credsStore
 }
 
 func (d *configDocument) encode() []byte { return slices.Concat(d.before, d.jsonObject, d.after) }
@@ -189,15 +189,15 @@ func (d *configDocument) readFields() error {
 			return fmt.Errorf("%s occurs %d times, and different clients treat duplicates differently: keep only one", name, n)
 		}
 	}
-	d.nested, d.helpers, d.store = nil, nil, ""
+	d.credHelpers, d.helpers, d.credsStore = nil, nil, ""
 	for _, m := range list {
 		switch {
 		case isFieldNamed(m, credsStoreField):
-			if json.Unmarshal(d.memberValue(m), &d.store) != nil {
+			if json.Unmarshal(d.memberValue(m), &d.credsStore) != nil {
 				return errors.New("credsStore must be a string; docker cannot load the file otherwise")
 			}
 		case isFieldNamed(m, credHelpersField):
-			d.nested = d.memberValue(m)
+			d.credHelpers = d.memberValue(m)
 			if err := d.readHelpers(); err != nil {
 				return err
 			}
@@ -207,27 +207,27 @@ func (d *configDocument) readFields() error {
 }
 
 func (d *configDocument) readHelpers() (err error) {
-	if d.helpers, err = d.nested.parseMembers(); err != nil {
+	if d.helpers, err = d.credHelpers.parseMembers(); err != nil {
 		return errors.New("credHelpers must be an object: fix or remove it")
 	}
-	d.names = map[string]string{}
+	d.helperNames = map[string]string{}
 	for _, m := range d.helpers {
 		var name string
-		if json.Unmarshal(d.nested.memberValue(m), &name) != nil || d.nested[m.Value.Start] != '"' {
+		if json.Unmarshal(d.credHelpers.memberValue(m), &name) != nil || d.credHelpers[m.Value.Start] != '"' {
 			return fmt.Errorf("credHelpers: the entry for %q must be a string", m.Key)
 		}
-		if _, twice := d.names[m.Key]; twice {
+		if _, twice := d.helperNames[m.Key]; twice {
 			return fmt.Errorf("credHelpers contains %q twice, and different clients treat duplicates differently: keep only one", m.Key)
 		}
-		d.names[m.Key] = name
+		d.helperNames[m.Key] = name
 	}
 	return nil
 }
 
 func (d *configDocument) entries() HelperEntries {
-	e := HelperEntries{Store: d.store, Others: map[string]string{}}
+	e := HelperEntries{Store: d.credsStore, Others: map[string]string{}}
 	for _, m := range d.helpers {
-		if name := d.names[m.Key]; name == HelperName {
+		if name := d.helperNames[m.Key]; name == HelperName {
 			e.Hosts = append(e.Hosts, m.Key)
 		} else {
 			e.Others[m.Key] = name
@@ -249,11 +249,11 @@ func (d *configDocument) field(name string) (m jsonMember, set bool) {
 
 // resolveConflicts applies w.Others to the hosts that have another helper. It returns the hosts
 // that get an entry for regcred's helper.
-func (d *configDocument) resolveConflicts(w Desired) (hosts []string, err error) {
+func (d *configDocument) resolveConflicts(w DesiredEntries) (hosts []string, err error) {
 	taken := map[string]string{}
 	for _, m := range d.helpers {
 		if slices.Contains(w.Hosts, m.Key) {
-			taken[m.Key] = d.names[m.Key]
+			taken[m.Key] = d.helperNames[m.Key]
 		}
 	}
 	switch {
@@ -284,27 +284,27 @@ func (e *ConflictError) Error() string {
 // would ignore if there were one.
 func (d *configDocument) checkCredsStoreConflict() error {
 	if _, set := d.field(credsStoreField); set {
-		return &CredsStoreError{Store: d.store}
+		return &CredsStoreError{Store: d.credsStore}
 	}
 	file, err := dockerconfig.ParseFile(d.jsonObject)
 	if err != nil {
 		return err
 	}
 	if len(file.Auths) > 0 {
-		return &CredsStoreError{Logins: slices.Sorted(maps.Keys(file.Auths))}
+		return &CredsStoreError{AuthKeys: slices.Sorted(maps.Keys(file.Auths))}
 	}
 	return nil
 }
 
 // CredsStoreError is returned if regcred's helper cannot be set as the credsStore.
 type CredsStoreError struct {
-	Store  string   // the credsStore that is already set
-	Logins []string // keys of auths, which docker ignores if there is a credsStore
+	Store    string   // the credsStore that is already set
+	AuthKeys []string // keys of auths, which docker ignores if there is a credsStore
 }
 
 func (e *CredsStoreError) Error() string {
-	if len(e.Logins) > 0 {
-		return "docker would no longer find its credentials for " + strings.Join(e.Logins, ", ") + ": a credsStore replaces auths"
+	if len(e.AuthKeys) > 0 {
+		return "docker would no longer find its credentials for " + strings.Join(e.AuthKeys, ", ") + ": a credsStore replaces auths"
 	}
 	return fmt.Sprintf("credsStore is already set to %q", e.Store)
 }
@@ -313,11 +313,11 @@ func (d *configDocument) putHelpers(hosts []string) error {
 	switch {
 	case len(hosts) == 0:
 		return nil
-	case d.nested == nil:
+	case d.credHelpers == nil:
 		s := d.memberStyle()
 		d.jsonObject = d.jsonObject.prependMembers(s.objectMember(credHelpersField, s.helperMembers(hosts)))
 	default:
-		d.setHelpers(d.nested.prependMembers(d.nested.memberStyle().helperMembers(hosts)...))
+		d.setHelpers(d.credHelpers.prependMembers(d.credHelpers.memberStyle().helperMembers(hosts)...))
 	}
 	return d.readFields()
 }
@@ -328,8 +328,8 @@ func (d *configDocument) removeHelpers(drop func(jsonMember) bool) error {
 	if !slices.ContainsFunc(d.helpers, drop) {
 		return d.readFields()
 	}
-	ours := d.nested.isNested()
-	kept, err := d.nested.removeMembersIf(drop)
+	ours := d.credHelpers.startsWithSpace()
+	kept, err := d.credHelpers.removeMembersIf(drop)
 	if err != nil {
 		return err
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// files maps config files as docker, podman and users write them to the result of adding entries for a.example
+// editCases maps config files as docker, podman and users write them to the result of adding entries for a.example
 // and b.example:5000.
-var files = map[string]struct{ old, new string }{
+var editCases = map[string]struct{ old, new string }{
 	"docker's": {
 		"{\n\t\"auths\": {\n\t\t\"x.example\": {\n\t\t\t\"auth\": \"dTpw\"\n\t\t}\n\t},\n\t\"currentContext\": \"east\"\n}",
 		"{\n\t\"credHelpers\": {\n\t\t\"a.example\": \"regcred\",\n\t\t\"b.example:5000\": \"regcred\"\n\t},\n\t\"auths\": {\n\t\t\"x.example\": {\n\t\t\t\"auth\": \"dTpw\"\n\t\t}\n\t},\n\t\"currentContext\": \"east\"\n}",
@@ -51,24 +51,24 @@ var files = map[string]struct{ old, new string }{
 	},
 }
 
-var wanted = Desired{Hosts: []string{"a.example", "b.example:5000"}}
+var desiredEntries = DesiredEntries{Hosts: []string{"a.example", "b.example:5000"}}
 
 func TestPut(t *testing.T) {
-	for name, tt := range files {
+	for name, tt := range editCases {
 		t.Run(name, func(t *testing.T) {
-			got := must.Get(PutEntries([]byte(tt.old), wanted))(t)
+			got := must.Get(PutEntries([]byte(tt.old), desiredEntries))(t)
 			if diff := cmp.Diff(tt.new, string(got)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			putAndRemove(t, []byte(tt.old), wanted)
-			putAndRemove(t, []byte(tt.old), Desired{Hosts: wanted.Hosts[:1]})
+			putAndRemove(t, []byte(tt.old), desiredEntries)
+			putAndRemove(t, []byte(tt.old), DesiredEntries{Hosts: desiredEntries.Hosts[:1]})
 		})
 	}
 }
 
 // putAndRemove verifies that PutEntries can be repeated after other changes, and that RemoveEntries
 // restores the file.
-func putAndRemove(t *testing.T, old []byte, w Desired) {
+func putAndRemove(t *testing.T, old []byte, w DesiredEntries) {
 	t.Helper()
 	clean, err := RemoveEntries(old)
 	if err != nil {
@@ -81,7 +81,7 @@ func putAndRemove(t *testing.T, old []byte, w Desired) {
 	if !json.Valid(put) {
 		t.Fatalf("%q became %q", old, put)
 	}
-	if other, err := PutEntries(put, Desired{Hosts: []string{"other.example"}, Others: ConflictKeep}); err != nil {
+	if other, err := PutEntries(put, DesiredEntries{Hosts: []string{"other.example"}, Others: ConflictKeep}); err != nil {
 		t.Errorf("%q: %v", put, err)
 	} else if again, err := PutEntries(other, w); err != nil || !bytes.Equal(again, put) {
 		t.Errorf("%q became %q, and the second time, after %q, %q (%v)", old, put, other, again, err)
@@ -123,7 +123,7 @@ func checkOthersUnchanged(t *testing.T, old, new []byte) {
 // TestPutCreates verifies that RemoveEntries removes a file that PutEntries created, but keeps a
 // file with the same members that another program wrote.
 func TestPutCreates(t *testing.T) {
-	for _, w := range []Desired{wanted, {AllHosts: true}, {Hosts: wanted.Hosts, AllHosts: true}} {
+	for _, w := range []DesiredEntries{desiredEntries, {AllHosts: true}, {Hosts: desiredEntries.Hosts, AllHosts: true}} {
 		putAndRemove(t, nil, w)
 		data, err := PutEntries(nil, w)
 		if err != nil || len(data) == 0 {
@@ -133,7 +133,7 @@ func TestPutCreates(t *testing.T) {
 			t.Errorf("%q: got %q (%v), want what is left of it", data, left, err)
 		}
 	}
-	if data, err := PutEntries(nil, Desired{}); data != nil || err != nil {
+	if data, err := PutEntries(nil, DesiredEntries{}); data != nil || err != nil {
 		t.Errorf("nothing wanted: got %q (%v)", data, err)
 	}
 }
@@ -160,7 +160,7 @@ func TestPutOthers(t *testing.T) {
 		ConflictKeep:    `{"credHelpers": {"b.example:5000": "regcred","a.example": "ecr-login", "z.example": "pass"}}`,
 		ConflictReplace: `{"credHelpers": { "a.example": "regcred", "b.example:5000": "regcred", "z.example": "pass"}}`,
 	} {
-		w := wanted
+		w := desiredEntries
 		w.Others = others
 		got, err := PutEntries([]byte(old), w)
 		if err != nil {
@@ -173,7 +173,7 @@ func TestPutOthers(t *testing.T) {
 }
 
 func TestPutAllHosts(t *testing.T) {
-	all := Desired{AllHosts: true}
+	all := DesiredEntries{AllHosts: true}
 	for old, want := range map[string]string{
 		`{"auths": {"x.example": {}}}`:                  `{"credsStore": "regcred","auths": {"x.example": {}}}`,
 		`{"auths": {"x.example": {"auth": "dTpw"}}}`:    "docker would no longer find its credentials for x.example: a credsStore replaces auths",
@@ -213,7 +213,7 @@ func TestRefused(t *testing.T) {
 		`{"a": ` + strings.Repeat("[", 100_000) + `1`:        "line 1: invalid JSON",
 		"{\"a\":\n" + strings.Repeat("{\"a\":", 20_000) + "": "line 2: invalid JSON",
 	} {
-		for _, err := range []error{second(PutEntries([]byte(data), wanted)), second(RemoveEntries([]byte(data))), second(ReadEntries([]byte(data)))} {
+		for _, err := range []error{second(PutEntries([]byte(data), desiredEntries)), second(RemoveEntries([]byte(data))), second(ReadEntries([]byte(data)))} {
 			if err == nil || err.Error() != want {
 				t.Errorf("%.40q: got %v, want %s", data, err, want)
 			}
@@ -224,7 +224,7 @@ func TestRefused(t *testing.T) {
 func second[T any](_ T, err error) error { return err }
 
 func FuzzPut(f *testing.F) {
-	for _, tt := range files {
+	for _, tt := range editCases {
 		f.Add([]byte(tt.old), "a.example", true)
 		f.Add([]byte(tt.new), "\"", false)
 	}
@@ -233,6 +233,6 @@ func FuzzPut(f *testing.F) {
 			t.Fatalf("%q is written %s", host, quoteJSON(host))
 		}
 		host = strings.ToValidUTF8(host, "?") // as in the hosts of a configuration
-		putAndRemove(t, data, Desired{Hosts: []string{host, host + "2"}, AllHosts: all})
+		putAndRemove(t, data, DesiredEntries{Hosts: []string{host, host + "2"}, AllHosts: all})
 	})
 }

@@ -41,7 +41,7 @@ func PlanChange(path string, edit func([]byte) ([]byte, error)) (FileChange, err
 	return c, err
 }
 
-func planChange(path string, edit func([]byte) ([]byte, error)) (*openedFile, FileChange, error) {
+func planChange(path string, edit func([]byte) ([]byte, error)) (*fileSnapshot, FileChange, error) {
 	c := FileChange{Path: path}
 	f, err := readFile(path)
 	if err == nil {
@@ -119,8 +119,8 @@ func makeDir(dir string) error {
 
 var errConcurrentChange = errors.New("another program keeps changing the file: stop the program, or try again")
 
-// openedFile is a file and its content when it was read.
-type openedFile struct {
+// fileSnapshot is a file and its content when it was read.
+type fileSnapshot struct {
 	path   string
 	target string // path with symlinks resolved
 	data   []byte // nil for a missing file
@@ -128,12 +128,12 @@ type openedFile struct {
 	untrusted error // set if other users can write the file
 }
 
-func readFile(path string) (*openedFile, error) {
+func readFile(path string) (*fileSnapshot, error) {
 	at, err := resolveTarget(path)
 	if err != nil {
 		return nil, err
 	}
-	f := &openedFile{path: path, target: at}
+	f := &fileSnapshot{path: path, target: at}
 	files, err := secretfile.Read(f.target)
 	if errors.Is(err, fs.ErrNotExist) {
 		return f, nil
@@ -169,7 +169,7 @@ func resolveTarget(path string) (string, error) {
 
 // replaceContent replaces the file's content with data, or removes the file if data is nil. It
 // fails with errConcurrentChange if another program changed the file after it was read.
-func (f *openedFile) replaceContent(data []byte) error {
+func (f *fileSnapshot) replaceContent(data []byte) error {
 	inroot.FS{}.RemoveTempFiles(f.target) // the caller holds the lock
 	node := f.checkedFS()
 	if data == nil {
@@ -198,7 +198,7 @@ func (f *openedFile) replaceContent(data []byte) error {
 
 // checkedFS returns a file system whose changes fail with errConcurrentChange if another program
 // changed the file after it was read.
-func (f *openedFile) checkedFS() inroot.FS {
+func (f *fileSnapshot) checkedFS() inroot.FS {
 	return inroot.FS{CheckOld: f.checkOld, BeforeStep: func(step, _ string) error {
 		if step == "rename" || step == "remove" {
 			return f.checkUnchanged()
@@ -209,7 +209,7 @@ func (f *openedFile) checkedFS() inroot.FS {
 
 // checkOld returns errConcurrentChange if a file that was taken out, or "" for none, is not the file
 // that was read.
-func (f *openedFile) checkOld(old string) error {
+func (f *fileSnapshot) checkOld(old string) error {
 	if old == "" {
 		if f.data != nil {
 			return errConcurrentChange
@@ -227,7 +227,7 @@ func (f *openedFile) checkOld(old string) error {
 }
 
 // checkUnchanged returns errConcurrentChange if the file was changed after it was read.
-func (f *openedFile) checkUnchanged() error {
+func (f *fileSnapshot) checkUnchanged() error {
 	now, err := readFile(f.path)
 	if err != nil {
 		return err

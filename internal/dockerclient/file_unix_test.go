@@ -22,15 +22,15 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// changerPath is an environment variable with the path of a file. It makes the test binary change
+// changerPathVar is an environment variable with the path of a file. It makes the test binary change
 // the file back and forth until it is killed.
-const changerPath = "REGCRED_TEST_CHANGER"
+const changerPathVar = "REGCRED_TEST_CHANGER"
 
 func TestMain(m *testing.M) {
-	if path := os.Getenv(changerPath); path != "" {
+	if path := os.Getenv(changerPathVar); path != "" {
 		fmt.Println("running")
 		for {
-			for _, edit := range []func([]byte) ([]byte, error){put, RemoveEntries} {
+			for _, edit := range []func([]byte) ([]byte, error){putDesired, RemoveEntries} {
 				if _, err := ApplyChange(context.Background(), path, edit); err != nil {
 					fmt.Fprintln(os.Stderr, err)
 					os.Exit(1)
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func put(data []byte) ([]byte, error) { return PutEntries(data, wanted) }
+func putDesired(data []byte) ([]byte, error) { return PutEntries(data, desiredEntries) }
 
 func write(t *testing.T, path, text string, mode fs.FileMode) {
 	t.Helper()
@@ -72,7 +72,7 @@ func checkOnlyFiles(t *testing.T, dir string, names ...string) {
 
 // TestApply verifies that ApplyChange preserves modes, owners and symlinks.
 func TestApply(t *testing.T) {
-	for name, tt := range files {
+	for name, tt := range editCases {
 		for _, mode := range []fs.FileMode{0o600, 0o644, 0o400, 0o660} {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "config.json")
@@ -83,13 +83,13 @@ func TestApply(t *testing.T) {
 				must.Do(t, os.Chown(path, 12345, 54321))
 			}
 			before := stat(t, path)
-			if c, err := ApplyChange(t.Context(), link, put); err != nil || !c.IsChanged() || c.Path != link {
+			if c, err := ApplyChange(t.Context(), link, putDesired); err != nil || !c.IsChanged() || c.Path != link {
 				t.Fatalf("%s: %v (%v)", name, c, err)
 			}
 			if got := read(t, path); got != tt.new {
 				t.Errorf("%s: got %q", name, got)
 			}
-			if c, err := ApplyChange(t.Context(), path, put); err != nil || c.IsChanged() {
+			if c, err := ApplyChange(t.Context(), path, putDesired); err != nil || c.IsChanged() {
 				t.Errorf("%s, again: %v (%v)", name, c, err)
 			}
 			if _, err := ApplyChange(t.Context(), link, RemoveEntries); err != nil || read(t, path) != tt.old {
@@ -118,7 +118,7 @@ func stat(t *testing.T, path string) *syscall.Stat_t {
 func TestApplyCreates(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a[b]*", "c")
 	path := filepath.Join(dir, "config.json")
-	must.Get(ApplyChange(t.Context(), path, put))(t)
+	must.Get(ApplyChange(t.Context(), path, putDesired))(t)
 	for name, want := range map[string]uint32{dir: 0o700, path: 0o600} {
 		if got := stat(t, name).Mode & 0o777; uint32(got) != want {
 			t.Errorf("%s: mode %o, want %o", name, got, want)
@@ -155,7 +155,7 @@ func TestApplyRefuses(t *testing.T) {
 		if info, err := os.Stat(in(name)); err == nil && info.Mode().IsRegular() {
 			before = read(t, in(name))
 		}
-		_, err := ApplyChange(t.Context(), in(name), put)
+		_, err := ApplyChange(t.Context(), in(name), putDesired)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), strings.SplitN(name, "/", 2)[0]) {
 			t.Errorf("%s: got %v, want %s", name, err, want)
 		}
@@ -180,7 +180,7 @@ func TestApplyReadOnly(t *testing.T) {
 	write(t, path, "{}", 0o444)
 	must.Do(t, os.Chmod(dir, 0o555))
 	if os.Geteuid() != 0 {
-		_, err := ApplyChange(t.Context(), path, put)
+		_, err := ApplyChange(t.Context(), path, putDesired)
 		if !errors.Is(err, fs.ErrPermission) || read(t, path) != "{}" {
 			t.Errorf("got %v and %q", err, read(t, path))
 		}
@@ -192,7 +192,7 @@ func TestApplyReadOnly(t *testing.T) {
 	}
 	cmd := exec.Command(binary)
 	cmd.Dir = "/"
-	cmd.Env = append(os.Environ(), changerPath+"="+path, "GOCOVERDIR=")
+	cmd.Env = append(os.Environ(), changerPathVar+"="+path, "GOCOVERDIR=")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 12345, Gid: 12345}}
 	out, _ := cmd.CombinedOutput()
 	if !strings.Contains(string(out), "write a temporary file next to "+path+": ") || !strings.Contains(string(out), "permission denied") {
@@ -208,18 +208,18 @@ func TestApplyReadOnly(t *testing.T) {
 func TestApplyKilled(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "config.json")
-	old := files["docker's"].old
+	old := editCases["docker's"].old
 	write(t, path, old, 0o600)
 	for range 25 {
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), changerPath+"="+path)
+		cmd.Env = append(os.Environ(), changerPathVar+"="+path)
 		stdout := must.Get(cmd.StdoutPipe())(t)
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		must.Do(t, cmd.Start())
 		stdout.Read(make([]byte, 1)) // it has started; it is killed at a random moment
 		for range 200 {
-			if got := read(t, path); got != old && got != files["docker's"].new {
+			if got := read(t, path); got != old && got != editCases["docker's"].new {
 				t.Fatalf("the file is %q", got)
 			}
 		}
@@ -233,13 +233,13 @@ func TestApplyKilled(t *testing.T) {
 			t.Errorf("left behind: %q (%v)", left, err)
 		}
 	}
-	for _, edit := range []func([]byte) ([]byte, error){put, RemoveEntries} {
+	for _, edit := range []func([]byte) ([]byte, error){putDesired, RemoveEntries} {
 		must.Get(ApplyChange(t.Context(), path, edit))(t)
 	}
 	if got := read(t, path); got != old {
 		t.Errorf("got %q", got)
 	}
-	must.Get(ApplyChange(t.Context(), path, put))(t)
+	must.Get(ApplyChange(t.Context(), path, putDesired))(t)
 	checkOnlyFiles(t, dir, "config.json")
 }
 
@@ -275,7 +275,7 @@ func TestApplyDuringForeignWrite(t *testing.T) {
 		if changes++; changes <= 3 {
 			write(t, path, fmt.Sprintf(`{"n": %d}`, changes), 0o600)
 		}
-		return put(data)
+		return putDesired(data)
 	}
 	must.Get(ApplyChange(t.Context(), path, edit))(t)
 	if got := read(t, path); !strings.Contains(got, `"n": 3`) || !strings.Contains(got, `"a.example": "regcred"`) {
@@ -285,7 +285,7 @@ func TestApplyDuringForeignWrite(t *testing.T) {
 	_, err := ApplyChange(t.Context(), path, func(data []byte) ([]byte, error) {
 		changes++
 		write(t, path, fmt.Sprintf(`{"n": %d}`, changes), 0o600)
-		return put(data)
+		return putDesired(data)
 	})
 	if !errors.Is(err, errConcurrentChange) {
 		t.Errorf("got %v, want %v", err, errConcurrentChange)

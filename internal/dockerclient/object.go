@@ -77,7 +77,7 @@ func (o jsonObject) prependMembers(added ...string) jsonObject {
 }
 
 func (o jsonObject) setMemberValue(m jsonMember, value jsonObject) jsonObject {
-	return textedit.Apply(o, textedit.Edit{Span: textedit.Span{From: m.Value.Start, To: m.End}, New: string(value)})
+	return textedit.Apply(o, textedit.Edit{Span: textedit.Span{From: m.Value.Start, To: m.End}, Text: string(value)})
 }
 
 // jsonStyle is the whitespace between the members of an object.
@@ -114,7 +114,7 @@ func (s jsonStyle) stringMember(name, value string) string {
 
 // objectMember returns a member whose value is an object. The object has whitespace before its
 // first member. [jsonObject.prependMembers] adds no whitespace there to an empty object, so
-// [jsonObject.isNested] can tell which of them wrote an object.
+// [jsonObject.startsWithSpace] can tell which of them wrote an object.
 func (s jsonStyle) objectMember(name string, members []string) string {
 	begin, end, between := " ", "", " "
 	if s.line != "" {
@@ -124,9 +124,9 @@ func (s jsonStyle) objectMember(name string, members []string) string {
 	return quoteJSON(name) + s.colon + "{" + begin + strings.Join(members, ","+between) + end + "}"
 }
 
-// isNested reports whether an object was written by [jsonStyle.objectMember], or by a program that
+// startsWithSpace reports whether an object was written by [jsonStyle.objectMember], or by a program that
 // puts the first member on a separate line.
-func (o jsonObject) isNested() bool { return strings.IndexByte(jsonWhitespace, o[1]) >= 0 }
+func (o jsonObject) startsWithSpace() bool { return strings.IndexByte(jsonWhitespace, o[1]) >= 0 }
 
 func quoteJSON(s string) string { return textedit.EncodeJSON(s, "", "") }
 

@@ -31,9 +31,9 @@ type Session struct {
 // SessionOptions selects what a session adds to the user's files: a helper for hosts,
 // or credentials.
 type SessionOptions struct {
-	Hosts    []string     // use regcred's helper for these hosts, whatever the user's files contain
-	AllHosts bool         // also use it for all other hosts in docker's file; NewSession fails if this hides credentials
-	Logins   []Credential // replace the user's entries for their hosts; cannot be combined with Hosts or AllHosts
+	Hosts       []string     // use regcred's helper for these hosts, whatever the user's files contain
+	AllHosts    bool         // also use it for all other hosts in docker's file; NewSession fails if this hides credentials
+	Credentials []Credential // replace the user's entries for their hosts; cannot be combined with Hosts or AllHosts
 
 	// Program is the path of the helper's program if it is not on the PATH.
 	Program string
@@ -205,9 +205,9 @@ func (s *Session) writeDockerFile(e Env, o SessionOptions) error {
 		}
 	}
 	if len(o.Hosts) > 0 || o.AllHosts {
-		s.docker, err = PutEntries(data, Desired{Hosts: ClientDocker.HelperKeys(o.Hosts), AllHosts: o.AllHosts, Others: ConflictReplace})
+		s.docker, err = PutEntries(data, DesiredEntries{Hosts: ClientDocker.HelperKeys(o.Hosts), AllHosts: o.AllHosts, Others: ConflictReplace})
 	} else {
-		s.docker, s.Differing, err = PutCredentials(data, o.Logins)
+		s.docker, s.Differing, err = PutCredentials(data, o.Credentials)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", filepath.Join(dir, configFileName), err)
@@ -241,7 +241,7 @@ func (s *Session) writeContainersFile(e Env, o SessionOptions) error {
 	for _, host := range ClientContainers.HelperKeys(o.Hosts) {
 		all.CredHelpers[host] = HelperName
 	}
-	if err := all.putLogins(o.Logins); err != nil {
+	if err := all.addCredentials(o.Credentials); err != nil {
 		return err
 	}
 	data, err := all.encode()

@@ -22,9 +22,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// home returns an environment in which clients' files are below dir. more contains further
+// testEnv returns an environment in which clients' files are below dir. more contains further
 // variables.
-func home(t *testing.T, dir string, more map[string]string) Env {
+func testEnv(t *testing.T, dir string, more map[string]string) Env {
 	t.Helper()
 	return Env{Dir: dir, Getenv: func(name string) string {
 		if v, ok := more[name]; ok {
@@ -34,7 +34,7 @@ func home(t *testing.T, dir string, more map[string]string) Env {
 	}}
 }
 
-func put1(t *testing.T, path, text string) {
+func writeFile(t *testing.T, path, text string) {
 	t.Helper()
 	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	write(t, path, text, 0o600)
@@ -44,10 +44,10 @@ func put1(t *testing.T, path, text string) {
 // for a host takes precedence.
 func TestSessionMerges(t *testing.T) {
 	dir := t.TempDir()
-	put1(t, filepath.Join(dir, "run/containers/auth.json"), `{"auths": {"a.example": {"auth": "MTox"}, "b.example/team": {"auth": "MTox"}, "empty.example": {}}, "credHelpers": {"c.example": "one"}}`)
-	put1(t, filepath.Join(dir, ".config/containers/auth.json"), `{"auths": {"a.example": {"auth": "Mjoy"}, "a.example/team": {"auth": "Mjoy"}, "b.example": {"auth": "Mjoy"}, "c.example": {"auth": "Mjoy"}, "empty.example": {"auth": "Mjoy"}}, "credHelpers": {"a.example": "two", "b.example": "two", "d.example": "two"}, "x": 1}`)
-	put1(t, filepath.Join(dir, ".docker/config.json"), `{"auths": {"https://a.example/v2/": {"auth": "Mzoz"}, "https://index.docker.io/v1/": {"auth": "Mzoz"}}, "credHelpers": {"d.example": "three", "ours.example": "three"}, "credsStore": "three"}`)
-	s := must.Get(NewSession(home(t, dir, nil), SessionOptions{Hosts: []string{"ours.example", "docker.io"}}))(t)
+	writeFile(t, filepath.Join(dir, "run/containers/auth.json"), `{"auths": {"a.example": {"auth": "MTox"}, "b.example/team": {"auth": "MTox"}, "empty.example": {}}, "credHelpers": {"c.example": "one"}}`)
+	writeFile(t, filepath.Join(dir, ".config/containers/auth.json"), `{"auths": {"a.example": {"auth": "Mjoy"}, "a.example/team": {"auth": "Mjoy"}, "b.example": {"auth": "Mjoy"}, "c.example": {"auth": "Mjoy"}, "empty.example": {"auth": "Mjoy"}}, "credHelpers": {"a.example": "two", "b.example": "two", "d.example": "two"}, "x": 1}`)
+	writeFile(t, filepath.Join(dir, ".docker/config.json"), `{"auths": {"https://a.example/v2/": {"auth": "Mzoz"}, "https://index.docker.io/v1/": {"auth": "Mzoz"}}, "credHelpers": {"d.example": "three", "ours.example": "three"}, "credsStore": "three"}`)
+	s := must.Get(NewSession(testEnv(t, dir, nil), SessionOptions{Hosts: []string{"ours.example", "docker.io"}}))(t)
 	defer s.Close()
 	if got := filepath.Dir(s.dir); got != filepath.Join(dir, "run") {
 		t.Errorf("it is in %s", got)
@@ -91,9 +91,9 @@ func TestSessionMerges(t *testing.T) {
 // for podman.
 func TestSessionAuthFileAlone(t *testing.T) {
 	dir := t.TempDir()
-	put1(t, filepath.Join(dir, ".docker/config.json"), `{"auths": {"docker.example": {"auth": "Mzoz"}}}`)
-	put1(t, filepath.Join(dir, "mine.json"), `{"auths": {"mine.example": {"auth": "MTox"}}}`)
-	s, err := NewSession(home(t, dir, map[string]string{"REGISTRY_AUTH_FILE": "mine.json"}), SessionOptions{Hosts: []string{"ours.example"}})
+	writeFile(t, filepath.Join(dir, ".docker/config.json"), `{"auths": {"docker.example": {"auth": "Mzoz"}}}`)
+	writeFile(t, filepath.Join(dir, "mine.json"), `{"auths": {"mine.example": {"auth": "MTox"}}}`)
+	s, err := NewSession(testEnv(t, dir, map[string]string{"REGISTRY_AUTH_FILE": "mine.json"}), SessionOptions{Hosts: []string{"ours.example"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,9 +121,9 @@ func TestSessionLogins(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			if config != "" {
-				put1(t, filepath.Join(dir, ".docker/config.json"), config)
+				writeFile(t, filepath.Join(dir, ".docker/config.json"), config)
 			}
-			s, err := NewSession(home(t, dir, nil), SessionOptions{Logins: []Credential{
+			s, err := NewSession(testEnv(t, dir, nil), SessionOptions{Credentials: []Credential{
 				login("registry.example/a", "a"), login("registry.example/a/b", "a"), login("docker.io/library/nginx", "hub"),
 				login("two.example/c", "c"), login("two.example/d", "d"),
 			}})
@@ -177,9 +177,9 @@ func TestSessionRefuses(t *testing.T) {
 	for name, path := range map[string]string{"docker's": ".docker/config.json", "podman's": ".config/containers/auth.json"} {
 		for _, text := range []string{`{"auths": "open-sesame"`, `{"auths": "open-sesame"}`, `{"credHelpers": ["open-sesame"]}`} {
 			dir := t.TempDir()
-			put1(t, filepath.Join(dir, path), text)
-			put1(t, filepath.Join(dir, "run", "x"), "")
-			_, err := NewSession(home(t, dir, nil), SessionOptions{Hosts: []string{"a.example"}})
+			writeFile(t, filepath.Join(dir, path), text)
+			writeFile(t, filepath.Join(dir, "run", "x"), "")
+			_, err := NewSession(testEnv(t, dir, nil), SessionOptions{Hosts: []string{"a.example"}})
 			if err == nil || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), "sesame") {
 				t.Errorf("%s, %s: got %v", name, text, err)
 			}
@@ -191,11 +191,11 @@ func TestSessionRefuses(t *testing.T) {
 // TestSessionsAtOnce verifies that concurrent sessions do not remove each other's directories.
 func TestSessionsAtOnce(t *testing.T) {
 	dir := t.TempDir()
-	put1(t, filepath.Join(dir, "run", "x"), "")
+	writeFile(t, filepath.Join(dir, "run", "x"), "")
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
-			s, err := NewSession(home(t, dir, nil), SessionOptions{Hosts: []string{"a.example"}})
+			s, err := NewSession(testEnv(t, dir, nil), SessionOptions{Hosts: []string{"a.example"}})
 			if err != nil {
 				t.Error(err)
 				return
@@ -217,7 +217,7 @@ func TestSessionsAtOnce(t *testing.T) {
 func TestSessionEnviron(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "somewhere", "docker-credential-regcred")
-	s, err := NewSession(home(t, dir, map[string]string{"PATH": "/usr/bin"}), SessionOptions{Hosts: []string{"a.example"}, Program: program})
+	s, err := NewSession(testEnv(t, dir, map[string]string{"PATH": "/usr/bin"}), SessionOptions{Hosts: []string{"a.example"}, Program: program})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func TestSessionEnviron(t *testing.T) {
 // PATH.
 func TestSessionNoPath(t *testing.T) {
 	dir := t.TempDir()
-	s, err := NewSession(home(t, dir, nil), SessionOptions{Hosts: []string{"a.example"}, Program: filepath.Join(dir, "docker-credential-regcred")})
+	s, err := NewSession(testEnv(t, dir, nil), SessionOptions{Hosts: []string{"a.example"}, Program: filepath.Join(dir, "docker-credential-regcred")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,8 +250,8 @@ func TestSessionNoPath(t *testing.T) {
 // that a command can change the files.
 func TestSessionFilesAreFree(t *testing.T) {
 	dir := t.TempDir()
-	put1(t, filepath.Join(dir, "run", "x"), "")
-	s := must.Get(NewSession(home(t, dir, nil), SessionOptions{Hosts: []string{"a.example"}}))(t)
+	writeFile(t, filepath.Join(dir, "run", "x"), "")
+	s := must.Get(NewSession(testEnv(t, dir, nil), SessionOptions{Hosts: []string{"a.example"}}))(t)
 	defer s.Close()
 	for _, path := range []string{s.authFile(), filepath.Join(s.dockerDir(), "config.json")} {
 		at := must.Get(os.Open(filepath.Dir(path)))(t)

@@ -24,7 +24,7 @@ func TestApplyKeepsAttributes(t *testing.T) {
 	} else if err != nil {
 		t.Fatal(err)
 	}
-	must.Get(ApplyChange(t.Context(), path, put))(t)
+	must.Get(ApplyChange(t.Context(), path, putDesired))(t)
 	buf := make([]byte, 10)
 	if n, err := syscall.Getxattr(path, "user.origin", buf); err != nil || string(buf[:n]) != "x" {
 		t.Errorf("user.origin after the change: %q, %v", buf[:max(n, 0)], err)

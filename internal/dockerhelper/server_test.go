@@ -27,8 +27,8 @@ func formatRequests(requests []regcred.Request) string {
 	return strings.Join(list, ", ")
 }
 
-// names maps each name that clients send to the requests for it.
-var names = map[string]string{
+// serverNames maps each name that clients send to the requests for it.
+var serverNames = map[string]string{
 	"r.example":                          "r.example, r.example:443",
 	"r.example:443":                      "r.example:443, r.example",
 	"r.example:5000":                     "r.example:5000",
@@ -78,7 +78,7 @@ var names = map[string]string{
 }
 
 func TestRequests(t *testing.T) {
-	for name, want := range names {
+	for name, want := range serverNames {
 		got, err := dockerhelper.ParseServer(name)
 		if err != nil || formatRequests(got) != want {
 			t.Errorf("%q: got %q and %v, want %q", name, formatRequests(got), err, want)
@@ -86,8 +86,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// bad maps each invalid name to its error.
-var bad = map[string]string{
+// invalidServerNames maps each invalid name to its error.
+var invalidServerNames = map[string]string{
 	"":                               "must be host[:port]",
 	"https://":                       "must be host[:port]",
 	"https:///v2/":                   "must be host[:port]",
@@ -139,7 +139,7 @@ var bad = map[string]string{
 }
 
 func TestParseServerErrors(t *testing.T) {
-	for name, want := range bad {
+	for name, want := range invalidServerNames {
 		got, err := dockerhelper.ParseServer(name)
 		if want == "" && err == nil {
 			continue
@@ -190,10 +190,10 @@ func TestServerNameForms(t *testing.T) {
 // FuzzRequests verifies that requests contain only the host and path of the name, with or without
 // port 443.
 func FuzzRequests(f *testing.F) {
-	for name := range names {
+	for name := range serverNames {
 		f.Add(name)
 	}
-	for name := range bad {
+	for name := range invalidServerNames {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {

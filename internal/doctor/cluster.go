@@ -115,7 +115,7 @@ func checkPullSecrets(ctx context.Context, w *Input, r *checkResults) {
 	read := 0
 	for i := range secrets {
 		name := secrets[i].Namespace + "/" + secrets[i].Name
-		if why := IgnoredReason(&secrets[i]); why != "" {
+		if why := SecretIgnoredReason(&secrets[i]); why != "" {
 			r.add(finding.SeverityWarning, "", "%s is a Secret %s; the kubelet ignores it", name, why)
 		} else if err := parseSecret(&secrets[i]); errors.Is(err, regularfile.ErrLimit) {
 			r.add(finding.SeverityWarning, "", "%s: %v; regcred does not read it, but the kubelet does", name, err)
@@ -196,8 +196,8 @@ func checkServiceAccount(ctx context.Context, w *Input, r *checkResults) {
 
 // tryTokenRequests sends a dry-run TokenRequest for each audience, and caches the results.
 func (c *Cluster) tryTokenRequests(ctx context.Context) []tokenRequestResult {
-	if c.tries != nil {
-		return c.tries
+	if c.tokenResults != nil {
+		return c.tokenResults
 	}
 	for _, audience := range Audiences(c.config) {
 		try := tokenRequestResult{audience: audience}
@@ -209,9 +209,9 @@ func (c *Cluster) tryTokenRequests(ctx context.Context) []tokenRequestResult {
 		default:
 			try.err = c.tryTokenRequest(ctx, audience)
 		}
-		c.tries = append(c.tries, try)
+		c.tokenResults = append(c.tokenResults, try)
 	}
-	return c.tries
+	return c.tokenResults
 }
 
 func (c *Cluster) tryTokenRequest(ctx context.Context, audience string) error {

@@ -50,10 +50,10 @@ func TestCheckClock(t *testing.T) {
 	}
 }
 
-// answerer is a transport that responds to every request with the same headers.
-type answerer http.Header
+// headerTransport is a transport that responds to every request with the same headers.
+type headerTransport http.Header
 
-func (a answerer) RoundTrip(*http.Request) (*http.Response, error) {
+func (a headerTransport) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{Header: http.Header(a), Body: http.NoBody}, nil
 }
 
@@ -76,7 +76,7 @@ func TestClock(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			times := []time.Time{start, start.Add(2 * time.Second)}
 			clock := &ClockSkew{Now: func() time.Time { now := times[0]; times = times[1:]; return now }}
-			must.Get(clock.WrapTransport(answerer{"Date": {tt.date}}).RoundTrip(nil))(t)
+			must.Get(clock.WrapTransport(headerTransport{"Date": {tt.date}}).RoundTrip(nil))(t)
 			if clock.measured != tt.seen || clock.skew != tt.skew {
 				t.Errorf("got %v, %v; want %v, %v", clock.measured, clock.skew, tt.seen, tt.skew)
 			}
@@ -90,7 +90,7 @@ func TestConcurrentSecretsShareClock(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	clock := &ClockSkew{Now: func() time.Time { return start }}
 	header := http.Header{"Date": {start.Add(time.Minute).Format(http.TimeFormat)}}
-	transport := clock.WrapTransport(answerer(header))
+	transport := clock.WrapTransport(headerTransport(header))
 	must.Get(transport.RoundTrip(nil))(t)
 	header["Date"] = []string{start.Add(time.Hour).Format(http.TimeFormat)}
 	var wg sync.WaitGroup

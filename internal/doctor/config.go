@@ -49,7 +49,7 @@ func (w *Input) reportNoConfig(r *checkResults) {
 		severity = finding.SeverityError
 	}
 	r.add(severity, without.Fix, "%s", without.Message)
-	r.list[len(r.list)-1].Without = without
+	r.list[len(r.list)-1].NoProviders = without
 }
 
 // reportInvalidConfig reports a configuration with which the kubelet does not start.
@@ -97,7 +97,7 @@ func (k *Kubelet) flagLocation(path, flag string) string {
 	if flag == binDirFlagName {
 		f = k.Setup.BinDir
 	}
-	place := k.flagPlace(f)
+	place := k.flagSource(f)
 	if place == "" || k.Node.HostPath(f.Path) != filepath.Clean(path) {
 		return ""
 	}

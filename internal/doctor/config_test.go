@@ -52,7 +52,7 @@ func TestCommandNamesConfig(t *testing.T) {
 	batch := tally.Batch{Runs: []tally.Run{{Provider: "one", Result: "exec", Err: "it broke"}, {Provider: "two", Result: tally.ResultFound}}}
 	must.Do(t, tally.AddBatch(t.Context(), root.HostPath(tally.DefaultDir), batch))
 	r := &checkResults{}
-	checkCounts(t.Context(), &Input{Kubelet: Kubelet{Node: node.Node{Root: root.Root}.NewReader()}}, r)
+	checkProviderFailures(t.Context(), &Input{Kubelet: Kubelet{Node: node.Node{Root: root.Root}.NewReader()}}, r)
 	const fix = "test the provider: regcred plugin run --config /var/lib/regcred/current/config --bin-dir /var/lib/regcred/current/bin one IMAGE"
 	if len(r.list) != 1 || r.list[0].Fix != fix || !strings.HasPrefix(r.list[0].Message, `provider "one" failed at least once in 1 runs since `) || !strings.HasSuffix(r.list[0].Message, ": it broke") {
 		t.Errorf("got %+v", r.list)

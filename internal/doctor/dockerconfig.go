@@ -30,9 +30,9 @@ import (
 	"github.com/regcred/regcred/lint/pullsecret"
 )
 
-// DockerPaths returns the directories in which the kubelet described by o looks for
+// DockerConfigPaths returns the directories in which the kubelet described by o looks for
 // docker config files.
-func DockerPaths(o *node.Origin) regcred.NodePaths {
+func DockerConfigPaths(o *node.Origin) regcred.NodePaths {
 	return regcred.NodePaths{RootDir: o.RootDir, WorkDir: o.Dir, Home: node.Getenv(o.Environ, "HOME")}
 }
 
@@ -47,7 +47,7 @@ func checkDockerConfig(ctx context.Context, w *Input, r *checkResults) {
 		o = own
 	}
 	checkHome(ctx, r, w.Node, o)
-	sets, err := regcred.NodeDockerConfig(DockerPaths(o)).Auths(ctx, "registry.example")
+	sets, err := regcred.NodeDockerConfig(DockerConfigPaths(o)).Auths(ctx, "registry.example")
 	for _, e := range terminal.FlattenErrors(err) {
 		fix := "fix or remove it"
 		if errors.Is(e, fs.ErrPermission) {
@@ -73,8 +73,8 @@ func checkDockerConfig(ctx context.Context, w *Input, r *checkResults) {
 	}
 	if err == nil {
 		looked := ""
-		if !o.IsKubelet() { // only a kubelet has standard directories
-			looked = ": none of " + strings.Join(DockerPaths(o).Files(), ", ")
+		if !o.HasKubeletEnvironment() { // only a kubelet has standard directories
+			looked = ": none of " + strings.Join(DockerConfigPaths(o).Files(), ", ")
 		}
 		r.add(finding.SeverityOK, "", "the node has no docker config file%s", looked)
 	}
@@ -85,7 +85,7 @@ func checkDockerConfig(ctx context.Context, w *Input, r *checkResults) {
 // service will start. The kubelet's HOME determines where it looks for docker configs.
 // nodeKubeletOrigin returns nil if there is no kubelet, or if o already describes one.
 func nodeKubeletOrigin(ctx context.Context, n *node.Reader, o *node.Origin) *node.Origin {
-	if o.IsKubelet() {
+	if o.HasKubeletEnvironment() {
 		return nil
 	}
 	w := node.FindOptions{AsKubelet: "auto", AllowNone: true, Dir: o.Dir}
@@ -101,8 +101,8 @@ func nodeKubeletOrigin(ctx context.Context, n *node.Reader, o *node.Origin) *nod
 
 // checkHome reports a kubelet whose HOME is not an absolute path.
 func checkHome(ctx context.Context, r *checkResults, n *node.Reader, o *node.Origin) {
-	home := DockerPaths(o).Home
-	if !o.IsKubelet() || home == "" {
+	home := DockerConfigPaths(o).Home
+	if !o.HasKubeletEnvironment() || home == "" {
 		return
 	}
 	meant := strings.TrimSpace(home)
@@ -115,7 +115,7 @@ func checkHome(ctx context.Context, r *checkResults, n *node.Reader, o *node.Ori
 		why, meant = "is not an absolute path; ~ and $ are not expanded", "/root"
 	}
 	f := finding.Finding{Severity: finding.SeverityWarning}
-	if g, ok := n.Variable(ctx, "HOME"); ok && g.Value == home {
+	if g, ok := n.EnvVariable(ctx, "HOME"); ok && g.Value == home {
 		f.File, f.Line = g.File, g.Line
 	}
 	at := filepath.Join(home, ".docker", "config.json")
@@ -123,13 +123,13 @@ func checkHome(ctx context.Context, r *checkResults, n *node.Reader, o *node.Ori
 		at = filepath.Join(o.Dir, at)
 	}
 	f.Message = fmt.Sprintf("the kubelet's HOME %q %s, so the kubelet looks for credentials in %q", home, why, at)
-	f.Fix = fmt.Sprintf("set Environment=HOME=%s, or put the credentials into %s", strings.TrimSuffix(meant, "/"), DockerPaths(o).Files()[0])
+	f.Fix = fmt.Sprintf("set Environment=HOME=%s, or put the credentials into %s", strings.TrimSuffix(meant, "/"), DockerConfigPaths(o).Files()[0])
 	r.addFinding(f)
 }
 
-// DockerFindings returns the linter's findings about a docker config file on the node,
+// DockerConfigFindings returns the linter's findings about a docker config file on the node,
 // or nil if the file cannot be read.
-func DockerFindings(ctx context.Context, path string, now time.Time) *pullsecret.Result {
+func DockerConfigFindings(ctx context.Context, path string, now time.Time) *pullsecret.Result {
 	return readDockerConfig(ctx, path, maxDockerConfigSize, now)
 }
 
@@ -152,7 +152,7 @@ func readDockerConfig(ctx context.Context, path string, maxSize int64, now time.
 
 // checkDockerFile checks a docker config file that the kubelet reads.
 func checkDockerFile(ctx context.Context, r *checkResults, path string) {
-	found := DockerFindings(ctx, path, time.Now())
+	found := DockerConfigFindings(ctx, path, time.Now())
 	if found == nil {
 		return
 	}
@@ -185,20 +185,20 @@ const (
 // checkStrayDockerFiles reports credentials that docker login stored in a home
 // directory where the kubelet described by o does not look.
 func checkStrayDockerFiles(ctx context.Context, r *checkResults, o *node.Origin) {
-	paths := DockerPaths(o).Files()
+	paths := DockerConfigPaths(o).Files()
 	ctx, cancel := context.WithTimeout(ctx, strayTimeout)
 	defer cancel()
 	// A home directory may be on a file server that does not respond.
 	stray, err := await.Call(ctx, "search home directories", func() ([]string, error) {
-		return findDockerConfigs(ctx, append(homeDirs("/"), DockerPaths(o).RootDir), paths), nil
+		return findDockerConfigs(ctx, append(homeDirs("/"), DockerConfigPaths(o).RootDir), paths), nil
 	})
 	if err != nil {
 		return
 	}
 	result, why := finding.SeverityInfo, "the kubelet reads this file only if its HOME is set to that home directory"
-	if o.IsKubelet() {
+	if o.HasKubeletEnvironment() {
 		why = "the kubelet does not read this file, because HOME is not set (as usual for a systemd service)"
-		if home := DockerPaths(o).Home; home != "" {
+		if home := DockerConfigPaths(o).Home; home != "" {
 			why = fmt.Sprintf("the kubelet does not read this file, because its HOME is %q", home)
 		}
 		if o.NoProviders != nil {
@@ -237,9 +237,9 @@ func findDockerConfigs(ctx context.Context, homes, known []string) (list []strin
 	return list
 }
 
-// IgnoredReason returns why the kubelet silently ignores a secret, or "" if it is a pull
+// SecretIgnoredReason returns why the kubelet silently ignores a secret, or "" if it is a pull
 // secret.
-func IgnoredReason(s *regcred.PullSecret) string {
+func SecretIgnoredReason(s *regcred.PullSecret) string {
 	key, ok := map[string]string{dockerjson.SecretTypeConfigJSON: dockerjson.SecretKeyConfigJSON, dockerjson.SecretTypeDockercfg: dockerjson.SecretKeyDockercfg}[s.Type]
 	switch {
 	case !ok:
@@ -267,7 +267,7 @@ func parseSecret(s *regcred.PullSecret) error {
 }
 
 // SecretFindings returns the linter's findings about a pull secret. It returns nil if the
-// kubelet ignores the secret or regcred cannot decode it, because [IgnoredReason] and lookups report
+// kubelet ignores the secret or regcred cannot decode it, because [SecretIgnoredReason] and lookups report
 // that.
 func SecretFindings(s *regcred.PullSecret, now time.Time) []finding.Finding {
 	found := pullsecret.CheckSecret(pullsecret.Secret{Namespace: s.Namespace, Name: s.Name, Type: s.Type, Data: s.Data}, now)

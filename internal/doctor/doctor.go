@@ -76,7 +76,7 @@ func checkTable() []checkSpec {
 		{"kubelet", false, requireNode, checkKubelet},
 		{"mirrors", false, alwaysApplies, checkMirrors},
 		{"installed", false, requireGenerations, checkInstalled},
-		{"counts", false, requireGenerations, checkCounts},
+		{"counts", false, requireGenerations, checkProviderFailures},
 
 		{"api-server", true, requireCluster, checkAPIServer},
 		{"identity", true, requireIdentity, checkIdentity},

@@ -41,25 +41,25 @@ func (i *Image) queryHosts(ctx context.Context, image route.Image, way *route.Ro
 				tried = creds[:got.Accepted]
 			}
 			r := i.prober.Query(ctx, hop, tried)
-			if asked = append(asked, r); r.Pulls {
+			if asked = append(asked, r); r.CanPull {
 				got, passed = r, got
 			}
 		}
 	}
 	i.result.Hosts = append(i.result.Hosts, asked...)
 	for _, r := range asked {
-		i.addSteps(r, got != nil)
+		i.addHostFindings(r, got != nil)
 	}
 	switch {
 	case got == nil && ctx.Err() != nil:
 		i.reportTimeout(asked, rest, probe.ContextCause(ctx))
 		return
 	case rest != nil:
-		i.r.addStep("pull", finding.SeveritySkipped, "", "%s has the image, so these hosts are not queried: %s", hostText(got), strings.Join(rest, ", "))
+		i.findings.addStep("pull", finding.SeveritySkipped, "", "%s has the image, so these hosts are not queried: %s", resultHost(got), strings.Join(rest, ", "))
 	}
 	i.reportPull(way, asked, got, creds)
 	if passed != nil {
-		i.r.addStep("pull", finding.SeverityWarning, "put the credential that this host accepts first, or remove the other credentials", "%s also has the image but is skipped, because the credential for %s is tried before the host's own credential and is rejected", hostText(passed), hostText(got))
+		i.findings.addStep("pull", finding.SeverityWarning, "put the credential that this host accepts first, or remove the other credentials", "%s also has the image but is skipped, because the credential for %s is tried before the host's own credential and is rejected", resultHost(passed), resultHost(got))
 	}
 }
 
@@ -68,7 +68,7 @@ func (i *Image) queryHosts(ctx context.Context, image route.Image, way *route.Ro
 func (i *Image) reportTimeout(asked []*probe.Result, rest []string, why error) {
 	at := ""
 	if len(asked) > 0 {
-		at = " while querying " + hostText(asked[len(asked)-1])
+		at = " while querying " + resultHost(asked[len(asked)-1])
 	}
 	if rest != nil {
 		at += "; not queried: " + strings.Join(rest, ", ")
@@ -77,7 +77,7 @@ func (i *Image) reportTimeout(asked []*probe.Result, rest []string, why error) {
 	if _, ok := errors.AsType[timeoutError](why); ok {
 		fix = "increase --timeout"
 	}
-	i.r.addStep("pull", finding.SeverityError, fix, "unknown result: %v%s", why, at)
+	i.findings.addStep("pull", finding.SeverityError, fix, "unknown result: %v%s", why, at)
 }
 
 // timeoutError is the cause of a context that ended when the timeout for all hosts
@@ -88,7 +88,7 @@ func (t timeoutError) Error() string {
 	return fmt.Sprintf("the timeout for all hosts expired (--timeout %s)", time.Duration(t))
 }
 
-func hostText(r *probe.Result) string {
+func resultHost(r *probe.Result) string {
 	u, err := url.Parse(r.URL)
 	if err != nil {
 		return r.URL
@@ -99,23 +99,23 @@ func hostText(r *probe.Result) string {
 // isSameHop reports whether two hops get the same request. containerd queries a host twice if
 // hosts.toml lists it both as the server and as a host.
 func isSameHop(a, b route.Hop) bool {
-	return a.Skipped == "" && a.URL == b.URL && a.Repository == b.Repository && a.Shown == b.Shown &&
-		slices.Equal(a.CA, b.CA) && slices.Equal(a.Client, b.Client) && a.SkipVerify == b.SkipVerify && a.HTTPToo == b.HTTPToo
+	return a.Skipped == "" && a.URL == b.URL && a.Repository == b.Repository && a.Credential == b.Credential &&
+		slices.Equal(a.CA, b.CA) && slices.Equal(a.ClientCertificates, b.ClientCertificates) && a.SkipVerify == b.SkipVerify && a.TriesHTTPSFirst == b.TriesHTTPSFirst
 }
 
-// addSteps adds the findings about a host. If another host has the image, errors become
+// addHostFindings adds the findings about a host. If another host has the image, errors become
 // warnings.
-func (i *Image) addSteps(r *probe.Result, elsewhere bool) {
+func (i *Image) addHostFindings(r *probe.Result, elsewhere bool) {
 	for _, s := range r.Steps {
 		f := Finding{Check: s.Rule, Finding: s}
-		f.Rule, f.Host = "", hostText(r)
+		f.Rule, f.Host = "", resultHost(r)
 		if elsewhere && f.Severity == finding.SeverityError {
 			f.Severity = finding.SeverityWarning
 		}
 		if s.Rule == probe.StepToken || s.Rule == probe.StepManifest {
 			f.Message = f.Host + ": " + f.Message
 		}
-		i.r.list = append(i.r.list, f)
+		i.findings.list = append(i.findings.list, f)
 	}
 }
 
@@ -123,29 +123,29 @@ func (i *Image) addSteps(r *probe.Result, elsewhere bool) {
 func (i *Image) reportPull(way *route.Route, asked []*probe.Result, got *probe.Result, creds []regcred.Credential) {
 	if got == nil {
 		if i.unmatched > 0 && slices.ContainsFunc(asked, func(r *probe.Result) bool { return r.Challenge != nil }) {
-			f := &i.r.list[i.unmatched-1] // the finding that no provider matches becomes a warning, because a host requires a credential
+			f := &i.findings.list[i.unmatched-1] // the finding that no provider matches becomes a warning, because a host requires a credential
 			f.Severity, f.Fix = finding.SeverityWarning, "to let a provider serve this image, add a pattern to the provider's matchImages"
 		}
 		var ends []string
 		for _, r := range asked {
 			if s := r.FailedStep(); s != nil {
-				ends = append(ends, fmt.Sprintf("%s (%s)", hostText(r), s.Rule))
+				ends = append(ends, fmt.Sprintf("%s (%s)", resultHost(r), s.Rule))
 			}
 		}
 		text := "would fail at " + strings.Join(ends, " and ")
 		if len(asked) == 0 {
 			text = fmt.Sprintf("would fail: %s queries no host for this image", way.Runtime)
 		}
-		i.r.addStep("pull", finding.SeverityError, "", "%s", text)
+		i.findings.addStep("pull", finding.SeverityError, "", "%s", text)
 		return
 	}
 	result := i.result
-	result.Pulls, result.From = true, hostText(got)
+	result.CanPull, result.From = true, resultHost(got)
 	who := "anonymously"
 	if got.Accepted >= 0 {
 		cred := &creds[got.Accepted]
 		result.Credential = report.NewCredential(cred)
 		who = "with " + login.FailedAttempt{Credential: cred}.CredentialText()
 	}
-	i.r.addStep("pull", finding.SeverityOK, "", "works from %s, %s", hostText(got), who)
+	i.findings.addStep("pull", finding.SeverityOK, "", "works from %s, %s", resultHost(got), who)
 }

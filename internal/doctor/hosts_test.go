@@ -45,7 +45,7 @@ func hangingImage(t *testing.T, timeout time.Duration, accepted func()) *Image {
 	t.Helper()
 	one, two := newSilentServer(t, accepted), newSilentServer(t, accepted)
 	return &Image{
-		r: &checkResults{check: "image"}, fixForAttempt: func(regcred.Attempt) string { return "" }, Reference: one + "/team/app:v1", Timeout: timeout,
+		findings: &checkResults{check: "image"}, fixForAttempt: func(regcred.Attempt) string { return "" }, Reference: one + "/team/app:v1", Timeout: timeout,
 		Lookup: func(context.Context) (*regcred.Result, bool, error) { return &regcred.Result{}, false, nil },
 		route: func(image route.Image) (*route.Route, error) {
 			return &route.Route{Runtime: "containerd", Hops: []route.Hop{route.NewHop("https", one, "v2", "team/app"), route.NewHop("https", two, "v2", "team/app")}}, nil
@@ -54,12 +54,12 @@ func hangingImage(t *testing.T, timeout time.Duration, accepted func()) *Image {
 	}
 }
 
-// checkLast checks the last two findings. The last one must have the given message and fix.
+// checkFinalFindings checks the last two findings. The last one must have the given message and fix.
 // The one before must be an error without a fix, because the cause is unknown.
-func checkLast(t *testing.T, i *Image, message, fix string) {
+func checkFinalFindings(t *testing.T, i *Image, message, fix string) {
 	t.Helper()
-	n := len(i.r.list)
-	step, end := i.r.list[n-2], i.r.list[n-1]
+	n := len(i.findings.list)
+	step, end := i.findings.list[n-2], i.findings.list[n-1]
 	if end.Check != "pull" || !strings.Contains(end.Message, message) || !strings.Contains(end.Message, "; not queried: 127.0.0.1:") || end.Fix != fix {
 		t.Errorf("the end: %+v", end)
 	}
@@ -73,7 +73,7 @@ func checkLast(t *testing.T, i *Image, message, fix string) {
 func TestTotalTimeout(t *testing.T) {
 	i := hangingImage(t, 100*time.Millisecond, func() {})
 	i.trace(t.Context())
-	checkLast(t, i, "unknown result: the timeout for all hosts expired (--timeout 100ms) while querying 127.0.0.1:", "increase --timeout")
+	checkFinalFindings(t, i, "unknown result: the timeout for all hosts expired (--timeout 100ms) while querying 127.0.0.1:", "increase --timeout")
 }
 
 // TestInterrupted verifies that an interrupted check reports an unknown result.
@@ -81,7 +81,7 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	i := hangingImage(t, time.Minute, cancel)
 	i.trace(ctx)
-	checkLast(t, i, "unknown result: interrupted while querying 127.0.0.1:", "")
+	checkFinalFindings(t, i, "unknown result: interrupted while querying 127.0.0.1:", "")
 }
 
 // TestSecondCredentialOfMirror verifies the warning about a mirror that accepts only the
@@ -109,18 +109,18 @@ func TestSecondCredentialOfMirror(t *testing.T) {
 	}
 	i.route = func(route.Image) (*route.Route, error) {
 		origin := route.NewHop("http", hosts["first"], "v2", "team/app")
-		origin.Origin = true
+		origin.IsOrigin = true
 		return &route.Route{Runtime: "containerd", Hops: []route.Hop{route.NewHop("http", hosts["second"], "v2", "team/app"), origin}}, nil
 	}
 	i.trace(t.Context())
 	got := i.result
-	if !got.Pulls || got.From != hosts["first"] || got.Credential == nil || got.Credential.Username != "first" {
-		t.Errorf("got %+v of %+v", got, i.r.list)
+	if !got.CanPull || got.From != hosts["first"] || got.Credential == nil || got.Credential.Username != "first" {
+		t.Errorf("got %+v of %+v", got, i.findings.list)
 	}
-	if end := i.r.list[len(i.r.list)-1]; end.Check != "pull" || end.Severity != finding.SeverityWarning || !strings.HasPrefix(end.Message, hosts["second"]+" also has the image but is skipped") {
+	if end := i.findings.list[len(i.findings.list)-1]; end.Check != "pull" || end.Severity != finding.SeverityWarning || !strings.HasPrefix(end.Message, hosts["second"]+" also has the image but is skipped") {
 		t.Errorf("the end: %+v", end)
 	}
-	canary.AssertAbsent(t, "checks", fmt.Sprintf("%+v", i.r.list))
+	canary.AssertAbsent(t, "checks", fmt.Sprintf("%+v", i.findings.list))
 }
 
 // TestRouteFindings verifies that a setting that the runtime rejects is an error. It also
@@ -135,16 +135,16 @@ func TestRouteFindings(t *testing.T) {
 		}}, nil
 	}
 	odd := finding.Finding{Rule: "mirror-odd", Severity: finding.SeverityWarning, File: "hosts.toml", Line: 2, Message: "it is odd"}
-	i.r.earlierFindings = []Finding{{Check: "mirrors", Finding: odd}}
+	i.findings.earlierFindings = []Finding{{Check: "mirrors", Finding: odd}}
 	i.trace(t.Context())
 	got := map[finding.Severity]int{}
-	for _, c := range i.r.list {
+	for _, c := range i.findings.list {
 		if c.Check == "mirrors" && c.File == "hosts.toml" {
 			got[c.Severity]++
 		}
 	}
 	if got[finding.SeverityError] != 1 || got[finding.SeverityWarning] != 0 || got[finding.SeverityInfo] != 0 {
-		t.Errorf("got %v of %+v", got, i.r.list)
+		t.Errorf("got %v of %+v", got, i.findings.list)
 	}
 }
 
@@ -157,7 +157,7 @@ func TestLookupInterrupted(t *testing.T) {
 		return nil, false, ctx.Err()
 	}
 	i.trace(ctx)
-	if end := i.r.list[len(i.r.list)-1]; end.Check != "credentials" || end.Message != "unknown: interrupted" {
+	if end := i.findings.list[len(i.findings.list)-1]; end.Check != "credentials" || end.Message != "unknown: interrupted" {
 		t.Errorf("the end: %+v", end)
 	}
 }

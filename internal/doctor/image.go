@@ -27,7 +27,7 @@ func checkImage(ctx context.Context, w *Input, r *checkResults) {
 	if w.Origin != nil {
 		configPath = w.Origin.Config
 	}
-	i.config, i.r = w.Config, r
+	i.config, i.findings = w.Config, r
 	i.fixForAttempt = func(at regcred.Attempt) string { return AttemptFix(at, i.ForPod, configPath) }
 	i.route = runtime.Route
 	i.prober = probe.Prober{Runtime: runtime.ProbeSettings(w.Environ), Platform: i.Platform}
@@ -50,7 +50,7 @@ func (i *Image) trace(ctx context.Context) {
 		return
 	}
 	if i.Offline {
-		i.r.addStep("pull", finding.SeveritySkipped, "", "--offline: no host is queried")
+		i.findings.addStep("pull", finding.SeveritySkipped, "", "--offline: no host is queried")
 		return
 	}
 	i.queryHosts(ctx, image, way, creds)
@@ -72,19 +72,19 @@ func (i *Image) checkReference() (route.Image, bool) {
 		} else if trimmed := strings.TrimSpace(i.Reference); trimmed != i.Reference {
 			fix = "remove the spaces around the image reference"
 		}
-		i.r.addStep("reference", finding.SeverityError, fix, "%v", err)
+		i.findings.addStep("reference", finding.SeverityError, fix, "%v", err)
 		return image, false
 	}
 	first, _, _ := strings.Cut(i.Reference, ":")
 	if image.HasNoHost && (strings.Contains(first, ".") && !strings.Contains(first, "/") || first == "localhost") {
-		i.r.addStep("reference", finding.SeverityWarning, "include the repository: "+i.Reference+"/REPOSITORY", "%q is interpreted as %s, an image on Docker Hub, not as a registry", i.Reference, image)
+		i.findings.addStep("reference", finding.SeverityWarning, "include the repository: "+i.Reference+"/REPOSITORY", "%q is interpreted as %s, an image on Docker Hub, not as a registry", i.Reference, image)
 		return image, true
 	}
 	text := image.String()
 	if text != i.Reference {
 		text = fmt.Sprintf("%s means %s", i.Reference, text)
 	}
-	i.r.addStep("reference", finding.SeverityOK, "", "%s", text)
+	i.findings.addStep("reference", finding.SeverityOK, "", "%s", text)
 	return image, true
 }
 
@@ -93,20 +93,20 @@ func (i *Image) checkCredentials(ctx context.Context) ([]regcred.Credential, boo
 	ex := regcred.Explain(cmp.Or(i.config, &config.Config{}), regcred.Request{Image: i.Reference})
 	if i.Lookup == nil {
 		i.checkProviders(ex, false)
-		i.r.addStep("credentials", finding.SeveritySkipped, "", "--offline: no plugin is run")
+		i.findings.addStep("credentials", finding.SeveritySkipped, "", "--offline: no plugin is run")
 		return nil, true
 	}
 	res, refused, err := i.Lookup(ctx)
 	i.checkProviders(ex, err == nil && len(res.Credentials) > 0)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		i.r.addStep("credentials", finding.SeverityError, "", "unknown: %v", probe.ContextCause(ctx))
+		i.findings.addStep("credentials", finding.SeverityError, "", "unknown: %v", probe.ContextCause(ctx))
 		return nil, false
 	case err != nil:
-		n := len(i.r.list)
-		i.r.addErrors(err, "")
-		for k := range i.r.list[n:] {
-			i.r.list[n+k].Check = "credentials"
+		n := len(i.findings.list)
+		i.findings.addErrors(err, "")
+		for k := range i.findings.list[n:] {
+			i.findings.list[n+k].Check = "credentials"
 		}
 		return nil, false
 	}
@@ -118,7 +118,7 @@ func (i *Image) checkCredentials(ctx context.Context) ([]regcred.Credential, boo
 // was found, it reports the most similar patterns.
 func (i *Image) checkProviders(ex regcred.Explanation, found bool) {
 	if i.config == nil {
-		i.r.addStep("providers", finding.SeveritySkipped, "", "no usable configuration: the checks below run without providers")
+		i.findings.addStep("providers", finding.SeveritySkipped, "", "no usable configuration: the checks below run without providers")
 		return
 	}
 	var matched, near []string
@@ -132,14 +132,14 @@ func (i *Image) checkProviders(ex regcred.Explanation, found bool) {
 	}
 	switch {
 	case matched != nil:
-		i.r.addStep("providers", finding.SeverityOK, "", "%s", strings.Join(matched, "; "))
+		i.findings.addStep("providers", finding.SeverityOK, "", "%s", strings.Join(matched, "; "))
 	case near == nil:
-		i.r.addStep("providers", finding.SeverityOK, "", "none configured")
+		i.findings.addStep("providers", finding.SeverityOK, "", "none configured")
 	case found:
-		i.r.addStep("providers", finding.SeverityOK, "", "none of the %s matches %s", terminal.FormatCount(len(near), "provider"), ex.Repository)
+		i.findings.addStep("providers", finding.SeverityOK, "", "none of the %s matches %s", terminal.FormatCount(len(near), "provider"), ex.Repository)
 	default:
-		i.unmatched = len(i.r.list) + 1
-		i.r.addStep("providers", finding.SeverityOK, "", "none matches %s; %s", ex.Repository, strings.Join(near, "; "))
+		i.unmatched = len(i.findings.list) + 1
+		i.findings.addStep("providers", finding.SeverityOK, "", "none matches %s; %s", ex.Repository, strings.Join(near, "; "))
 	}
 }
 
@@ -160,9 +160,9 @@ func (i *Image) checkAttempts(res *regcred.Result, refused bool) bool {
 				after = fmt.Sprintf(" (after %s)", terminal.FormatElapsed(at.Duration.Seconds()))
 				fix = cmp.Or(fix, fmt.Sprintf("to see the request and response, run regcred plugin run %s %s", terminal.QuoteShellWord(at.Provider), terminal.QuoteShellWord(i.Reference)))
 			}
-			i.r.addStep("credentials", result, fix, "%v%s", at.Err, after)
+			i.findings.addStep("credentials", result, fix, "%v%s", at.Err, after)
 		case at.Skipped != "":
-			i.r.addStep("credentials", finding.SeveritySkipped, i.fixForAttempt(at), "%s is not run: %s", at.Provider, at.Skipped)
+			i.findings.addStep("credentials", finding.SeveritySkipped, i.fixForAttempt(at), "%s is not run: %s", at.Provider, at.Skipped)
 		case at.Matched == 0 && (at.Kind == regcred.FromProvider || at.Kind == regcred.FromPullSecret):
 			text, fix := at.Provider+" returns no credential for this image", ""
 			if at.Kind == regcred.FromPullSecret {
@@ -174,25 +174,25 @@ func (i *Image) checkAttempts(res *regcred.Result, refused bool) bool {
 			if len(at.Keys) > 0 {
 				text += "; none of its keys matches: " + strings.Join(at.Keys, ", ")
 			}
-			i.r.addStep("credentials", finding.SeverityWarning, fix, "%s", text)
+			i.findings.addStep("credentials", finding.SeverityWarning, fix, "%s", text)
 		}
 	}
 	switch {
 	case refused && len(res.Credentials) == 0:
-		i.r.addStep("pull", finding.SeverityError, "", "would fail: the kubelet has no credential, because a credential source failed")
+		i.findings.addStep("pull", finding.SeverityError, "", "would fail: the kubelet has no credential, because a credential source failed")
 		return false
 	case len(res.Credentials) == 0 && failed:
-		i.r.addStep("pull", finding.SeverityError, "", "would be attempted anonymously, because a credential source failed")
+		i.findings.addStep("pull", finding.SeverityError, "", "would be attempted anonymously, because a credential source failed")
 		return false
 	case len(res.Credentials) == 0:
-		i.r.addStep("credentials", finding.SeverityOK, "", "no credentials, so the image is pulled anonymously")
+		i.findings.addStep("credentials", finding.SeverityOK, "", "no credentials, so the image is pulled anonymously")
 		return true
 	}
 	var who []string
 	for _, c := range res.Credentials {
 		who = append(who, login.FailedAttempt{Credential: &c}.CredentialText())
 	}
-	i.r.addStep("credentials", finding.SeverityOK, "", "%s, tried in this order: %s", terminal.FormatCount(len(who), "credential"), strings.Join(who, "; "))
+	i.findings.addStep("credentials", finding.SeverityOK, "", "%s, tried in this order: %s", terminal.FormatCount(len(who), "credential"), strings.Join(who, "; "))
 	return true
 }
 
@@ -201,23 +201,23 @@ func (i *Image) checkRoute(image route.Image) (*route.Route, bool) {
 	const step = "mirrors"
 	way, err := i.route(image)
 	if err != nil {
-		i.r.addStep(step, finding.SeverityWarning, "", "unknown: %v; checking only the image's own registry", err)
+		i.findings.addStep(step, finding.SeverityWarning, "", "unknown: %v; checking only the image's own registry", err)
 		way = OriginRoute(image, "the runtime")
 	}
 	i.result.Route = way
-	if way.Fails != "" {
-		i.r.addStep(step, finding.SeverityError, "", "%s", way)
+	if way.FailureReason != "" {
+		i.findings.addStep(step, finding.SeverityError, "", "%s", way)
 		return way, false
 	}
 	if err == nil {
-		i.r.addStep(step, finding.SeverityOK, "", "%s", way)
+		i.findings.addStep(step, finding.SeverityOK, "", "%s", way)
 	}
 	for _, f := range way.Findings {
-		reported := slices.ContainsFunc(i.r.earlierFindings, func(e Finding) bool {
+		reported := slices.ContainsFunc(i.findings.earlierFindings, func(e Finding) bool {
 			return e.Check == step && e.Rule == f.Rule && e.File == f.File && e.Line == f.Line && e.Message == f.Message
 		})
 		if f.Severity != finding.SeverityInfo && !reported {
-			i.r.list = append(i.r.list, Finding{Check: step, Finding: f})
+			i.findings.list = append(i.findings.list, Finding{Check: step, Finding: f})
 		}
 	}
 	return way, true

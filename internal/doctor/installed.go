@@ -24,8 +24,8 @@ func checkInstalled(ctx context.Context, w *Input, r *checkResults) {
 		r.addErrors(err, "run this command as root (sudo)")
 		return
 	}
-	if s.BrokenOff != "" {
-		r.add(finding.SeverityError, "run regcred install, rollback or uninstall; each one first completes or undoes the interrupted change", "interrupted: %s", s.BrokenOff)
+	if s.InterruptedChange != "" {
+		r.add(finding.SeverityError, "run regcred install, rollback or uninstall; each one first completes or undoes the interrupted change", "interrupted: %s", s.InterruptedChange)
 	}
 	for _, p := range s.Problems {
 		r.add(finding.SeverityError, "run regcred status for details", "%s", p)
@@ -33,14 +33,14 @@ func checkInstalled(ctx context.Context, w *Input, r *checkResults) {
 	for _, why := range s.Restart {
 		r.add(finding.SeverityWarning, "regcred install --restart", "the kubelet needs a restart: %s", why)
 	}
-	if s.Current != nil && s.BrokenOff == "" && len(s.Problems)+len(s.Restart) == 0 {
+	if s.Current != nil && s.InterruptedChange == "" && len(s.Problems)+len(s.Restart) == 0 {
 		r.add(finding.SeverityOK, "", "generation %d is current and unmodified; it contains %v", s.Current.Number, s.Current.Executables())
 	}
 }
 
-// checkCounts reports providers that failed. The kubelet does not log a failure if
+// checkProviderFailures reports providers that failed. The kubelet does not log a failure if
 // another provider returned a credential.
-func checkCounts(ctx context.Context, w *Input, r *checkResults) {
+func checkProviderFailures(ctx context.Context, w *Input, r *checkResults) {
 	counts, err := tally.Read(ctx, w.generationStore().FS.HostPath(tally.DefaultDir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return

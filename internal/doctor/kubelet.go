@@ -30,7 +30,7 @@ func checkKubelet(ctx context.Context, w *Input, r *checkResults) {
 	case !k.checkRunning(ctx, r):
 		k.checkVersion(r)
 	case run != nil:
-		k.compareKubelet(r)
+		k.compareRunningFlags(r)
 	default:
 		r.add(finding.SeverityOK, "", "%s runs", k.Setup.Service)
 	}
@@ -79,10 +79,10 @@ func (k *Kubelet) checkedPaths() (p configPaths, ok bool) {
 	return configPaths{config, binDir}, true
 }
 
-// compareKubelet compares the checked configuration with the flags of the running
+// compareRunningFlags compares the checked configuration with the flags of the running
 // kubelet and the flags of its next start.
-func (k *Kubelet) compareKubelet(r *checkResults) {
-	who, next := k.nameText(), k.pathsFromFlags(k.Setup.NextFlags())
+func (k *Kubelet) compareRunningFlags(r *checkResults) {
+	who, next := k.describeProcess(), k.pathsFromFlags(k.Setup.NextFlags())
 	have := next
 	if f := k.Setup.Running.Flags; f != nil {
 		have = k.pathsFromFlags(*f)
@@ -114,8 +114,8 @@ func (k *Kubelet) compareKubelet(r *checkResults) {
 	}
 }
 
-// nameText describes the running kubelet by its name, PID and version.
-func (k *Kubelet) nameText() string {
+// describeProcess describes the running kubelet by its name, PID and version.
+func (k *Kubelet) describeProcess() string {
 	program := "kubelet"
 	if k.Setup.Running.Flags == nil {
 		program = strings.TrimSuffix(k.Setup.Service, ".service")
@@ -143,9 +143,9 @@ func (k *Kubelet) reportPendingRestart(r *checkResults, who string, have, next c
 	r.add(result, fix, "%s was started with %v; now %s: %s", who, have, k.nextFlagsText(next), so)
 }
 
-// flagPlace returns the file and line that set a flag for the kubelet's next start, or
+// flagSource returns the file and line that set a flag for the kubelet's next start, or
 // "".
-func (k *Kubelet) flagPlace(f node.Flag) string {
+func (k *Kubelet) flagSource(f node.Flag) string {
 	if len(f.Given) == 0 {
 		return ""
 	}
@@ -157,7 +157,7 @@ func (k *Kubelet) flagPlace(f node.Flag) string {
 func (k *Kubelet) nextFlagsText(next configPaths) string {
 	var at []string
 	for _, f := range []node.Flag{k.Setup.Config, k.Setup.BinDir} {
-		if place := k.flagPlace(f); place != "" && !slices.Contains(at, place) {
+		if place := k.flagSource(f); place != "" && !slices.Contains(at, place) {
 			at = append(at, place)
 		}
 	}

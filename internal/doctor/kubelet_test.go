@@ -150,7 +150,7 @@ func TestNoRestartHintIfStartFails(t *testing.T) {
 		k.Setup.Version.Kubelet, k.Setup.Running = tt.version, &node.RunningProcess{PID: 7, Flags: &tt.runs}
 		k.Config = loadConfig(t, k)
 		k.Setup.Unread = tt.unread
-		k.compareKubelet(&r)
+		k.compareRunningFlags(&r)
 		if fix, doubt := r.list[len(r.list)-1].Fix, "is 1.33.4 (the check might be incomplete, because this user cannot read /d/1.conf): "; strings.Contains(fix, doubt) != (tt.unread != nil) {
 			t.Errorf("%s: the fix is %q", name, fix)
 		}
@@ -201,7 +201,7 @@ func TestCheckedFileForNodesKubelet(t *testing.T) {
 				k.Setup.Unread = []string{"/d/1.conf"}
 			}
 			k.Config = loadConfig(t, k)
-			k.compareKubelet(&r)
+			k.compareRunningFlags(&r)
 			if c := r.list[0]; strings.HasSuffix(c.Message, wouldFailToStart) != (tt.so == wouldFailToStart) || (c.Severity == finding.SeverityError) != (tt.so == wouldFailToStart) {
 				t.Errorf("%s, %s: got %+v", name, runs.Config, c)
 			}
@@ -243,7 +243,7 @@ func TestNextStartFilesAreChecked(t *testing.T) {
 		if k.Config = (&config.Config{}); !tt.without {
 			k.Config = loadConfig(t, k)
 		}
-		k.compareKubelet(&r)
+		k.compareRunningFlags(&r)
 		if c := r.list[0]; !strings.HasSuffix(c.Message, tt.so) || (c.Severity == finding.SeverityError) != (tt.so == wouldFailToStart) || strings.HasPrefix(c.Fix, fixConfigFirst) != (tt.so == wouldFailToStart) {
 			t.Errorf("%s: got %+v", name, c)
 		}
@@ -426,17 +426,17 @@ func TestKubeletClockSetBack(t *testing.T) {
 	}
 	n, r := node.Node{}.NewReader(), checkResults{} // a real process, whose start time does not depend on the clock
 	state = service.State{Load: "loaded", Active: "active", Sub: "running", MainPID: 1, Restarts: 1, Started: time.Now().Add(time.Hour)}
-	setup := &node.Setup{Kind: node.PlainUnit, Init: node.InitSystemd, Service: "kubelet.service", Running: &node.RunningProcess{PID: 1, Flags: &node.RunningFlags{}}}
+	setup := &node.Setup{Kind: node.OtherSystemd, Init: node.InitSystemd, Service: "kubelet.service", Running: &node.RunningProcess{PID: 1, Flags: &node.RunningFlags{}}}
 	checkKubelet(t.Context(), &Input{Kubelet: Kubelet{Node: n, Setup: setup, Service: &service.Service{Name: "kubelet.service", Manager: fakeManager{state: state}}}}, &r)
 	if len(r.list) != 1 || r.list[0].Severity != finding.SeverityOK {
 		t.Errorf("got %+v", r.list)
 	}
 }
 
-// hung is a manager that returns only after its context is canceled.
-type hung struct{ service.Manager }
+// hangingManager is a manager that returns only after its context is canceled.
+type hangingManager struct{ service.Manager }
 
-func (hung) State(ctx context.Context, _ string) (service.State, error) {
+func (hangingManager) State(ctx context.Context, _ string) (service.State, error) {
 	<-ctx.Done()
 	return service.State{}, context.Cause(ctx)
 }
@@ -446,7 +446,7 @@ func TestKubeletManagerHangs(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	k, r := newKubeadmNode(t), checkResults{check: "kubelet"}
-	k.Service = &service.Service{Name: "kubelet.service", Manager: hung{}}
+	k.Service = &service.Service{Name: "kubelet.service", Manager: hangingManager{}}
 	checkKubelet(ctx, &Input{Kubelet: *k}, &r)
 	if len(r.list) == 0 || r.list[0].Severity != finding.SeveritySkipped {
 		t.Errorf("got %+v", r.list)

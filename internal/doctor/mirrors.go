@@ -43,7 +43,7 @@ func checkRuntimeMirrors(r *checkResults, m mirrorConfig, cfg *config.Config) {
 	var notes []finding.Finding
 	for _, f := range m.Check() {
 		switch {
-		case f.Rule == containerd.RuleVersion:
+		case f.Rule == containerd.RuleUnknownVersion:
 			notes = append(notes, f)
 		case f.Severity != finding.SeverityInfo:
 			r.addFinding(f)
@@ -57,13 +57,13 @@ func checkRuntimeMirrors(r *checkResults, m mirrorConfig, cfg *config.Config) {
 		}
 		way := m.Route(image)
 		way.Repository = host
-		if way.Fails != "" && len(r.list) == before {
+		if way.FailureReason != "" && len(r.list) == before {
 			r.add(finding.SeverityError, "", "%s", way)
 			continue
 		}
 		routes = append(routes, way.String())
 		for i := range way.Hops {
-			if h := &way.Hops[i]; !h.Silent {
+			if h := &way.Hops[i]; !h.SkippedForLayers {
 				mirrorHop{h, way.Runtime, host, providersForHost(cfg, host)}.checkHop(r, cfg)
 			}
 		}
@@ -113,18 +113,18 @@ func (h mirrorHop) checkHop(r *checkResults, cfg *config.Config) {
 		h.addWarning(r, "mirror-plain-http", "use https:// there",
 			"%s is queried without TLS for images from %s: anyone on the network path can read the credential returned by %s", h.Base.Host, h.host, names)
 	}
-	if h.OwnFile != "" && h.runtime == "containerd" && len(h.providers) > 0 {
+	if h.CredentialFile != "" && h.runtime == "containerd" && len(h.providers) > 0 {
 		r.addFinding(finding.Finding{Rule: "mirror-own-login", Severity: finding.SeverityWarning, Message: fmt.Sprintf(
-			"%s has a password for %s, but this password is not used for images from %s, because the kubelet sends the credential from %s instead", h.OwnFile, h.Base.Host, h.host, names)})
+			"%s has a password for %s, but this password is not used for images from %s, because the kubelet sends the credential from %s instead", h.CredentialFile, h.Base.Host, h.host, names)})
 	}
-	if !h.Origin && len(h.providers) == 0 {
+	if !h.IsOrigin && len(h.providers) == 0 {
 		h.checkMirrorProviders(r, providersForHost(cfg, h.Base.Host))
 	}
 }
 
 // isPlainHTTP reports whether the kubelet's credential is sent over the network in clear text.
 func (h mirrorHop) isPlainHTTP() bool {
-	return h.Base.Scheme == "http" && !h.HTTPToo && h.Shown == route.CredentialKubelet && !isLoopback(h.Base.Host) && h.File != ""
+	return h.Base.Scheme == "http" && !h.TriesHTTPSFirst && h.Credential == route.CredentialKubelet && !isLoopback(h.Base.Host) && h.File != ""
 }
 
 // checkMirrorProviders warns about providers that match the mirror's host but not the image's
@@ -134,7 +134,7 @@ func (h mirrorHop) checkMirrorProviders(r *checkResults, owners []string) {
 	mirror, names := h.Base.Host, strings.Join(owners, ", ")
 	switch {
 	case len(owners) == 0:
-	case h.Shown == route.CredentialNone || h.Shown == route.CredentialRuntime:
+	case h.Credential == route.CredentialNone || h.Credential == route.CredentialRuntime:
 		h.addWarning(r, rule, "put a credential for "+mirror+" into the runtime's own files",
 			"images in %s are pulled from %s, which matches a pattern of %s, but %s does not send the kubelet's credentials to mirrors", h.host, mirror, names, h.runtime)
 	default:
@@ -167,14 +167,16 @@ func checkCloudMirror(r *checkResults, way *route.Route, host string, p *config.
 		})
 		return
 	}
-	i := slices.IndexFunc(way.Hops, func(h route.Hop) bool { return !h.Origin && cloud.ClassifyPattern(h.Base.Host) == registry.ScopeOwn })
+	i := slices.IndexFunc(way.Hops, func(h route.Hop) bool { return !h.IsOrigin && cloud.ClassifyPattern(h.Base.Host) == registry.ScopeOwn })
 	if i < 0 {
 		return
 	}
 	mirror := mirrorHop{Hop: &way.Hops[i]}
-	fallsBack := slices.ContainsFunc(way.Hops, func(h route.Hop) bool { return h.Origin && !h.Silent && h.Shown != route.CredentialNone })
+	fallsBack := slices.ContainsFunc(way.Hops, func(h route.Hop) bool {
+		return h.IsOrigin && !h.SkippedForLayers && h.Credential != route.CredentialNone
+	})
 	switch {
-	case !mapped && mirror.Shown == route.CredentialKubelet:
+	case !mapped && mirror.Credential == route.CredentialKubelet:
 		mirror.addWarning(r, "mirror-untold", fmt.Sprintf("add %s to the provider's args", mirrorArg(cloud, host, mirror.Hop)),
 			"images in %s are pulled from %s, but %s has no --mirror for this host: the plugin is called with an image in %s, for which %s issues no credential",
 			host, mirror.Base.Host, p.Name, host, cloud.Owner)

@@ -107,7 +107,7 @@ func TestConfiguredRoute(t *testing.T) {
 		t.Errorf("of no image: %s", way)
 	}
 	way := r.ConfiguredRoute("quay.io/a/b:1")
-	if way == nil || len(way.Hops) != 2 || way.Hops[0].Shown != route.CredentialKubelet || way.Hops[0].Line != 1 {
+	if way == nil || len(way.Hops) != 2 || way.Hops[0].Credential != route.CredentialKubelet || way.Hops[0].Line != 1 {
 		t.Errorf("got %+v", way)
 	}
 }

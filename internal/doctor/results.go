@@ -21,14 +21,14 @@ import (
 type Finding struct {
 	Check string // name of the check, or of a step of the check "image"
 	finding.Finding
-	Log     []string          // lines of the kubelet's log that show the cause
-	Without *node.NoProviders // set by the check "config" if the node has no configuration
+	Log         []string          // lines of the kubelet's log that show the cause
+	NoProviders *node.NoProviders // set by the check "config" if the node has no configuration
 }
 
 // MarshalJSON encodes the finding with the fields check, log and without. It renames the
 // field suggestion to fix, and omits provider.
 func (f Finding) MarshalJSON() ([]byte, error) {
-	j := jsonFinding{f.Check, f.Rule, f.Finding, f.Fix, f.Log, f.Without}
+	j := jsonFinding{f.Check, f.Rule, f.Finding, f.Fix, f.Log, f.NoProviders}
 	j.Finding.Provider, j.Finding.Fix = "", ""
 	return json.Marshal(j)
 }
@@ -39,7 +39,7 @@ func (f *Finding) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &j); err != nil {
 		return err
 	}
-	*f = Finding{j.Check, j.Finding, j.Log, j.Without}
+	*f = Finding{j.Check, j.Finding, j.Log, j.NoProviders}
 	f.Rule, f.Fix = j.Rule, j.Fix
 	return nil
 }
@@ -50,7 +50,7 @@ type ImageResult struct {
 	Credentials []report.Credential `json:"credentials"`
 	Route       *route.Route        `json:"route,omitempty"`
 	Hosts       []*probe.Result     `json:"hosts"`                // hosts that were contacted, in order
-	Pulls       bool                `json:"pulls"`                // whether a pull would succeed
+	CanPull     bool                `json:"pulls"`                // whether a pull would succeed
 	From        string              `json:"from,omitempty"`       // host that the pull would use
 	Credential  *report.Credential  `json:"credential,omitempty"` // credential that From accepted; nil if anonymous
 }
@@ -108,7 +108,7 @@ type jsonFinding struct {
 	Check string `json:"check"`
 	Rule  string `json:"rule,omitempty"`
 	finding.Finding
-	Fix     string            `json:"fix,omitempty"`
-	Log     []string          `json:"log,omitempty"`
-	Without *node.NoProviders `json:"without,omitempty"`
+	Fix         string            `json:"fix,omitempty"`
+	Log         []string          `json:"log,omitempty"`
+	NoProviders *node.NoProviders `json:"without,omitempty"`
 }

@@ -93,7 +93,7 @@ func (r *Runtime) ConfiguredRoute(image string) *route.Route {
 		return nil
 	}
 	way, err := r.Route(ref)
-	if err != nil || way.Fails == "" && len(way.Hops) == 1 && way.Hops[0].File == "" && len(way.Findings) == 0 {
+	if err != nil || way.FailureReason == "" && len(way.Hops) == 1 && way.Hops[0].File == "" && len(way.Findings) == 0 {
 		return nil
 	}
 	return way
@@ -141,8 +141,8 @@ func OriginRoute(image route.Image, runtime string) *route.Route {
 		host = registry.DockerHubServer
 	}
 	hop := route.NewHop("https", host, "v2", image.Path)
-	hop.Origin = true
-	hop.HTTPToo = isLoopback(host)
+	hop.IsOrigin = true
+	hop.TriesHTTPSFirst = isLoopback(host)
 	return &route.Route{Runtime: runtime, Repository: image.Repository, Files: []string{}, Hops: []route.Hop{hop}}
 }
 

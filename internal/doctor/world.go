@@ -45,9 +45,9 @@ type Kubelet struct {
 	Setup   *node.Setup      // nil on a system that runs no kubelet
 	Service *service.Service // the kubelet's service; nil if it cannot be queried
 
-	Origin *node.Origin   // source of the configuration; nil if none was found
-	Caller *node.Origin   // sets the docker config directories if Origin is nil; may be nil
-	Config *config.Config // nil if invalid; empty if there are no credential providers
+	Origin       *node.Origin   // source of the configuration; nil if none was found
+	CallerOrigin *node.Origin   // sets the docker config directories if Origin is nil; may be nil
+	Config       *config.Config // nil if invalid; empty if there are no credential providers
 }
 
 // Cluster is a cluster to check, and the client to use.
@@ -63,12 +63,12 @@ type Cluster struct {
 	config     *config.Config // never nil
 	configPath string
 
-	user       kube.User
-	userErr    error
-	identified bool
-	pod        *kube.Pod
-	podErr     error
-	tries      []tokenRequestResult
+	user         kube.User
+	userErr      error
+	identified   bool
+	pod          *kube.Pod
+	podErr       error
+	tokenResults []tokenRequestResult
 }
 
 // tokenRequestResult is the result of a TokenRequest in dry-run mode.
@@ -94,13 +94,13 @@ type Image struct {
 	route         func(route.Image) (*route.Route, error)
 	prober        probe.Prober
 
-	r         *checkResults
+	findings  *checkResults
 	result    *ImageResult
-	unmatched int // 1 + the index in r.list of the finding that no provider matches; 0 if one matches
+	unmatched int // 1 + the index in ..goList of the finding that no provider matches; 0 if one matches
 }
 
 // dockerConfigOrigin returns the origin with the directories of docker config files, or nil.
-func (k *Kubelet) dockerConfigOrigin() *node.Origin { return cmp.Or(k.Origin, k.Caller) }
+func (k *Kubelet) dockerConfigOrigin() *node.Origin { return cmp.Or(k.Origin, k.CallerOrigin) }
 
 // loadConfig loads and validates the configuration.
 func (w *Input) loadConfig(ctx context.Context) {

@@ -12,7 +12,7 @@ import (
 
 // nameField matches the name of an entry in YAML or JSON, as regcred and common formatters write
 // it.
-const nameField = `(?m)(?:^|[\s{,-])["']?name["']?[ \t]*:\s*["']?(` + Name + `(?:-[0-9]{1,6})?)["']?[ \t\r]*(?:[,}#]|$)`
+const nameField = `(?m)(?:^|[\s{,-])["']?name["']?[ \t]*:\s*["']?(` + DispatcherName + `(?:-[0-9]{1,6})?)["']?[ \t\r]*(?:[,}#]|$)`
 
 // FindNames returns the names of regcred's entries in a file. The kubelet need not be able to read
 // the file.
@@ -51,8 +51,8 @@ func RemoveByName(data []byte) ([]byte, bool) {
 // findList locates the list of providers in a file.
 func findList(data []byte) textedit.List {
 	if textedit.IsJSON(data) {
-		return textedit.FindJSON(data, "providers")
+		return textedit.FindJSONList(data, "providers")
 	}
 	document, _ := textedit.KubeletDocument(data)
-	return textedit.FindYAML(data, document, "providers")
+	return textedit.FindYAMLList(data, document, "providers")
 }

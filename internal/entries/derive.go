@@ -22,14 +22,14 @@ const maxAnyImageLabels = 16
 // Options changes how entries are derived. The zero value means the newest kubelet, a
 // node without entries, and only the providers' patterns.
 type Options struct {
-	// Known lists the entries that a kubelet may have in memory or that a rollback may
+	// KnownEntries lists the entries that a kubelet may have in memory or that a rollback may
 	// restore, most important first. Entries with the same tokenAttributes keep these
 	// names. Entries with other tokenAttributes get other names, because the dispatcher
 	// identifies its entry, and thus the token, by the name under which it runs.
-	Known []Entry
-	// Reserve lists image patterns to cover in advance, so that providers for these
+	KnownEntries []Entry
+	// ReservedPatterns lists image patterns to cover in advance, so that providers for these
 	// images can be added later without a restart.
-	Reserve []string
+	ReservedPatterns []string
 	// AnyImage covers all hosts of up to 16 labels without a port. Hosts with a port need
 	// a pattern with this port, because a single pattern cannot match every port.
 	AnyImage bool
@@ -63,12 +63,12 @@ func (o Options) sharedPatterns() (list []string, err error) {
 	for n := 1; o.AnyImage && n <= maxAnyImageLabels; n++ {
 		list = append(list, strings.Repeat("*.", n-1)+"*")
 	}
-	for _, s := range o.Reserve {
+	for _, s := range o.ReservedPatterns {
 		if _, err := match.Parse(s); err != nil {
 			return nil, fmt.Errorf("%q cannot be reserved: %w", excerpt.RedactPattern(s), err)
 		}
 	}
-	return append(list, o.Reserve...), nil
+	return append(list, o.ReservedPatterns...), nil
 }
 
 // groupByTokenAttributes returns one entry, without a name, for each distinct
@@ -87,7 +87,7 @@ func groupByTokenAttributes(providers []config.Provider) (list []Entry) {
 
 func (o Options) assignNames(list []Entry) {
 	owners := map[int]*config.TokenAttributes{}
-	for _, e := range o.Known {
+	for _, e := range o.KnownEntries {
 		n := entryNumber(e.Name)
 		if _, taken := owners[n]; n > 0 && !taken {
 			owners[n] = e.TokenAttributes
@@ -106,7 +106,7 @@ func (o Options) assignNames(list []Entry) {
 
 // knownNumber returns the number of the known entry with the given tokenAttributes, or 0.
 func (o Options) knownNumber(t *config.TokenAttributes, owners map[int]*config.TokenAttributes) int {
-	for _, e := range o.Known {
+	for _, e := range o.KnownEntries {
 		if n := entryNumber(e.Name); n > 0 && equivalentTokens(e.TokenAttributes, t) && equivalentTokens(owners[n], t) {
 			return n
 		}

@@ -50,22 +50,22 @@ func TestDerive(t *testing.T) {
 		},
 		"names are kept": {
 			providers: []config.Provider{provider(nil, "a.example"), provider(y, "e.example"), provider(x, "b.example")},
-			options:   Options{Known: []Entry{entry(1, x, "z.example")}},
+			options:   Options{KnownEntries: []Entry{entry(1, x, "z.example")}},
 			want:      []Entry{entry(1, x, "b.example"), entry(2, nil, "a.example"), entry(3, y, "e.example")},
 		},
 		"a name is given to nothing else": {
 			providers: []config.Provider{provider(y, "e.example")},
-			options:   Options{Known: []Entry{entry(1, x, "z.example"), {Name: "other"}, entry(3, nil, "z.example")}},
+			options:   Options{KnownEntries: []Entry{entry(1, x, "z.example"), {Name: "other"}, entry(3, nil, "z.example")}},
 			want:      []Entry{entry(2, y, "e.example")},
 		},
 		"the first that has a name owns it": {
 			providers: []config.Provider{provider(y, "e.example"), provider(x, "b.example")},
-			options:   Options{Known: []Entry{entry(2, x), entry(2, y), entry(4, x), entry(3, y)}},
+			options:   Options{KnownEntries: []Entry{entry(2, x), entry(2, y), entry(4, x), entry(3, y)}},
 			want:      []Entry{entry(2, x, "b.example"), entry(3, y, "e.example")},
 		},
 		"reserved": {
 			providers: []config.Provider{provider(x, "b.r.example", "b.example:5000")},
-			options:   Options{Reserve: []string{"*.r.example"}},
+			options:   Options{ReservedPatterns: []string{"*.r.example"}},
 			want:      []Entry{entry(1, x, "*.r.example", "b.example:5000"), entry(2, nil, "*.r.example")},
 		},
 		"one of the predecessor": {
@@ -91,7 +91,7 @@ func TestDeriveErrors(t *testing.T) {
 		options   Options
 		want      string
 	}{
-		"a reserved pattern":   {one, Options{Reserve: []string{"u:secret@[x"}}, `"…@[x" cannot be reserved: missing ]`},
+		"a reserved pattern":   {one, Options{ReservedPatterns: []string{"u:secret@[x"}}, `"…@[x" cannot be reserved: missing ]`},
 		"a provider's":         {[]config.Provider{provider(nil, "[")}, Options{}, `reject the entry "regcred-credential-provider": providers[0].matchImages[0]: invalid pattern`},
 		"an old kubelet":       {one, Options{Target: config.Target{KubeletVersion: "1.25"}}, "kubelet 1.25 does not support this version of the protocol"},
 		"tokens, too old":      {append(one, x...), Options{Target: config.Target{KubeletVersion: "1.32"}}, `entry "regcred-credential-provider-2": providers[0].tokenAttributes: kubelet 1.32 does not support tokenAttributes`},

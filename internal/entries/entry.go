@@ -11,7 +11,7 @@
 //	…
 //	if gaps := entries.FindGaps(inMemory, want); len(gaps) > 0 { // needs a kubelet restart
 //	…
-//	data, err = entries.Set(path, data, want, previous)
+//	data, err = entries.SetEntries(path, data, want, previous)
 //
 // It opens no files. Its functions and values are safe for concurrent use. An error
 // at a position in a file is a [*config.FieldError].
@@ -27,13 +27,15 @@ import (
 	"github.com/regcred/regcred/config"
 )
 
-// Name is the name of the first entry. Later entries have the suffixes -2, -3, …. It
+// DispatcherName is the name of the first entry. Later entries have the suffixes -2, -3, …. It
 // is also the dispatcher's file name in the kubelet's bin dir, because the dispatcher
 // identifies the entry by the name under which it runs.
-const Name = "regcred-credential-provider"
+const DispatcherName = "regcred-credential-provider"
 
 // ownNamePattern matches the names of regcred's entries.
-var ownNamePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^` + Name + `(-([2-9]|[1-9][0-9]{1,5}))?$`) }) // compiled on first use, because the dispatcher starts often
+var ownNamePattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^` + DispatcherName + `(-([2-9]|[1-9][0-9]{1,5}))?$`)
+}) // compiled on first use, because the dispatcher starts often
 
 // Entry is an entry of a kubelet's configuration that runs the dispatcher. Its args and env
 // are empty, and responses that set no duration are not cached. Manifests contain it as
@@ -69,12 +71,12 @@ func equivalentTokens(a, b *config.TokenAttributes) bool {
 		return a == b
 	}
 	return a.ServiceAccountTokenAudience == b.ServiceAccountTokenAudience && a.CacheType == b.CacheType &&
-		equalBools(a.RequireServiceAccount, b.RequireServiceAccount) &&
+		equalBoolPointers(a.RequireServiceAccount, b.RequireServiceAccount) &&
 		isSameSet(a.RequiredServiceAccountAnnotationKeys, b.RequiredServiceAccountAnnotationKeys) &&
 		isSameSet(a.OptionalServiceAccountAnnotationKeys, b.OptionalServiceAccountAnnotationKeys)
 }
 
-func equalBools(a, b *bool) bool { return a == b || a != nil && b != nil && *a == *b }
+func equalBoolPointers(a, b *bool) bool { return a == b || a != nil && b != nil && *a == *b }
 
 func isSameSet(a, b []string) bool {
 	return slices.Equal(slices.Compact(slices.Sorted(slices.Values(a))), slices.Compact(slices.Sorted(slices.Values(b))))
@@ -100,7 +102,7 @@ func entryNumber(name string) int {
 // NumberedName returns the name of the entry with the given number, starting at 1.
 func NumberedName(n int) string {
 	if n == 1 {
-		return Name
+		return DispatcherName
 	}
-	return Name + "-" + strconv.Itoa(n)
+	return DispatcherName + "-" + strconv.Itoa(n)
 }

@@ -69,7 +69,7 @@ func TestMaskedCorpus(t *testing.T) {
 			},
 		} {
 			before := []byte(change(text))
-			after, err := Set("f", before, plain, nil)
+			after, err := SetEntries("f", before, plain, nil)
 			if err != nil || canary.FindMarker(string(before)) == "" {
 				continue
 			}

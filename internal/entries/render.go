@@ -14,24 +14,24 @@ import (
 
 // Document is a CredentialProviderConfig to write.
 type Document struct {
-	APIVersion string   `json:"apiVersion" yaml:"apiVersion"`
-	Kind       string   `json:"kind" yaml:"kind"`
-	Providers  []Fields `json:"providers" yaml:"providers"`
+	APIVersion string           `json:"apiVersion" yaml:"apiVersion"`
+	Kind       string           `json:"kind" yaml:"kind"`
+	Providers  []ProviderFields `json:"providers" yaml:"providers"`
 }
 
-// Fields are the fields of a provider to write, without empty ones and with args and env in
+// ProviderFields are the fields of a provider to write, without empty ones and with args and env in
 // clear text.
-type Fields struct {
+type ProviderFields struct {
 	Name                 string           `json:"name" yaml:"name"`
 	MatchImages          []string         `json:"matchImages,omitempty" yaml:"matchImages,omitempty"`
 	DefaultCacheDuration string           `json:"defaultCacheDuration,omitempty" yaml:"defaultCacheDuration,omitempty"`
 	APIVersion           string           `json:"apiVersion,omitempty" yaml:"apiVersion,omitempty"`
 	Args                 []string         `json:"args,omitempty" yaml:"args,omitempty"`
-	Env                  []variable       `json:"env,omitempty" yaml:"env,omitempty"`
+	Env                  []envVar         `json:"env,omitempty" yaml:"env,omitempty"`
 	TokenAttributes      *tokenAttributes `json:"tokenAttributes,omitempty" yaml:"tokenAttributes,omitempty"`
 }
 
-type variable struct {
+type envVar struct {
 	Name  string `json:"name" yaml:"name"`
 	Value string `json:"value" yaml:"value"`
 }
@@ -47,20 +47,20 @@ type tokenAttributes struct {
 
 // NewDocument returns a CredentialProviderConfig with these providers.
 func NewDocument(providers []config.Provider) Document {
-	doc := Document{APIVersion: config.V1, Kind: config.Kind, Providers: []Fields{}}
+	doc := Document{APIVersion: config.V1, Kind: config.Kind, Providers: []ProviderFields{}}
 	for _, p := range providers {
-		doc.Providers = append(doc.Providers, newFields(p))
+		doc.Providers = append(doc.Providers, newProviderFields(p))
 	}
 	return doc
 }
 
-func newFields(p config.Provider) Fields {
-	f := Fields{Name: p.Name, MatchImages: p.MatchImages, APIVersion: p.APIVersion, Args: p.Arguments()}
+func newProviderFields(p config.Provider) ProviderFields {
+	f := ProviderFields{Name: p.Name, MatchImages: p.MatchImages, APIVersion: p.APIVersion, Args: p.Arguments()}
 	if p.DefaultCacheDuration != nil {
-		f.DefaultCacheDuration = duration(*p.DefaultCacheDuration)
+		f.DefaultCacheDuration = formatDuration(*p.DefaultCacheDuration)
 	}
 	for _, v := range p.Env {
-		f.Env = append(f.Env, variable{v.Name, v.Value.Reveal()})
+		f.Env = append(f.Env, envVar{v.Name, v.Value.Reveal()})
 	}
 	if t := p.TokenAttributes; t != nil {
 		f.TokenAttributes = &tokenAttributes{
@@ -71,8 +71,8 @@ func newFields(p config.Provider) Fields {
 	return f
 }
 
-// duration formats a duration without trailing zero units.
-func duration(d time.Duration) string {
+// formatDuration formats a duration without trailing zero units.
+func formatDuration(d time.Duration) string {
 	s := d.String()
 	for _, zeros := range []string{"m0s", "h0m"} {
 		if strings.HasSuffix(s, zeros) {
@@ -82,17 +82,17 @@ func duration(d time.Duration) string {
 	return s
 }
 
-func newListItems(list []Entry) []textedit.NewItem {
-	items := make([]textedit.NewItem, len(list))
+func newListItems(list []Entry) []textedit.ListItem {
+	items := make([]textedit.ListItem, len(list))
 	for i := range list {
-		items[i] = textedit.NewItem{Lines: list[i].yamlLines(), Value: newFields(list[i].Provider())}
+		items[i] = textedit.ListItem{Lines: list[i].yamlLines(), Value: newProviderFields(list[i].Provider())}
 	}
 	return items
 }
 
 // yamlLines returns e as an item of a block sequence in YAML, without indentation.
 func (e *Entry) yamlLines() []string {
-	w := newFields(e.Provider())
+	w := newProviderFields(e.Provider())
 	list := append([]string{"- name: " + w.Name, "  matchImages:"}, quotedList("  ", w.MatchImages)...)
 	list = append(list, "  defaultCacheDuration: "+textedit.EncodeJSON(w.DefaultCacheDuration, "", ""), "  apiVersion: "+w.APIVersion)
 	t := w.TokenAttributes

@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/internal/textedit"
 )
 
-// Set returns the CredentialProviderConfig in data with our entries after all other
+// SetEntries returns the CredentialProviderConfig in data with our entries after all other
 // providers. It first removes the entries named in previous, which regcred wrote before.
 // All other bytes stay the same, so setting entries and then no entries restores data.
 //
@@ -26,7 +26,7 @@ import (
 //   - An entry has one of regcred's names but is not in previous.
 //   - Our entries have tokenAttributes, but the file's version does not support them.
 //   - The file cannot be edited safely. The error lists the entries to add manually.
-func Set(name string, data []byte, ours []Entry, previous []string) ([]byte, error) {
+func SetEntries(name string, data []byte, ours []Entry, previous []string) ([]byte, error) {
 	if data == nil {
 		return newFile(name, ours)
 	}
@@ -37,7 +37,7 @@ func Set(name string, data []byte, ours []Entry, previous []string) ([]byte, err
 	if err := f.checkVersion(ours); err != nil {
 		return nil, err
 	}
-	if f.isCreated() {
+	if f.isWrittenBySet() {
 		return newFile(name, ours)
 	}
 	if f, err = f.removeOwn(); err != nil || len(ours) == 0 {
@@ -61,7 +61,7 @@ func HasEntries(name string, data []byte, ours []Entry, previous []string) (bool
 	return sameProviders(have, toProviders(ours)), nil
 }
 
-// Remove returns a file without regcred's entries. Unlike [Set], it never returns nil: it keeps
+// Remove returns a file without regcred's entries. Unlike [SetEntries], it never returns nil: it keeps
 // a file in which no provider is left.
 func Remove(name string, data []byte, previous []string) ([]byte, error) {
 	f, err := readFile(name, data, previous)
@@ -127,8 +127,8 @@ func (f *configFile) checkVersion(ours []Entry) error {
 		"version %s is required, because the entry %q has tokenAttributes; convert the file with regcred convert", config.V1, ours[i].Name))
 }
 
-// isCreated reports whether f is unchanged since newFile wrote it.
-func (f *configFile) isCreated() bool {
+// isWrittenBySet reports whether f is unchanged since newFile wrote it.
+func (f *configFile) isWrittenBySet() bool {
 	list := make([]Entry, len(f.Providers))
 	for i, p := range f.Providers {
 		if !f.isOwnEntry(p.Name) {
@@ -227,7 +227,7 @@ func sameProviders(a, b []config.Provider) bool {
 func manualEditAdvice(ours []Entry) string {
 	texts := make([]string, len(ours))
 	for i := range ours {
-		texts[i] = textedit.EncodeJSON(newFields(ours[i].Provider()), "", "")
+		texts[i] = textedit.EncodeJSON(newProviderFields(ours[i].Provider()), "", "")
 	}
 	return "append to the providers list manually: " + strings.Join(texts, ", ")
 }
@@ -254,7 +254,7 @@ func MaskValues(data []byte) []byte {
 	for i, p := range slices.Backward(c.Providers) {
 		if len(p.Args) > 0 || len(p.Env) > 0 {
 			at := list.ItemSpan(i)
-			data = textedit.Apply(data, textedit.Edit{Span: at, New: string(maskLines(data[at.From:at.To]))})
+			data = textedit.Apply(data, textedit.Edit{Span: at, Text: string(maskLines(data[at.From:at.To]))})
 		}
 	}
 	return data

@@ -50,7 +50,7 @@ func checkSet(t *testing.T, data []byte, ours []Entry, must bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Set("f", data, ours, nil)
+	got, err := SetEntries("f", data, ours, nil)
 	if err != nil {
 		if must {
 			t.Error(err)
@@ -61,15 +61,15 @@ func checkSet(t *testing.T, data []byte, ours []Entry, must bool) {
 	if err != nil || !sameProviders(after.Providers, append(before.Providers[:len(before.Providers):len(before.Providers)], toProviders(ours)...)) {
 		t.Fatalf("%v: it says something else:\n%s", err, got)
 	}
-	if again, err := Set("f", got, ours, names); err != nil || !bytes.Equal(again, got) {
+	if again, err := SetEntries("f", got, ours, names); err != nil || !bytes.Equal(again, got) {
 		t.Errorf("again: %v\n%s", err, cmp.Diff(string(got), string(again)))
 	}
-	if fewer, err := Set("f", got, ours[:1], names); err != nil {
+	if fewer, err := SetEntries("f", got, ours[:1], names); err != nil {
 		t.Errorf("fewer: %v", err)
-	} else if direct, err := Set("f", data, ours[:1], nil); err != nil || !bytes.Equal(direct, fewer) {
+	} else if direct, err := SetEntries("f", data, ours[:1], nil); err != nil || !bytes.Equal(direct, fewer) {
 		t.Errorf("fewer: %v\n%s", err, cmp.Diff(string(direct), string(fewer)))
 	}
-	if back, err := Set("f", got, nil, names); err != nil || !bytes.Equal(back, former) {
+	if back, err := SetEntries("f", got, nil, names); err != nil || !bytes.Equal(back, former) {
 		t.Errorf("back: %v\n%s", err, cmp.Diff(string(former), string(back)))
 	}
 	if !bytes.Equal(data, former) {
@@ -175,7 +175,7 @@ func TestSetText(t *testing.T) {
 	rest = strings.ReplaceAll(strings.TrimPrefix(rest, "    "), "\n  ", "\n")
 	tests["hugging"] = strings.Replace(corpus["hugging"], "}],", "}, "+strings.Replace(rest, "},\n  {", "}, {", 1)+"],", 1)
 	for name, want := range tests {
-		got, err := Set("f", []byte(corpus[name]), short, nil)
+		got, err := SetEntries("f", []byte(corpus[name]), short, nil)
 		if diff := cmp.Diff(want, string(got)); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 		}
@@ -185,21 +185,21 @@ func TestSetText(t *testing.T) {
 // TestSetCreated verifies that Set creates a missing file, and that removing all entries from such
 // a file deletes it.
 func TestSetCreated(t *testing.T) {
-	data := must.Get(Set("f", nil, token, nil))(t)
+	data := must.Get(SetEntries("f", nil, token, nil))(t)
 	c, err := config.Parse("f", data)
 	if err != nil || !sameProviders(c.Providers, toProviders(token)) || c.Validate() != nil {
 		t.Errorf("%v, %v:\n%s", err, c.Validate(), data)
 	}
-	fewer, err := Set("f", data, plain, names)
-	if want, _ := Set("f", nil, plain, nil); err != nil || !bytes.Equal(fewer, want) {
+	fewer, err := SetEntries("f", data, plain, names)
+	if want, _ := SetEntries("f", nil, plain, nil); err != nil || !bytes.Equal(fewer, want) {
 		t.Errorf("%v\n%s", err, fewer)
 	}
 	for _, given := range [][]byte{nil, data, fewer} {
-		if got, err := Set("f", given, nil, names); err != nil || got != nil {
+		if got, err := SetEntries("f", given, nil, names); err != nil || got != nil {
 			t.Errorf("%v, %q is left", err, got)
 		}
 	}
-	if got, err := Set("f", []byte(head+"providers: []\n"), nil, names); err != nil || string(got) != head+"providers: []\n" {
+	if got, err := SetEntries("f", []byte(head+"providers: []\n"), nil, names); err != nil || string(got) != head+"providers: []\n" {
 		t.Errorf("%v, %q: a file of others is theirs", err, got)
 	}
 }
@@ -232,16 +232,16 @@ func TestSetKeepsConcurrentChanges(t *testing.T) {
 				"{\n  \"apiVersion\": \"kubelet.config.k8s.io/v1\",\n  \"kind\": \"CredentialProviderConfig\",\n  \"providers\": [\n    {\n      \"name\": \"ecr\",\n      \"matchImages\": [\n        \"r.example\"\n      ],\n      \"defaultCacheDuration\": \"0s\",\n      \"apiVersion\": \"v\"\n    }\n  ]\n}\n"
 		},
 	}
-	installed := must.Get(Set("f", []byte(corpus["lines"]), token, nil))(t)
+	installed := must.Get(SetEntries("f", []byte(corpus["lines"]), token, nil))(t)
 	for name, change := range theirs {
 		t.Run(name, func(t *testing.T) {
 			changed, want := change(string(installed))
-			if got, err := Set("f", []byte(changed), nil, names); err != nil || string(got) != want {
+			if got, err := SetEntries("f", []byte(changed), nil, names); err != nil || string(got) != want {
 				t.Errorf("%v (-want +got):\n%s", err, cmp.Diff(want, string(got)))
 			}
-			got, err := Set("f", []byte(changed), plain, names)
+			got, err := SetEntries("f", []byte(changed), plain, names)
 			c, err2 := config.Parse("f", got)
-			if err != nil || err2 != nil || c.Providers[len(c.Providers)-1].Name != Name {
+			if err != nil || err2 != nil || c.Providers[len(c.Providers)-1].Name != DispatcherName {
 				t.Errorf("%v, %v: ours are not the last:\n%s", err, err2, got)
 			}
 		})
@@ -277,7 +277,7 @@ func TestSetRefuses(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := Set("f", []byte(tt.text), token, names)
+			got, err := SetEntries("f", []byte(tt.text), token, names)
 			if err == nil || got != nil {
 				t.Fatalf("not refused:\n%s", got)
 			}

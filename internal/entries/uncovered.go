@@ -14,9 +14,9 @@ import (
 
 // CoverageGap is the part of a wanted entry that a kubelet's entries do not cover.
 type CoverageGap struct {
-	Entry    Entry    // the wanted entry
-	Patterns []string // patterns that match images for which the kubelet would not run regcred
-	New      bool     // the kubelet has no entry with this name and these tokenAttributes
+	Entry      Entry    // the wanted entry
+	Patterns   []string // patterns that match images for which the kubelet would not run regcred
+	IsNewEntry bool     // the kubelet has no entry with this name and these tokenAttributes
 }
 
 // String returns a description such as "*.ecr.example" with tokenAttributes for
@@ -29,7 +29,7 @@ func (g CoverageGap) String() string {
 	text := strings.Join(shown, ", ")
 	if t := g.Entry.TokenAttributes; t != nil {
 		text += " with "
-		if g.New {
+		if g.IsNewEntry {
 			text += "new "
 		}
 		text += fmt.Sprintf("tokenAttributes for audience %q", excerpt.TruncateValue(t.ServiceAccountTokenAudience))
@@ -47,7 +47,7 @@ func FindGaps(have, want []Entry) (gaps []CoverageGap) {
 			return h.Name == w.Name && equivalentTokens(h.TokenAttributes, w.TokenAttributes)
 		})
 		if i < 0 {
-			gaps = append(gaps, CoverageGap{Entry: w, Patterns: w.MatchImages, New: true})
+			gaps = append(gaps, CoverageGap{Entry: w, Patterns: w.MatchImages, IsNewEntry: true})
 			continue
 		}
 		if left := uncoveredPatterns(have[i].MatchImages, w.MatchImages); len(left) > 0 {
@@ -76,8 +76,8 @@ func (all parsedPatterns) covers(p *location.Pattern) bool {
 	return slices.ContainsFunc(all, func(w *location.Pattern) bool { return w != nil && w.Covers(*p) })
 }
 
-// coversMore reports whether a pattern in the list covers p and matches more.
-func (all parsedPatterns) coversMore(p *location.Pattern) bool {
+// strictlyCovers reports whether a pattern in the list covers p and matches more.
+func (all parsedPatterns) strictlyCovers(p *location.Pattern) bool {
 	return slices.ContainsFunc(all, func(w *location.Pattern) bool { return w != nil && w.Covers(*p) && !p.Covers(*w) })
 }
 
@@ -86,7 +86,7 @@ func (all parsedPatterns) coversMore(p *location.Pattern) bool {
 func removeCovered(list []string) (kept []string) {
 	all := parsePatterns(list)
 	for i, p := range all {
-		if p == nil || !all[:i].covers(p) && !all[i+1:].coversMore(p) {
+		if p == nil || !all[:i].covers(p) && !all[i+1:].strictlyCovers(p) {
 			kept = append(kept, list[i])
 		}
 	}

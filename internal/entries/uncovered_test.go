@@ -60,11 +60,11 @@ func FuzzUncovered(f *testing.F) {
 		for _, g := range FindGaps([]Entry{had}, []Entry{wanted}) {
 			left = append(left, g.Patterns...)
 		}
-		for _, repository := range append(images(wanted.MatchImages), image) {
+		for _, repository := range append(sampleImages(wanted.MatchImages), image) {
 			if _, err := match.Repository(repository); err != nil {
 				continue
 			}
-			if asked(wanted.MatchImages, repository) && !asked(had.MatchImages, repository) && !asked(left, repository) {
+			if matchesAny(wanted.MatchImages, repository) && !matchesAny(had.MatchImages, repository) && !matchesAny(left, repository) {
 				t.Errorf("%q is not listed, and all is covered but %q", repository, left)
 			}
 		}
@@ -74,8 +74,8 @@ func FuzzUncovered(f *testing.F) {
 	})
 }
 
-// images returns some images that patterns may match.
-func images(patterns []string) (list []string) {
+// sampleImages returns some images that patterns may match.
+func sampleImages(patterns []string) (list []string) {
 	for _, p := range patterns {
 		for _, text := range []string{"x", "", "a", "1"} {
 			for _, rest := range []string{"", "/app", "app", "/a/b"} {
@@ -86,7 +86,7 @@ func images(patterns []string) (list []string) {
 	return list
 }
 
-func asked(patterns []string, repository string) bool {
+func matchesAny(patterns []string, repository string) bool {
 	for _, s := range patterns {
 		if p, err := match.Parse(s); err == nil && p.Match(repository) {
 			return true

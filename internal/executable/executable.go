@@ -46,7 +46,7 @@ type Info struct {
 	// if the file needs none.
 	Interpreter string
 
-	Line string // scripts only: the first line without #!
+	ShebangLine string // scripts only: the first line without #!
 
 	Machine     string // ELF only: name in the ELF specification, such as "EM_X86_64"
 	Arch        string // ELF only: GOARCH of the machine or, if it is unknown, its number, such as "machine 83"
@@ -82,8 +82,8 @@ func parse(r io.ReaderAt) (Info, error) {
 	head = head[:min(n, shebangSize)]
 	switch info.Format {
 	case FormatScript:
-		info.Line, _, _ = strings.Cut(string(head[len("#!"):]), "\n")
-		words := strings.FieldsFunc(info.Line, func(r rune) bool { return r == ' ' || r == '\t' || r == 0 })
+		info.ShebangLine, _, _ = strings.Cut(string(head[len("#!"):]), "\n")
+		words := strings.FieldsFunc(info.ShebangLine, func(r rune) bool { return r == ' ' || r == '\t' || r == 0 })
 		if len(words) > 0 {
 			info.Interpreter = words[0]
 		}

@@ -31,13 +31,13 @@ func TestRead(t *testing.T) {
 		"Windows":          {"MZ\x90\x00", Info{Format: FormatPE}},
 		"macOS":            {"\xcf\xfa\xed\xfe", Info{Format: FormatMachO}},
 		"macOS, universal": {"\xca\xfe\xba\xbe", Info{Format: FormatMachO}},
-		"script":           {"#!/bin/sh\nexit", Info{Format: FormatScript, Interpreter: "/bin/sh", Line: "/bin/sh"}},
-		"argument":         {"#! \t/usr/bin/env\tbash  -e \n", Info{Format: FormatScript, Interpreter: "/usr/bin/env", Line: " \t/usr/bin/env\tbash  -e "}},
-		"CR LF":            {"#!/bin/sh\r\n", Info{Format: FormatScript, Interpreter: "/bin/sh\r", Line: "/bin/sh\r"}},
-		"no line feed":     {"#!/bin/sh", Info{Format: FormatScript, Interpreter: "/bin/sh", Line: "/bin/sh"}},
-		"NUL":              {"#!/bin/sh\x00x\n", Info{Format: FormatScript, Interpreter: "/bin/sh", Line: "/bin/sh\x00x"}},
-		"no interpreter":   {"#! \n/bin/sh", Info{Format: FormatScript, Line: " "}},
-		"long line":        {"#!" + long + "\n", Info{Format: FormatScript, Interpreter: long[:shebangSize-2], Line: long[:shebangSize-2]}},
+		"script":           {"#!/bin/sh\nexit", Info{Format: FormatScript, Interpreter: "/bin/sh", ShebangLine: "/bin/sh"}},
+		"argument":         {"#! \t/usr/bin/env\tbash  -e \n", Info{Format: FormatScript, Interpreter: "/usr/bin/env", ShebangLine: " \t/usr/bin/env\tbash  -e "}},
+		"CR LF":            {"#!/bin/sh\r\n", Info{Format: FormatScript, Interpreter: "/bin/sh\r", ShebangLine: "/bin/sh\r"}},
+		"no line feed":     {"#!/bin/sh", Info{Format: FormatScript, Interpreter: "/bin/sh", ShebangLine: "/bin/sh"}},
+		"NUL":              {"#!/bin/sh\x00x\n", Info{Format: FormatScript, Interpreter: "/bin/sh", ShebangLine: "/bin/sh\x00x"}},
+		"no interpreter":   {"#! \n/bin/sh", Info{Format: FormatScript, ShebangLine: " "}},
+		"long line":        {"#!" + long + "\n", Info{Format: FormatScript, Interpreter: long[:shebangSize-2], ShebangLine: long[:shebangSize-2]}},
 		"mark":             {"\xef\xbb\xbf#!/bin/sh\n", Info{Format: FormatScriptWithBOM}},
 		"mark of a text":   {"\xef\xbb\xbfhello\n", Info{Format: FormatText}},
 	} {
@@ -80,9 +80,9 @@ func FuzzParse(f *testing.F) {
 		switch {
 		case err != nil:
 			t.Errorf("a file in memory: %v", err)
-		case !bytes.Contains(b, []byte(info.Interpreter)) || !bytes.Contains(b, []byte(info.Line)):
+		case !bytes.Contains(b, []byte(info.Interpreter)) || !bytes.Contains(b, []byte(info.ShebangLine)):
 			t.Errorf("%+v is not in the file", info)
-		case info.Format != FormatScript && info.Line != "", info.Format != FormatELF && info.Machine+info.Arch != "":
+		case info.Format != FormatScript && info.ShebangLine != "", info.Format != FormatELF && info.Machine+info.Arch != "":
 			t.Errorf("%+v has what belongs to another format", info)
 		}
 	})

@@ -22,7 +22,7 @@ import (
 
 const (
 	callTimeout       = 10 * time.Second // for one call, including retries
-	maxPageSize       = 64 << 20         // bytes per page of a list; a Node includes a list of its images
+	maxPageBytes      = 64 << 20         // bytes per page of a list; a Node includes a list of its images
 	maxConcurrentLogs = 16               // number of logs read concurrently
 )
 
@@ -73,13 +73,13 @@ func httpStatus(err error) int {
 	return 0
 }
 
-const pageSize = 250
+const objectsPerPage = 250
 
 // DefaultSelector selects the agent pods of all releases of the chart.
 const DefaultSelector = "app.kubernetes.io/name=regcred,app.kubernetes.io/component=agent"
 
-// container is the name of the agent's container in the pod.
-const container = "agent"
+// agentContainerName is the name of the agent's container in the pod.
+const agentContainerName = "agent"
 
 func (c *Client) listPods(ctx context.Context, namespace, selector string) ([]corev1.Pod, error) {
 	return list[corev1.Pod](ctx, c, &apiserver.Call{Resource: "pods", Namespace: namespace}, selector, "PodList", nil)
@@ -108,8 +108,8 @@ func (c *Client) listNodes(ctx context.Context) (map[string]*corev1.Node, error)
 // is called for each object. If the API server's snapshot expires between two pages, list
 // starts again once.
 func list[T any](ctx context.Context, c *Client, q *apiserver.Call, selector, kind string, trim func(*T)) (all []T, err error) {
-	q.Verb, q.MaxSize = "list", maxPageSize
-	q.Query = url.Values{"limit": {strconv.Itoa(pageSize)}}
+	q.Verb, q.MaxSize = "list", maxPageBytes
+	q.Query = url.Values{"limit": {strconv.Itoa(objectsPerPage)}}
 	if selector != "" {
 		q.Query.Set("labelSelector", selector)
 	}

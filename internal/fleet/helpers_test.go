@@ -87,14 +87,14 @@ func (c *cluster) node(name string, change ...func(*corev1.Node)) {
 	c.Put("nodes", n)
 }
 
-// notReadyYet makes a node not ready. Its kubelet still responds.
-func notReadyYet(n *corev1.Node) {
+// makeNotReady makes a node not ready. Its kubelet still responds.
+func makeNotReady(n *corev1.Node) {
 	n.Status.Conditions[0].Status = corev1.ConditionFalse
 	n.Status.Conditions[0].Reason, n.Status.Conditions[0].Message = "KubeletNotReady", "cni plugin not initialized"
 }
 
-// unreachableNode makes a node unreachable, as if its kubelet no longer responded.
-func unreachableNode(n *corev1.Node) {
+// makeUnreachable makes a node unreachable, as if its kubelet no longer responded.
+func makeUnreachable(n *corev1.Node) {
 	n.Status.Conditions[0].Status = corev1.ConditionUnknown
 	n.Status.Conditions[0].Reason, n.Status.Conditions[0].Message = "NodeStatusUnknown", "Kubelet stopped posting node status."
 }
@@ -124,16 +124,16 @@ func (c *cluster) pod(node string, change ...func(*corev1.Pod)) {
 
 func unready(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }
 
-func ofEarlierRevision(p *corev1.Pod) {
+func withOldRevision(p *corev1.Pod) {
 	p.Spec.Containers[0].Args = []string{"--owner", "kube-system/regcred", "--revision=regcred-1"}
 }
 
-func named(name string) func(*corev1.Pod) {
+func withName(name string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Name, p.UID = name, types.UID(name) }
 }
 
-// waitingPod returns a function that makes a pod wait to start, for the given reason.
-func waitingPod(reason, message string) func(*corev1.Pod) {
+// makeWaiting returns a function that makes a pod wait to start, for the given reason.
+func makeWaiting(reason, message string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		unready(p)
 		p.Status.Phase = corev1.PodPending
@@ -141,19 +141,19 @@ func waitingPod(reason, message string) func(*corev1.Pod) {
 	}
 }
 
-// waitsInInit returns a function that makes a pod wait for its init container, for the given
+// makeWaitInInit returns a function that makes a pod wait for its init container, for the given
 // reason.
-func waitsInInit(reason, message string) func(*corev1.Pod) {
+func makeWaitInInit(reason, message string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
-		waitingPod("PodInitializing", "")(p)
+		makeWaiting("PodInitializing", "")(p)
 		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{
 			Name: "copy", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
 		}}
 	}
 }
 
-// says replaces the log of a node's pod with one status.
-func (c *cluster) says(node string, phase agent.Phase, change ...func(*agent.Status)) {
+// setStatus replaces the log of a node's pod with one status.
+func (c *cluster) setStatus(node string, phase agent.Phase, change ...func(*agent.Status)) {
 	c.SetLog("kube-system", "regcred-"+node, statusLine(node, phase, change...)+"\n")
 }
 
@@ -176,10 +176,10 @@ func formatNodes(nodes []Node) string {
 	var b strings.Builder
 	for _, n := range nodes {
 		fmt.Fprintf(&b, "%s %s", n.Name, n.State)
-		if n.Well {
+		if n.Done {
 			b.WriteString(" well")
 		}
-		if n.Behind {
+		if n.Outdated {
 			b.WriteString(" behind")
 		}
 		if n.Reason != "" {

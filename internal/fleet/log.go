@@ -34,7 +34,7 @@ func (c *Client) readStatus(ctx context.Context, pod *corev1.Pod) (*agent.Status
 		log, err := c.doCall(ctx, &apiserver.Call{
 			Verb: "get", Resource: "pods/log", Namespace: pod.Namespace, Name: pod.Name,
 			Query: url.Values{
-				"container": {container}, "tailLines": {strconv.FormatInt(read.lines, 10)}, "limitBytes": {strconv.FormatInt(read.bytes, 10)},
+				"container": {agentContainerName}, "tailLines": {strconv.FormatInt(read.lines, 10)}, "limitBytes": {strconv.FormatInt(read.bytes, 10)},
 			},
 		})
 		if err != nil {

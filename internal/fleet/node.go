@@ -23,7 +23,7 @@ const (
 	StateNoPod       State = "no-pod"      // the DaemonSet's pod is missing
 	StateNotRunning  State = "not-running" // its pod is not running
 	StateUnreachable State = "away"        // the node does not respond
-	StateSilent      State = "silent"      // its pod is running, but has printed no recent status
+	StateNoStatus    State = "silent"      // its pod is running, but has printed no recent status
 	StateUnknown     State = "unknown"     // its pod's log cannot be read for another reason
 	StateDeleted     State = "deleted"     // the node no longer exists
 )
@@ -34,17 +34,17 @@ const maxStatusAge = 25 * time.Minute
 
 // Node is the state of one node.
 type Node struct {
-	Name    string        `json:"name"`
-	Owner   string        `json:"owner,omitempty"`   // NAMESPACE/RELEASE of the chart
-	Kubelet string        `json:"kubelet,omitempty"` // its version
-	Ready   string        `json:"ready,omitempty"`   // node condition: True, False or Unknown; "" without permission to list nodes
-	Pod     *Pod          `json:"pod,omitempty"`     // nil if missing
-	State   State         `json:"state"`
-	Well    bool          `json:"well"`             // there is nothing left to do
-	Behind  bool          `json:"behind,omitempty"` // its pod belongs to an older version of the DaemonSet
-	Reason  string        `json:"reason,omitempty"` // why the node is not well, on one line
-	Since   time.Time     `json:"since,omitzero"`   // when the node entered this state, if known
-	Status  *agent.Status `json:"status,omitempty"` // last status of its pod
+	Name     string        `json:"name"`
+	Owner    string        `json:"owner,omitempty"`   // NAMESPACE/RELEASE of the chart
+	Kubelet  string        `json:"kubelet,omitempty"` // its version
+	Ready    string        `json:"ready,omitempty"`   // node condition: True, False or Unknown; "" without permission to list nodes
+	Pod      *Pod          `json:"pod,omitempty"`     // nil if missing
+	State    State         `json:"state"`
+	Done     bool          `json:"well"`             // there is nothing left to do
+	Outdated bool          `json:"behind,omitempty"` // its pod belongs to an older version of the DaemonSet
+	Reason   string        `json:"reason,omitempty"` // why the node is not well, on one line
+	Since    time.Time     `json:"since,omitzero"`   // when the node entered this state, if known
+	Status   *agent.Status `json:"status,omitempty"` // last status of its pod
 }
 
 // Pod is the agent's pod on a node.
@@ -93,10 +93,10 @@ func newNode(pod *corev1.Pod, nodes map[string]*corev1.Node, reported *agent.Sta
 	case reported == nil && now.Sub(since) < 30*time.Second:
 		n.State, n.Reason, n.Since = State(agent.PhaseStarting), "its pod has just started", since
 	case reported == nil:
-		n.State, n.Since = StateSilent, since
+		n.State, n.Since = StateNoStatus, since
 		n.Reason = "its pod is running, but its log shows no state yet; after log rotation, the log can be empty for up to ten minutes"
 	case now.Sub(reported.Time) > maxStatusAge:
-		n.State, n.Since = StateSilent, reported.Time
+		n.State, n.Since = StateNoStatus, reported.Time
 		n.Reason = fmt.Sprintf("its pod is running but has not reported anything since phase %s", reported.Phase)
 	default:
 		n.setReported(reported)
@@ -127,14 +127,14 @@ func (n *Node) setNodeFields(node *corev1.Node) {
 
 // setReported sets the fields from the pod's status.
 func (n *Node) setReported(reported *agent.Status) {
-	n.State, n.Reason, n.Since, n.Well = State(reported.Phase), oneLine(reported.Reason), reported.LastApply, reported.Phase.IsDone()
+	n.State, n.Reason, n.Since, n.Done = State(reported.Phase), oneLine(reported.Reason), reported.LastApply, reported.Phase.IsDone()
 	if reported.Phase.IsDone() && reported.Phase != agent.PhaseUnsupported {
 		n.Reason = ""
 	}
-	if n.Reason == "" && !n.Well {
+	if n.Reason == "" && !n.Done {
 		n.Reason = oneLine(strings.Join(reported.Drift, "; "))
 	}
-	if e := reported.LastError; e != nil && !n.Well {
+	if e := reported.LastError; e != nil && !n.Done {
 		n.Since = e.Time
 		if n.Reason == "" {
 			n.Reason = oneLine(e.Message)

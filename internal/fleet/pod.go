@@ -18,7 +18,7 @@ import (
 // agentStatus returns the status of the agent's container, or nil.
 func agentStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	all := pod.Status.ContainerStatuses
-	if i := slices.IndexFunc(all, func(s corev1.ContainerStatus) bool { return s.Name == container }); i >= 0 {
+	if i := slices.IndexFunc(all, func(s corev1.ContainerStatus) bool { return s.Name == agentContainerName }); i >= 0 {
 		return &all[i]
 	}
 	return nil
@@ -66,12 +66,12 @@ func blockingReason(s *corev1.ContainerStatus) string {
 		}
 	case ended != nil && ended.ExitCode != 0:
 		text = "it ended"
-	case w == nil && ended == nil && s.State.Running != nil && s.Name != container:
+	case w == nil && ended == nil && s.State.Running != nil && s.Name != agentContainerName:
 		return fmt.Sprintf("container %s runs first", s.Name)
 	default:
 		return ""
 	}
-	if s.Name != container {
+	if s.Name != agentContainerName {
 		text = fmt.Sprintf("container %s: %s", s.Name, text)
 	}
 	last := cmp.Or(s.State.Terminated, s.LastTerminationState.Terminated)
@@ -119,7 +119,7 @@ func agentImage(spec *corev1.PodSpec) string { return agentContainer(spec).Image
 
 // agentContainer returns the agent's container, or an empty one.
 func agentContainer(spec *corev1.PodSpec) (c corev1.Container) {
-	if i := slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == container }); i >= 0 {
+	if i := slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == agentContainerName }); i >= 0 {
 		c = spec.Containers[i]
 	}
 	return c

@@ -40,46 +40,46 @@ type RemoveOptions struct {
 
 	// OnChange, if not nil, is called when a node's state changes, with the number of
 	// removed nodes and the total. Note, if not nil, is called with other messages.
-	OnChange func(n Node, removed, all int)
-	Note     func(text string)
+	OnChange  func(n Node, removed, all int)
+	OnMessage func(text string)
 }
 
 // Removal is the result of [Client.Remove].
 type Removal struct {
-	Removed []string // nodes on which nothing of regcred is left
-	Gone    []string // nodes that no longer exist
-	Missing []Node   // all other nodes, with a Reason
+	Removed    []string // nodes on which nothing of regcred is left
+	Deleted    []string // nodes that no longer exist
+	NotRemoved []Node   // all other nodes, with a Reason
 }
 
 // removalRun holds the state of one call of [Client.Remove].
 type removalRun struct {
 	*Client
 	RemoveOptions
-	places          map[string]*nodeProgress
+	nodes           map[string]*nodeProgress
 	apiServerDown   bool      // the API server did not respond last time
 	readAllOnce     bool      // all pods have been read at least once
 	last            error     // last error of a request
 	cannotListNodes bool      // there is no permission to list nodes
 	readAnyLog      bool      // a log could be read, so a Forbidden for another log is from that node's kubelet
-	forbidden       time.Time // time of the first Forbidden response
+	firstForbidden  time.Time // time of the first Forbidden response
 }
 
 // nodeProgress holds the state of a node and the UID of its last pod.
 type nodeProgress struct {
 	Node
-	uid     string    // UID of the last pod
-	podless time.Time // when its pod was found missing; zero if it has one
+	uid             string    // UID of the last pod
+	podMissingSince time.Time // when its pod was found missing; zero if it has one
 }
 
 func (p *nodeProgress) removed() bool { return p.State == State(agent.PhaseRemoved) }
 func (p *nodeProgress) isDone() bool  { return p.removed() || p.State == StateDeleted }
 
 // Remove makes all agents uninstall regcred from their nodes, and waits for them until
-// the timeout. [Removal.Missing] lists the remaining nodes. Remove may be called again.
+// the timeout. [Removal.NotRemoved] lists the remaining nodes. Remove may be called again.
 // If the API server does not respond or rejects the credentials, Remove retries until
 // the timeout.
 func (c *Client) Remove(ctx context.Context, o RemoveOptions) (*Removal, error) {
-	r := &removalRun{Client: c, RemoveOptions: o, places: map[string]*nodeProgress{}}
+	r := &removalRun{Client: c, RemoveOptions: o, nodes: map[string]*nodeProgress{}}
 	timed, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	there, err := r.setAbsent(timed)
@@ -88,8 +88,8 @@ func (c *Client) Remove(ctx context.Context, o RemoveOptions) (*Removal, error) 
 		if complete, err = r.readPods(timed); err != nil {
 			break
 		}
-		pending := len(r.places) - r.count((*nodeProgress).isDone)
-		if complete && pending == 0 || !remote.Sleep(timed, interval(pending)) {
+		pending := len(r.nodes) - r.count((*nodeProgress).isDone)
+		if complete && pending == 0 || !remote.Sleep(timed, pollInterval(pending)) {
 			break
 		}
 	}
@@ -102,8 +102,8 @@ func (c *Client) Remove(ctx context.Context, o RemoveOptions) (*Removal, error) 
 		return nil, fmt.Errorf("the state was set to absent, but the pods could not be listed within %v", o.Timeout)
 	case !r.readAllOnce:
 		return nil, fmt.Errorf("the state was set to absent, but after %v it is still unknown which nodes have applied it: %w", o.Timeout, r.last)
-	case !there && len(r.places) > 0:
-		return nil, fmt.Errorf("ConfigMap %s/%s does not exist, but %d pods read it", o.Namespace, o.ConfigMap, len(r.places))
+	case !there && len(r.nodes) > 0:
+		return nil, fmt.Errorf("ConfigMap %s/%s does not exist, but %d pods read it", o.Namespace, o.ConfigMap, len(r.nodes))
 	}
 	return r.result(), nil
 }
@@ -125,7 +125,7 @@ func (r *removalRun) setAbsent(ctx context.Context) (there bool, err error) {
 			r.notef("ConfigMap %s/%s does not exist", r.Namespace, r.ConfigMap)
 			return false, nil
 		}
-		if err := r.permanent(err); err != nil {
+		if err := r.permanentError(err); err != nil {
 			return false, err
 		}
 		if !remote.Sleep(ctx, time.Second) {
@@ -134,18 +134,18 @@ func (r *removalRun) setAbsent(ctx context.Context) (there bool, err error) {
 	}
 }
 
-// permanent records an error, and returns it only if a retry cannot succeed.
-func (r *removalRun) permanent(err error) error {
+// permanentError records an error, and returns it only if a retry cannot succeed.
+func (r *removalRun) permanentError(err error) error {
 	r.last = err
 	e, ok := errors.AsType[*kube.Error](err)
 	switch {
 	case !ok:
 		return err
 	case e.Code == http.StatusForbidden:
-		if r.forbidden.IsZero() {
-			r.forbidden = time.Now()
+		if r.firstForbidden.IsZero() {
+			r.firstForbidden = time.Now()
 		}
-		if time.Since(r.forbidden) < forbiddenRetryTimeout {
+		if time.Since(r.firstForbidden) < forbiddenRetryTimeout {
 			return nil
 		}
 		return err
@@ -166,18 +166,18 @@ func (r *removalRun) noteResponse(err error) {
 	}
 	r.apiServerDown = err != nil
 	if err == nil {
-		r.forbidden = time.Time{}
+		r.firstForbidden = time.Time{}
 	}
 }
 
 func (r *removalRun) notef(format string, args ...any) {
-	if r.Note != nil {
-		r.Note(fmt.Sprintf(format, args...))
+	if r.OnMessage != nil {
+		r.OnMessage(fmt.Sprintf(format, args...))
 	}
 }
 
 func (r *removalRun) count(in func(*nodeProgress) bool) (n int) {
-	for _, p := range r.places {
+	for _, p := range r.nodes {
 		if in(p) {
 			n++
 		}
@@ -185,9 +185,9 @@ func (r *removalRun) count(in func(*nodeProgress) bool) (n int) {
 	return n
 }
 
-// interval returns the time between two reads of the pods. It is longer if there are many
+// pollInterval returns the time between two reads of the pods. It is longer if there are many
 // pods.
-func interval(pods int) time.Duration {
+func pollInterval(pods int) time.Duration {
 	return min(max(time.Duration(pods)*20*time.Millisecond, 2*time.Second), 10*time.Second)
 }
 
@@ -203,11 +203,11 @@ func (r *removalRun) readPods(ctx context.Context) (complete bool, err error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, r.permanent(err)
+		return false, r.permanentError(err)
 	}
 	pods = currentPods(slices.DeleteFunc(pods, r.isOtherRelease))
 	ask := slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool {
-		known := r.places[keyOf(&p)]
+		known := r.nodes[keyOf(&p)]
 		return known != nil && known.removed() && known.uid == string(p.UID)
 	})
 	reported, failed := r.readStatuses(ctx, ask, nil)
@@ -219,14 +219,14 @@ func (r *removalRun) readPods(ctx context.Context) (complete bool, err error) {
 	}
 	for _, err := range failed {
 		if httpStatus(err) == http.StatusForbidden && !r.readAnyLog || isServerFailure(err) {
-			return false, r.permanent(err)
+			return false, r.permanentError(err)
 		}
 	}
 	r.noteResponse(nil)
 	r.readAllOnce = true
 	for i := range ask {
-		if name := keyOf(&ask[i]); r.places[name] == nil {
-			r.places[name] = &nodeProgress{}
+		if name := keyOf(&ask[i]); r.nodes[name] == nil {
+			r.nodes[name] = &nodeProgress{}
 		}
 	}
 	for i := range ask {
@@ -272,7 +272,7 @@ func keyOf(pod *corev1.Pod) string { return cmp.Or(podNodeName(pod), "pod "+pod.
 func (r *removalRun) update(pod *corev1.Pod, nodes map[string]*corev1.Node, reported *agent.Status, failed error) {
 	n := newNode(pod, nodes, reported, failed, time.Now())
 	n.Name = keyOf(pod)
-	p := r.places[n.Name]
+	p := r.nodes[n.Name]
 	was := p.State
 	if p.removed() && n.State != StateDeleted && (reported == nil || reported.Phase == agent.PhaseStarting) {
 		n.State = was // a new pod on a node without regcred
@@ -284,19 +284,19 @@ func (r *removalRun) update(pod *corev1.Pod, nodes map[string]*corev1.Node, repo
 // updatePodless updates nodes that no longer have a pod.
 func (r *removalRun) updatePodless(pods []corev1.Pod, nodes map[string]*corev1.Node) {
 	now := time.Now()
-	for name, p := range r.places {
+	for name, p := range r.nodes {
 		if p.isDone() || slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return keyOf(&pod) == name }) {
 			continue
 		}
 		was := p.State
-		if p.podless.IsZero() {
-			p.podless, p.Since = now, now
+		if p.podMissingSince.IsZero() {
+			p.podMissingSince, p.Since = now, now
 		}
 		p.State, p.Reason = StateNoPod, "its pod was deleted and not replaced"
 		switch _, there := nodes[name]; {
 		case nodes != nil && !there:
 			p.State = StateDeleted
-		case nodes == nil && now.Sub(p.podless) >= podReplaceTimeout:
+		case nodes == nil && now.Sub(p.podMissingSince) >= podReplaceTimeout:
 			p.State = StateDeleted
 			r.notef("%s: its pod was deleted a minute ago and not replaced: the node was probably deleted or is no longer selected", name)
 		}
@@ -309,19 +309,19 @@ func (r *removalRun) notify(p *nodeProgress, was State) {
 	if p.State == was || r.OnChange == nil {
 		return
 	}
-	r.OnChange(p.Node, r.count((*nodeProgress).removed), len(r.places))
+	r.OnChange(p.Node, r.count((*nodeProgress).removed), len(r.nodes))
 }
 
 func (r *removalRun) result() *Removal {
 	res := &Removal{}
-	for _, name := range slices.Sorted(maps.Keys(r.places)) {
-		switch p := r.places[name]; {
+	for _, name := range slices.Sorted(maps.Keys(r.nodes)) {
+		switch p := r.nodes[name]; {
 		case p.removed():
 			res.Removed = append(res.Removed, name)
 		case p.State == StateDeleted:
-			res.Gone = append(res.Gone, name)
+			res.Deleted = append(res.Deleted, name)
 		default:
-			res.Missing = append(res.Missing, p.Node)
+			res.NotRemoved = append(res.NotRemoved, p.Node)
 		}
 	}
 	return res
@@ -331,7 +331,7 @@ func (r *removalRun) result() *Removal {
 const manualUninstallCommand = "run sudo regcred uninstall --restart on the node"
 
 // NotRemovedReason explains, on one line, why regcred has not been removed from a node
-// of [Removal.Missing], and how to fix it.
+// of [Removal.NotRemoved], and how to fix it.
 func (n *Node) NotRemovedReason() string {
 	switch n.State {
 	case StateUnreachable:
@@ -342,7 +342,7 @@ func (n *Node) NotRemovedReason() string {
 		return fmt.Sprintf("the uninstall failed: %s: fix the cause, or %s", n.Reason, manualUninstallCommand)
 	case State(agent.PhaseStarting), State(agent.PhaseApplying):
 		return "its pod is still applying the change (" + string(n.State) + "): wait and run this command again, or " + manualUninstallCommand
-	case StateSilent, StateUnknown:
+	case StateNoStatus, StateUnknown:
 		return n.Reason + ": if the state does not change, " + manualUninstallCommand
 	}
 	return fmt.Sprintf("its pod still reports %s; kubelets propagate the change within about a minute: run this command again, or %s", n.State, manualUninstallCommand)

@@ -27,12 +27,12 @@ import (
 // told.
 type uninstallTest struct {
 	*cluster
-	mu   sync.Mutex
-	told []string
+	mu       sync.Mutex
+	messages []string
 }
 
-// newRemoving returns a cluster in which the pod of each node reports "installed".
-func newRemoving(t *testing.T, nodes ...string) *uninstallTest {
+// newUninstallTest returns a cluster in which the pod of each node reports "installed".
+func newUninstallTest(t *testing.T, nodes ...string) *uninstallTest {
 	c := newCluster(t)
 	c.Put("configmaps", &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "regcred-state"}, Data: map[string]string{"state": "present", "other": "stays"},
@@ -40,7 +40,7 @@ func newRemoving(t *testing.T, nodes ...string) *uninstallTest {
 	for _, n := range nodes {
 		c.node(n)
 		c.pod(n)
-		c.says(n, agent.PhaseInstalled)
+		c.setStatus(n, agent.PhaseInstalled)
 	}
 	return &uninstallTest{cluster: c}
 }
@@ -48,7 +48,7 @@ func newRemoving(t *testing.T, nodes ...string) *uninstallTest {
 func (r *uninstallTest) notify(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.told = append(r.told, text)
+	r.messages = append(r.messages, text)
 }
 
 // hook returns a client with the permissions of the chart's Role.
@@ -62,8 +62,8 @@ func (r *uninstallTest) hook() *Client {
 func (r *uninstallTest) options() RemoveOptions {
 	return RemoveOptions{
 		Namespace: "kube-system", ConfigMap: "regcred-state", Selector: DefaultSelector, Timeout: 4 * time.Minute,
-		OnChange: func(n Node, removed, all int) { r.notify(fmt.Sprintf("%s %s %d/%d", n.Name, n.State, removed, all)) },
-		Note:     r.notify,
+		OnChange:  func(n Node, removed, all int) { r.notify(fmt.Sprintf("%s %s %d/%d", n.Name, n.State, removed, all)) },
+		OnMessage: r.notify,
 	}
 }
 
@@ -91,8 +91,8 @@ func summary(res *Removal, err error) string {
 		return "error: " + err.Error()
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "removed %v gone %v\n", res.Removed, res.Gone)
-	for _, n := range res.Missing {
+	fmt.Fprintf(&b, "removed %v gone %v\n", res.Removed, res.Deleted)
+	for _, n := range res.NotRemoved {
 		fmt.Fprintf(&b, "%s %s: %s\n", n.Name, n.State, n.NotRemovedReason())
 	}
 	return b.String()
@@ -101,7 +101,7 @@ func summary(res *Removal, err error) string {
 func (r *uninstallTest) want(t *testing.T, c *Client, want string) {
 	t.Helper()
 	if diff := cmp.Diff(want, summary(c.Remove(t.Context(), r.options()))); diff != "" {
-		t.Errorf("(-want +got)\n%s\ntold:\n%s", diff, strings.Join(r.told, "\n"))
+		t.Errorf("(-want +got)\n%s\ntold:\n%s", diff, strings.Join(r.messages, "\n"))
 	}
 }
 
@@ -109,7 +109,7 @@ func (r *uninstallTest) wantTold(t *testing.T, want ...string) {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if diff := cmp.Diff(want, r.told); diff != "" {
+	if diff := cmp.Diff(want, r.messages); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
@@ -118,10 +118,10 @@ func (r *uninstallTest) wantTold(t *testing.T, want ...string) {
 // change is reported once.
 func TestRemove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRemoving(t, "a", "b")
-		r.afterPatch(40*time.Second, func() { r.says("a", agent.PhaseApplying) })
-		r.afterPatch(50*time.Second, func() { r.says("a", agent.PhaseRemoved) })
-		r.afterPatch(70*time.Second, func() { r.says("b", agent.PhaseRemoved) })
+		r := newUninstallTest(t, "a", "b")
+		r.afterPatch(40*time.Second, func() { r.setStatus("a", agent.PhaseApplying) })
+		r.afterPatch(50*time.Second, func() { r.setStatus("a", agent.PhaseRemoved) })
+		r.afterPatch(70*time.Second, func() { r.setStatus("b", agent.PhaseRemoved) })
 		begun := time.Now()
 		client := r.hook()
 		r.want(t, client, "removed [a b] gone []\n")
@@ -132,7 +132,7 @@ func TestRemove(t *testing.T) {
 		if diff := cmp.Diff(map[string]string{"state": "absent", "other": "stays"}, got); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
-		slices.Sort(r.told[:2])
+		slices.Sort(r.messages[:2])
 		r.wantTold(t, "a installed 0/2", "b installed 0/2", "a applying 0/2", "a removed 1/2", "b removed 2/2")
 		logs := r.CountRequests("get", "pods/log")
 		r.want(t, client, "removed [a b] gone []\n") // the second call returns immediately
@@ -146,15 +146,15 @@ func TestRemove(t *testing.T) {
 // reported "removed" before the timeout.
 func TestMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRemoving(t, "away", "busy", "deaf", "failing", "good", "pulling", "unsupported")
-		r.node("away", unreachableNode)
+		r := newUninstallTest(t, "away", "busy", "deaf", "failing", "good", "pulling", "unsupported")
+		r.node("away", makeUnreachable)
 		r.pod("away", unready)
 		r.Inject(testkube.Fault{Kind: testkube.FaultServerError, Name: "regcred-away", Message: "no route to host", Times: testkube.Forever})
-		r.says("busy", agent.PhaseApplying)
-		r.says("failing", agent.PhaseNotRemoved, withReason("the kubelet would not start"))
-		r.says("good", agent.PhaseRemoved)
-		r.says("unsupported", agent.PhaseRemoved)
-		r.pod("pulling", waitingPod("ImagePullBackOff", "401"))
+		r.setStatus("busy", agent.PhaseApplying)
+		r.setStatus("failing", agent.PhaseNotRemoved, withReason("the kubelet would not start"))
+		r.setStatus("good", agent.PhaseRemoved)
+		r.setStatus("unsupported", agent.PhaseRemoved)
+		r.pod("pulling", makeWaiting("ImagePullBackOff", "401"))
 		begun := time.Now()
 		r.want(t, r.client(testkube.Admin), `removed [good unsupported] gone []
 away away: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.; its pod was Running: when the node is back, its pod uninstalls regcred if the DaemonSet still exists; otherwise run sudo regcred uninstall --restart on the node
@@ -176,28 +176,28 @@ pulling not-running: ImagePullBackOff: 401: run sudo regcred uninstall --restart
 // "removed", it waits only if the new pod reports another state.
 func TestNewPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRemoving(t, "a", "b")
-		r.says("a", agent.PhaseRemoved)
+		r := newUninstallTest(t, "a", "b")
+		r.setStatus("a", agent.PhaseRemoved)
 		r.afterPatch(20*time.Second, func() {
 			r.node("c")
 			r.pod("c")
-			r.says("c", agent.PhaseStarting)
-			r.pod("a", named("regcred-a2"), waitingPod("ImagePullBackOff", "401"))
+			r.setStatus("c", agent.PhaseStarting)
+			r.pod("a", withName("regcred-a2"), makeWaiting("ImagePullBackOff", "401"))
 			r.Delete("pods", "kube-system", "regcred-a")
-			r.says("b", agent.PhaseRemoved)
+			r.setStatus("b", agent.PhaseRemoved)
 		})
-		r.afterPatch(60*time.Second, func() { r.says("c", agent.PhaseRemoved) })
+		r.afterPatch(60*time.Second, func() { r.setStatus("c", agent.PhaseRemoved) })
 		r.want(t, r.hook(), "removed [a b c] gone []\n")
 	})
 	synctest.Test(t, func(t *testing.T) {
-		r := newRemoving(t, "a", "b")
-		r.says("a", agent.PhaseRemoved)
+		r := newUninstallTest(t, "a", "b")
+		r.setStatus("a", agent.PhaseRemoved)
 		r.afterPatch(20*time.Second, func() {
-			r.pod("a", named("regcred-a2"))
+			r.pod("a", withName("regcred-a2"))
 			r.SetLog("kube-system", "regcred-a2", statusLine("a", agent.PhaseInstalled))
 			r.Delete("pods", "kube-system", "regcred-a")
 		})
-		r.afterPatch(60*time.Second, func() { r.says("b", agent.PhaseRemoved) })
+		r.afterPatch(60*time.Second, func() { r.setStatus("b", agent.PhaseRemoved) })
 		got := summary(r.hook().Remove(t.Context(), r.options()))
 		if !strings.HasPrefix(got, "removed [b] gone []\na installed: ") {
 			t.Error(got)
@@ -210,16 +210,16 @@ func TestNewPods(t *testing.T) {
 func TestDeletedNodes(t *testing.T) {
 	for _, allowed := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRemoving(t, "a", "b", "c")
+			r := newUninstallTest(t, "a", "b", "c")
 			if allowed {
 				r.Grant("hook", "list", "nodes")
 			}
-			r.says("a", agent.PhaseRemoved)
+			r.setStatus("a", agent.PhaseRemoved)
 			r.afterPatch(20*time.Second, func() { // b is deleted, but its pod remains for a while
 				r.Delete("nodes", "", "b")
 				r.Delete("pods", "kube-system", "regcred-c")
 			})
-			r.afterPatch(50*time.Second, func() { r.pod("c", named("new")) })
+			r.afterPatch(50*time.Second, func() { r.pod("c", withName("new")) })
 			r.afterPatch(55*time.Second, func() { r.SetLog("kube-system", "new", statusLine("c", agent.PhaseRemoved)) })
 			r.afterPatch(65*time.Second, func() { r.Delete("pods", "kube-system", "regcred-b") })
 			begun := time.Now()
@@ -242,7 +242,7 @@ func TestDeletedNodes(t *testing.T) {
 // exists and nodes may be listed.
 func TestSelectorChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRemoving(t, "a")
+		r := newUninstallTest(t, "a")
 		r.afterPatch(5*time.Second, func() { r.Delete("pods", "kube-system", "regcred-a") })
 		r.want(t, r.client(testkube.Admin), "removed [] gone []\na no-pod: its pod was deleted and not replaced: run sudo regcred uninstall --restart on the node\n")
 	})
@@ -252,13 +252,13 @@ func TestSelectorChanged(t *testing.T) {
 // ConfigMap. If there are pods but no ConfigMap, it fails.
 func TestNoPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRemoving(t)
+		r := newUninstallTest(t)
 		client := r.hook()
 		r.want(t, client, "removed [] gone []\n")
 		r.Delete("configmaps", "kube-system", "regcred-state")
 		r.want(t, client, "removed [] gone []\n")
 		r.pod("a")
-		r.says("a", agent.PhaseInstalled)
+		r.setStatus("a", agent.PhaseInstalled)
 		r.want(t, client, "error: ConfigMap kube-system/regcred-state does not exist, but 1 pods read it")
 	})
 }
@@ -302,13 +302,13 @@ func TestRemoveTransient(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRemoving(t, "a")
+				r := newUninstallTest(t, "a")
 				client := r.client(testkube.Admin)
-				r.afterPatch(90*time.Second, func() { r.says("a", agent.PhaseRemoved) })
+				r.afterPatch(90*time.Second, func() { r.setStatus("a", agent.PhaseRemoved) })
 				tt.spoil(r)
 				r.want(t, client, "removed [a] gone []\n")
 				n := 0
-				for _, text := range r.told {
+				for _, text := range r.messages {
 					if strings.HasPrefix(text, "retrying") {
 						n++
 						if !strings.Contains(text, tt.told) {
@@ -317,10 +317,10 @@ func TestRemoveTransient(t *testing.T) {
 					}
 				}
 				if tt.told != "" && n != 1 || tt.told == "" && n != 0 {
-					t.Errorf("told %d times:\n%s", n, strings.Join(r.told, "\n"))
+					t.Errorf("told %d times:\n%s", n, strings.Join(r.messages, "\n"))
 				}
-				if n > 0 && !slices.Contains(r.told, "the API server responds again") {
-					t.Errorf("told\n%s", strings.Join(r.told, "\n"))
+				if n > 0 && !slices.Contains(r.messages, "the API server responds again") {
+					t.Errorf("told\n%s", strings.Join(r.messages, "\n"))
 				}
 			})
 		})
@@ -331,7 +331,7 @@ func TestRemoveTransient(t *testing.T) {
 // server is unavailable.
 func TestRemoveDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRemoving(t, "a")
+		r := newUninstallTest(t, "a")
 		client := r.hook()
 		r.Inject(testkube.Fault{Kind: testkube.FaultServerError, Resource: "pods", Times: testkube.Forever})
 		r.want(t, client, "error: the state was set to absent, but after 4m0s it is still unknown which nodes have applied it: list pods in kube-system: http://testkube returned 500 Internal Server Error: Internal error occurred: etcdserver: request timed out")
@@ -350,7 +350,7 @@ func TestRemoveForbidden(t *testing.T) {
 	} {
 		t.Run(tt.resource, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRemoving(t, "a")
+				r := newUninstallTest(t, "a")
 				client := r.hook()
 				r.Revoke("hook", tt.verb, tt.resource)
 				begun := time.Now()
@@ -368,9 +368,9 @@ func TestRemoveForbidden(t *testing.T) {
 // node missing. If other logs can be read, the Role is correct.
 func TestRemoveOneForbids(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRemoving(t, "a", "b")
+		r := newUninstallTest(t, "a", "b")
 		r.Inject(testkube.Fault{Kind: testkube.FaultForbidden, Resource: "pods/log", Name: "regcred-b", Times: testkube.Forever})
-		r.afterPatch(40*time.Second, func() { r.says("a", agent.PhaseRemoved) })
+		r.afterPatch(40*time.Second, func() { r.setStatus("a", agent.PhaseRemoved) })
 		r.want(t, r.hook(), "removed [a] gone []\nb unknown: no permission to read its pod's log: if the state does not change, run sudo regcred uninstall --restart on the node\n")
 	})
 }
@@ -379,7 +379,7 @@ func TestRemoveOneForbids(t *testing.T) {
 // ConfigMap, even on the same node.
 func TestRemoveOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRemoving(t, "a")
+		r := newUninstallTest(t, "a")
 		state := func(configMap string) func(*corev1.Pod) {
 			return func(p *corev1.Pod) {
 				p.Spec.Volumes = []corev1.Volume{{Name: "state", VolumeSource: corev1.VolumeSource{
@@ -389,10 +389,10 @@ func TestRemoveOthers(t *testing.T) {
 		}
 		r.pod("a", state("regcred-state"))
 		for _, node := range []string{"a", "c"} {
-			r.pod(node, named("other-"+node), state("other-state"), func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" })
+			r.pod(node, withName("other-"+node), state("other-state"), func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" })
 			r.SetLog("kube-system", "other-"+node, statusLine(node, agent.PhaseInstalled)+"\n")
 		}
-		r.afterPatch(40*time.Second, func() { r.says("a", agent.PhaseRemoved) })
+		r.afterPatch(40*time.Second, func() { r.setStatus("a", agent.PhaseRemoved) })
 		r.want(t, r.hook(), "removed [a] gone []\n")
 		r.wantTold(t, "a installed 0/1", "a removed 1/1")
 	})
@@ -405,7 +405,7 @@ func TestRemoveInterrupted(t *testing.T) {
 		{Kind: testkube.FaultHang, Verb: "patch"}, {Kind: testkube.FaultHang, Resource: "pods"}, {Kind: testkube.FaultHang, Resource: "pods/log"}, {Kind: testkube.FaultReplaceText},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRemoving(t, "a")
+			r := newUninstallTest(t, "a")
 			r.Inject(fault)
 			ctx, cancel := context.WithCancel(t.Context())
 			begun := time.Now()
@@ -421,9 +421,9 @@ func TestRemoveInterrupted(t *testing.T) {
 // TestClocks verifies that a status is accepted even if the node's clock is wrong.
 func TestClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRemoving(t, "early", "late")
-		r.says("early", agent.PhaseRemoved, func(s *agent.Status) { s.Time = time.Now().Add(-24 * time.Hour) })
-		r.says("late", agent.PhaseRemoved, func(s *agent.Status) { s.Time = time.Now().Add(24 * time.Hour) })
+		r := newUninstallTest(t, "early", "late")
+		r.setStatus("early", agent.PhaseRemoved, func(s *agent.Status) { s.Time = time.Now().Add(-24 * time.Hour) })
+		r.setStatus("late", agent.PhaseRemoved, func(s *agent.Status) { s.Time = time.Now().Add(24 * time.Hour) })
 		r.want(t, r.hook(), "removed [early late] gone []\n")
 	})
 }
@@ -431,15 +431,15 @@ func TestClocks(t *testing.T) {
 // TestRemoveMany verifies that logs are read less often if there are many pods.
 func TestRemoveMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRemoving(t)
+		r := newUninstallTest(t)
 		for i := range 500 {
 			name := fmt.Sprintf("node-%03d", i)
 			r.pod(name)
-			r.says(name, agent.PhaseInstalled)
+			r.setStatus(name, agent.PhaseInstalled)
 		}
 		r.afterPatch(time.Minute, func() {
 			for i := range 500 {
-				r.says(fmt.Sprintf("node-%03d", i), agent.PhaseRemoved)
+				r.setStatus(fmt.Sprintf("node-%03d", i), agent.PhaseRemoved)
 			}
 		})
 		res, err := r.hook().Remove(t.Context(), r.options())

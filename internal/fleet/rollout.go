@@ -32,7 +32,7 @@ type Rollout struct {
 	Revision  string   `json:"revision,omitempty"` // the name of the desired ConfigMap
 	Desired   int      `json:"desired"`            // nodes that should have a pod
 	Ready     int      `json:"ready"`
-	Behind    int      `json:"behind"` // number of pods from an older version
+	Outdated  int      `json:"behind"` // number of pods from an older version
 	Progress  Progress `json:"progress"`
 	StoppedBy []string `json:"stoppedBy,omitempty"` // nodes that stop the rollout
 }
@@ -51,8 +51,8 @@ func newRollout(ds *appsv1.DaemonSet, nodes []Node) Rollout {
 	}
 	moving := ds.Status.ObservedGeneration < ds.Generation
 	for _, n := range nodes {
-		if n.Behind {
-			r.Behind++
+		if n.Outdated {
+			r.Outdated++
 		}
 		ready := n.Pod != nil && n.Pod.Ready
 		switch {
@@ -65,7 +65,7 @@ func newRollout(ds *appsv1.DaemonSet, nodes []Node) Rollout {
 	}
 	slices.Sort(r.StoppedBy)
 	switch {
-	case r.Behind == 0:
+	case r.Outdated == 0:
 		r.StoppedBy = nil
 		if moving {
 			r.Progress = ProgressRunning

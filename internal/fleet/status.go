@@ -168,9 +168,9 @@ func (f *Fleet) setNodesAndRollouts(pods []corev1.Pod, sets []appsv1.DaemonSet, 
 		}
 		owner := daemonSetKey(&pods[i])
 		if ds := byOwner[owner]; ds != nil && isOutdated(&pods[i], ds) {
-			n.Behind = true
-			if n.Well {
-				n.Well, n.Reason = false, cmp.Or(n.Reason, "its pod has not been replaced yet")
+			n.Outdated = true
+			if n.Done {
+				n.Done, n.Reason = false, cmp.Or(n.Reason, "its pod has not been replaced yet")
 			}
 		}
 		of[owner] = append(of[owner], n)

@@ -25,7 +25,7 @@ import (
 	"github.com/regcred/regcred/internal/testkube"
 )
 
-func look(t *testing.T, c *cluster) *Fleet {
+func readFleet(t *testing.T, c *cluster) *Fleet {
 	t.Helper()
 	return must.Get(c.client(testkube.Admin).Status(t.Context(), Query{}))(t)
 }
@@ -39,33 +39,33 @@ func TestStates(t *testing.T) {
 		with func(c *cluster)
 		want string
 	}{
-		{"installed", func(c *cluster) { c.pod("n"); c.says("n", agent.PhaseInstalled) }, "n installed well\n"},
-		{"planned", func(c *cluster) { c.pod("n"); c.says("n", agent.PhasePlanned) }, "n planned well\n"},
+		{"installed", func(c *cluster) { c.pod("n"); c.setStatus("n", agent.PhaseInstalled) }, "n installed well\n"},
+		{"planned", func(c *cluster) { c.pod("n"); c.setStatus("n", agent.PhasePlanned) }, "n planned well\n"},
 		{"unsupported", func(c *cluster) {
 			c.pod("n")
-			c.says("n", agent.PhaseUnsupported, withReason("Bottlerocket: set it by apiclient"))
+			c.setStatus("n", agent.PhaseUnsupported, withReason("Bottlerocket: set it by apiclient"))
 		},
 			"n unsupported well: Bottlerocket: set it by apiclient\n"},
 		{"failed", func(c *cluster) {
 			c.pod("n", unready)
-			c.says("n", agent.PhaseFailed, withReason("the kubelet did not start"))
+			c.setStatus("n", agent.PhaseFailed, withReason("the kubelet did not start"))
 		},
 			"n failed: the kubelet did not start\n"},
 		{"drifted", func(c *cluster) {
 			c.pod("n", unready)
-			c.says("n", agent.PhaseDrifted, func(s *agent.Status) { s.Drift = []string{"file a is gone", "file b differs"} })
+			c.setStatus("n", agent.PhaseDrifted, func(s *agent.Status) { s.Drift = []string{"file a is gone", "file b differs"} })
 		}, "n drifted: file a is gone; file b differs\n"},
 		{"last error", func(c *cluster) {
 			c.pod("n", unready)
-			c.says("n", agent.PhaseFailed, func(s *agent.Status) { s.LastError = &agent.Error{Time: time.Now(), Message: "no space"} })
+			c.setStatus("n", agent.PhaseFailed, func(s *agent.Status) { s.LastError = &agent.Error{Time: time.Now(), Message: "no space"} })
 		}, "n failed: no space\n"},
-		{"a phase of a newer agent", func(c *cluster) { c.pod("n", unready); c.says("n", "asleep", withReason("so it is")) }, "n asleep: so it is\n"},
-		{"cannot be pulled", func(c *cluster) { c.pod("n", waitingPod("ImagePullBackOff", long)) },
+		{"a phase of a newer agent", func(c *cluster) { c.pod("n", unready); c.setStatus("n", "asleep", withReason("so it is")) }, "n asleep: so it is\n"},
+		{"cannot be pulled", func(c *cluster) { c.pod("n", makeWaiting("ImagePullBackOff", long)) },
 			"n not-running: ImagePullBackOff: Back-off pulling image \"registry.example/regcred:1\": ErrImagePull: 401\n"},
-		{"init container cannot be pulled", func(c *cluster) { c.pod("n", waitsInInit("ErrImageNeverPull", "it is not there")) },
+		{"init container cannot be pulled", func(c *cluster) { c.pod("n", makeWaitInInit("ErrImageNeverPull", "it is not there")) },
 			"n not-running: container copy: ErrImageNeverPull: it is not there\n"},
 		{"crashes", func(c *cluster) {
-			c.pod("n", waitingPod("CrashLoopBackOff", "back-off 5m0s"), func(p *corev1.Pod) {
+			c.pod("n", makeWaiting("CrashLoopBackOff", "back-off 5m0s"), func(p *corev1.Pod) {
 				p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 2, Message: "note: x\nerror: no such flag\n"}
 			})
 		}, "n not-running: CrashLoopBackOff: back-off 5m0s; exit code 2: error: no such flag\n"},
@@ -89,18 +89,18 @@ func TestStates(t *testing.T) {
 		}, "n not-running: its pod has failed: Evicted: The node was low on resource: memory.\n"},
 		{"no pod", func(c *cluster) {}, "n no-pod: the DaemonSet has no pod on this node: kubectl describe daemonset -n kube-system regcred says why\n"},
 		{"away", func(c *cluster) {
-			c.node("n", unreachableNode)
+			c.node("n", makeUnreachable)
 			c.pod("n", unready)
 			c.Inject(testkube.Fault{Kind: testkube.FaultServerError, Resource: "pods/log", Message: "Get \"https://10.0.0.9:10250\": no route to host"})
 		}, "n away: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.; its pod was Running\n"},
-		{"not ready, but it answers", func(c *cluster) { c.node("n", unreachableNode); c.pod("n"); c.says("n", agent.PhaseInstalled) }, "n installed well\n"},
-		{"away before its pod ran", func(c *cluster) { c.node("n", unreachableNode); c.pod("n", waitingPod("ContainerCreating", "")) },
+		{"not ready, but it answers", func(c *cluster) { c.node("n", makeUnreachable); c.pod("n"); c.setStatus("n", agent.PhaseInstalled) }, "n installed well\n"},
+		{"away before its pod ran", func(c *cluster) { c.node("n", makeUnreachable); c.pod("n", makeWaiting("ContainerCreating", "")) },
 			"n away: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.\n"},
-		{"not ready, and its log is empty", func(c *cluster) { c.node("n", notReadyYet); c.pod("n") },
+		{"not ready, and its log is empty", func(c *cluster) { c.node("n", makeNotReady); c.pod("n") },
 			"n silent: its pod is running, but its log shows no state yet; after log rotation, the log can be empty for up to ten minutes\n"},
-		{"not ready, and its pod waits", func(c *cluster) { c.node("n", notReadyYet); c.pod("n", waitingPod("ErrImagePull", "401")) },
+		{"not ready, and its pod waits", func(c *cluster) { c.node("n", makeNotReady); c.pod("n", makeWaiting("ErrImagePull", "401")) },
 			"n not-running: ErrImagePull: 401\n"},
-		{"away without a pod", func(c *cluster) { c.node("n", unreachableNode) },
+		{"away without a pod", func(c *cluster) { c.node("n", makeUnreachable) },
 			"n away: the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.; it has no pod\n"},
 		{"log of a node that is ready", func(c *cluster) {
 			c.pod("n")
@@ -113,16 +113,16 @@ func TestStates(t *testing.T) {
 		}, "n starting: its pod has just started\n"},
 		{"long silent", func(c *cluster) {
 			c.pod("n")
-			c.says("n", agent.PhaseInstalled, func(s *agent.Status) { s.Time = time.Now().Add(-time.Hour) })
+			c.setStatus("n", agent.PhaseInstalled, func(s *agent.Status) { s.Time = time.Now().Add(-time.Hour) })
 		}, "n silent: its pod is running but has not reported anything since phase installed\n"},
-		{"deleted", func(c *cluster) { c.Delete("nodes", "", "n"); c.pod("n"); c.says("n", agent.PhaseInstalled) },
+		{"deleted", func(c *cluster) { c.Delete("nodes", "", "n"); c.pod("n"); c.setStatus("n", agent.PhaseInstalled) },
 			"n deleted: the node no longer exists; its pod will be deleted\n"},
-		{"not replaced yet", func(c *cluster) { c.pod("n", ofEarlierRevision); c.says("n", agent.PhaseInstalled) },
+		{"not replaced yet", func(c *cluster) { c.pod("n", withOldRevision); c.setStatus("n", agent.PhaseInstalled) },
 			"n installed behind: its pod has not been replaced yet\n"},
 		{"two pods", func(c *cluster) { // the old pod is terminating
-			c.pod("n", named("old"), func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()) })
+			c.pod("n", withName("old"), func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()) })
 			c.pod("n")
-			c.says("n", agent.PhaseApplying)
+			c.setStatus("n", agent.PhaseApplying)
 		}, "n applying\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestStates(t *testing.T) {
 				c := newCluster(t)
 				c.node("n")
 				tt.with(c)
-				if diff := cmp.Diff(tt.want, formatNodes(look(t, c).Nodes)); diff != "" {
+				if diff := cmp.Diff(tt.want, formatNodes(readFleet(t, c).Nodes)); diff != "" {
 					t.Errorf("(-want +got)\n%s", diff)
 				}
 			})
@@ -144,12 +144,12 @@ func TestPodsOfOtherNamespaces(t *testing.T) {
 	c := newCluster(t)
 	c.node("n")
 	c.pod("n", unready)
-	c.says("n", agent.PhaseFailed, withReason("the kubelet did not start"))
+	c.setStatus("n", agent.PhaseFailed, withReason("the kubelet did not start"))
 	c.pod("n", func(p *corev1.Pod) {
 		p.Namespace, p.CreationTimestamp = "tenant", metav1.NewTime(time.Now().Add(time.Hour))
 	})
 	c.SetLog("tenant", "regcred-n", statusLine("n", agent.PhaseInstalled)+"\n")
-	f := look(t, c)
+	f := readFleet(t, c)
 	if diff := cmp.Diff("n failed: the kubelet did not start\nn installed well\n", formatNodes(f.Nodes)); diff != "" {
 		t.Fatalf("(-want +got)\n%s", diff)
 	}
@@ -166,11 +166,11 @@ func TestHostileStatus(t *testing.T) {
 		c.pod(n, unready)
 	}
 	long := strings.Repeat("x\n\x1b[2J ", 10_000)
-	c.says("a", agent.PhaseFailed, withReason(long))
-	c.says("b", agent.PhaseDrifted, func(s *agent.Status) { s.Drift = []string{long} })
-	c.says("c", agent.PhaseFailed, func(s *agent.Status) { s.LastError = &agent.Error{Time: time.Now(), Message: long} })
-	c.says("d", agent.Phase(long))
-	for _, n := range look(t, c).Nodes {
+	c.setStatus("a", agent.PhaseFailed, withReason(long))
+	c.setStatus("b", agent.PhaseDrifted, func(s *agent.Status) { s.Drift = []string{long} })
+	c.setStatus("c", agent.PhaseFailed, func(s *agent.Status) { s.LastError = &agent.Error{Time: time.Now(), Message: long} })
+	c.setStatus("d", agent.Phase(long))
+	for _, n := range readFleet(t, c).Nodes {
 		if len(n.State) > 100 || len(n.Reason) > 2000 || strings.Contains(n.Reason, "\n") {
 			t.Errorf("%s: a state of %d bytes, a reason of %d", n.Name, len(n.State), len(n.Reason))
 		}
@@ -196,7 +196,7 @@ func TestSelected(t *testing.T) {
 		c.node("gpu", in, taint("gpu", corev1.TaintEffectNoExecute))
 		c.node("preferred", in, taint("x", corev1.TaintEffectPreferNoSchedule))
 		var got []string
-		for _, n := range look(t, c).Nodes {
+		for _, n := range readFleet(t, c).Nodes {
 			got = append(got, n.Name)
 		}
 		if diff := cmp.Diff([]string{"cordoned", "gpu", "preferred", "yes"}, got); diff != "" {
@@ -213,30 +213,30 @@ func TestRollout(t *testing.T) {
 		want Rollout
 	}{
 		{"done", func(c *cluster, ds *appsv1.DaemonSet) {}, Rollout{Progress: ProgressDone}},
-		{"done, one fails", func(c *cluster, ds *appsv1.DaemonSet) { c.pod("a", unready); c.says("a", agent.PhaseFailed) }, Rollout{Progress: ProgressDone}},
+		{"done, one fails", func(c *cluster, ds *appsv1.DaemonSet) { c.pod("a", unready); c.setStatus("a", agent.PhaseFailed) }, Rollout{Progress: ProgressDone}},
 		{"under way", func(c *cluster, ds *appsv1.DaemonSet) {
 			c.pod("a", unready)
-			c.says("a", agent.PhaseApplying)
-			c.pod("b", ofEarlierRevision)
-		}, Rollout{Progress: ProgressRunning, Behind: 1}},
+			c.setStatus("a", agent.PhaseApplying)
+			c.pod("b", withOldRevision)
+		}, Rollout{Progress: ProgressRunning, Outdated: 1}},
 		{"not seen yet", func(c *cluster, ds *appsv1.DaemonSet) { ds.Generation = 7 }, Rollout{Progress: ProgressRunning}},
 		{"stopped by a failure", func(c *cluster, ds *appsv1.DaemonSet) {
 			c.pod("a", unready)
-			c.says("a", agent.PhaseFailed)
-			c.pod("b", ofEarlierRevision)
-			c.pod("c", ofEarlierRevision)
-		}, Rollout{Progress: ProgressStopped, Behind: 2, StoppedBy: []string{"a"}}},
+			c.setStatus("a", agent.PhaseFailed)
+			c.pod("b", withOldRevision)
+			c.pod("c", withOldRevision)
+		}, Rollout{Progress: ProgressStopped, Outdated: 2, StoppedBy: []string{"a"}}},
 		{"stopped by one that is away", func(c *cluster, ds *appsv1.DaemonSet) {
-			c.node("a", unreachableNode)
-			c.pod("a", ofEarlierRevision, unready)
+			c.node("a", makeUnreachable)
+			c.pod("a", withOldRevision, unready)
 			c.Inject(testkube.Fault{Kind: testkube.FaultServerError, Name: "regcred-a"})
-		}, Rollout{Progress: ProgressStopped, Behind: 1, StoppedBy: []string{"a"}}},
+		}, Rollout{Progress: ProgressStopped, Outdated: 1, StoppedBy: []string{"a"}}},
 		{"more may fail", func(c *cluster, ds *appsv1.DaemonSet) {
 			ds.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxUnavailable: new(intstr.FromString("34%"))} // 2 of 3
 			c.pod("a", unready)
-			c.says("a", agent.PhaseFailed)
-			c.pod("b", ofEarlierRevision)
-		}, Rollout{Progress: ProgressRunning, Behind: 1}},
+			c.setStatus("a", agent.PhaseFailed)
+			c.pod("b", withOldRevision)
+		}, Rollout{Progress: ProgressRunning, Outdated: 1}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -244,7 +244,7 @@ func TestRollout(t *testing.T) {
 				for _, n := range []string{"a", "b", "c"} {
 					c.node(n)
 					c.pod(n)
-					c.says(n, agent.PhaseInstalled)
+					c.setStatus(n, agent.PhaseInstalled)
 				}
 				ds := c.daemonSet()
 				ds.Status.DesiredNumberScheduled, ds.Status.NumberReady = 3, 2
@@ -253,7 +253,7 @@ func TestRollout(t *testing.T) {
 				want := tt.want
 				want.Namespace, want.Name, want.Owner, want.Revision = "kube-system", "regcred", "kube-system/regcred", "regcred-2"
 				want.Desired, want.Ready = 3, 2
-				if diff := cmp.Diff([]Rollout{want}, look(t, c).Rollouts); diff != "" {
+				if diff := cmp.Diff([]Rollout{want}, readFleet(t, c).Rollouts); diff != "" {
 					t.Errorf("(-want +got)\n%s", diff)
 				}
 			})
@@ -290,7 +290,7 @@ func TestLogs(t *testing.T) {
 				c.pod("n")
 				c.SetLog("kube-system", "regcred-n", tt.log)
 				var got agent.Phase
-				if n := look(t, c).Nodes[0]; n.Status != nil {
+				if n := readFleet(t, c).Nodes[0]; n.Status != nil {
 					got = n.Status.Phase
 				}
 				if calls := c.CountRequests("get", "pods/log"); got != tt.want || calls != tt.calls {
@@ -330,7 +330,7 @@ func TestForbidden(t *testing.T) {
 				c.node("a")
 				c.node("n")
 				c.pod("n")
-				c.says("n", agent.PhaseInstalled)
+				c.setStatus("n", agent.PhaseInstalled)
 				for _, resource := range []string{"pods", "pods/log", "nodes", "daemonsets"} {
 					if resource != tt.resource {
 						c.Grant("eve", "*", resource)
@@ -376,7 +376,7 @@ func TestManyNodes(t *testing.T) {
 			name := fmt.Sprintf("node-%03d", i)
 			c.node(name)
 			c.pod(name)
-			c.says(name, agent.PhaseInstalled)
+			c.setStatus(name, agent.PhaseInstalled)
 		}
 		client := c.client(testkube.Admin)
 		c.Inject(testkube.Fault{Kind: testkube.FaultHang, Resource: "pods/log", Times: maxConcurrentLogs})
@@ -396,7 +396,7 @@ func TestManyNodes(t *testing.T) {
 				t.Errorf("%d of %d", done, total)
 			}
 		}})
-		if err != nil || len(f.Nodes) != 500 || f.Nodes[499].Name != "node-499" || !f.Nodes[499].Well || most != 500 {
+		if err != nil || len(f.Nodes) != 500 || f.Nodes[499].Name != "node-499" || !f.Nodes[499].Done || most != 500 {
 			t.Fatalf("%d nodes, progress %d, error %v", len(f.Nodes), most, err)
 		}
 		for call, want := range map[string]int{"pods": 2, "nodes": 2, "daemonsets": 1, "pods/log": 500, "": 505} {
@@ -418,7 +418,7 @@ func TestExpired(t *testing.T) {
 		for _, resource := range []string{"pods", "nodes"} {
 			c.Inject(testkube.Fault{Kind: testkube.FaultGone, Verb: "list", Resource: resource, After: 1})
 		}
-		if f := look(t, c); len(f.Nodes) != 300 || len(f.Notes) != 0 {
+		if f := readFleet(t, c); len(f.Nodes) != 300 || len(f.Notes) != 0 {
 			t.Errorf("%d nodes, notes %q", len(f.Nodes), f.Notes)
 		}
 		c.Inject(testkube.Fault{Kind: testkube.FaultGone, Verb: "list", Resource: "pods", After: 1})
@@ -436,11 +436,11 @@ func TestSlowNode(t *testing.T) {
 		for _, n := range []string{"a", "b"} {
 			c.node(n)
 			c.pod(n)
-			c.says(n, agent.PhaseInstalled)
+			c.setStatus(n, agent.PhaseInstalled)
 		}
 		c.Inject(testkube.Fault{Kind: testkube.FaultHang, Name: "regcred-a"})
 		begun := time.Now()
-		f := look(t, c)
+		f := readFleet(t, c)
 		if took := time.Since(begun); took != 10*time.Second {
 			t.Errorf("it took %v", took)
 		}
@@ -458,11 +458,11 @@ func TestRetried(t *testing.T) {
 		c := newCluster(t)
 		c.node("n")
 		c.pod("n")
-		c.says("n", agent.PhaseInstalled)
+		c.setStatus("n", agent.PhaseInstalled)
 		c.Inject(testkube.Fault{Kind: testkube.FaultTooManyRequests, RetryAfter: time.Second, Resource: "pods/log", Times: 3})
 		c.Inject(testkube.Fault{Kind: testkube.FaultConnReset, Resource: "pods"})
 		c.Inject(testkube.Fault{Kind: testkube.FaultTruncate, Resource: "nodes"})
-		if diff := cmp.Diff("n installed well\n", formatNodes(look(t, c).Nodes)); diff != "" {
+		if diff := cmp.Diff("n installed well\n", formatNodes(readFleet(t, c).Nodes)); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 	})

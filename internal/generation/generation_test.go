@@ -48,10 +48,10 @@ func create(t testing.TB, s generation.Store, previous int) *generation.Manifest
 		n = numbers[len(numbers)-1] + 1
 	}
 	m := &generation.Manifest{Previous: previous, Created: time.Now(), MaxStale: generation.Duration(time.Minute), Source: fmt.Sprint(n)}
-	err = s.Create(t.Context(), m, []generation.NewFile{
-		generation.NewFileFromBytes(generation.ConfigFilePath("providers.json"), 0o600, fmt.Appendf(nil, providers, n)),
-		generation.NewFileFromBytes(generation.ExecutablePath(fmt.Sprintf("plugin-%d", n)), 0o755, fmt.Appendf(nil, "#!/bin/sh\n# %d\n", n)),
-		generation.NewFileFromBytes(generation.DispatcherName, 0o755, fmt.Appendf(nil, "#!/bin/sh\n# %d\n", n)),
+	err = s.Create(t.Context(), m, []generation.SourceFile{
+		generation.SourceFileFromBytes(generation.ConfigFilePath("providers.json"), 0o600, fmt.Appendf(nil, providers, n)),
+		generation.SourceFileFromBytes(generation.ExecutablePath(fmt.Sprintf("plugin-%d", n)), 0o755, fmt.Appendf(nil, "#!/bin/sh\n# %d\n", n)),
+		generation.SourceFileFromBytes(generation.DispatcherName, 0o755, fmt.Appendf(nil, "#!/bin/sh\n# %d\n", n)),
 	}, nil)
 	if err != nil || m.Number != n {
 		t.Fatalf("generation %d: %v", m.Number, err)
@@ -60,7 +60,7 @@ func create(t testing.TB, s generation.Store, previous int) *generation.Manifest
 }
 
 // check returns an error unless all files of the open generation contain the same number.
-func check(c *generation.OpenGeneration) error {
+func check(c *generation.LockedGeneration) error {
 	name := "plugin-" + c.Manifest.Source
 	if c.Config.Providers[0].Name != name || filepath.Base(c.Dir) != c.Manifest.Source {
 		return fmt.Errorf("%s has generation %s with provider %s", c.Dir, c.Manifest.Source, c.Config.Providers[0].Name)
@@ -182,7 +182,7 @@ func TestCreateBroken(t *testing.T) {
 			return nil
 		}}
 		m := &generation.Manifest{}
-		err := s.Create(t.Context(), m, []generation.NewFile{generation.NewFileFromBytes(generation.ConfigFilePath("a.json"), 0o600, []byte("{}"))}, nil)
+		err := s.Create(t.Context(), m, []generation.SourceFile{generation.SourceFileFromBytes(generation.ConfigFilePath("a.json"), 0o600, []byte("{}"))}, nil)
 		if err == nil {
 			if m.Number != 2 {
 				t.Errorf("made generation %d", m.Number)
@@ -205,13 +205,13 @@ func TestCopyChanges(t *testing.T) {
 	s := newStore(t)
 	name := filepath.Join(t.TempDir(), "plugin")
 	must.Do(t, os.WriteFile(name, []byte("looked at"), 0o755))
-	c, err := generation.NewFileFromPath(t.Context(), generation.ExecutablePath("plugin"), 0o755, name)
+	c, err := generation.SourceFileFromPath(t.Context(), generation.ExecutablePath("plugin"), 0o755, name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	must.Do(t, s.Create(t.Context(), &generation.Manifest{}, []generation.NewFile{c}, nil))
+	must.Do(t, s.Create(t.Context(), &generation.Manifest{}, []generation.SourceFile{c}, nil))
 	must.Do(t, os.WriteFile(name, []byte("another"), 0o755))
-	err = s.Create(t.Context(), &generation.Manifest{}, []generation.NewFile{c}, nil)
+	err = s.Create(t.Context(), &generation.Manifest{}, []generation.SourceFile{c}, nil)
 	if numbers, listErr := s.ListNumbers(); err == nil || err.Error() != "create generation 2: bin/plugin changed during the install: run regcred install again" || len(numbers) != 1 || listErr != nil {
 		t.Errorf("got %v; there is %v, %v", err, numbers, listErr)
 	}

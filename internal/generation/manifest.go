@@ -42,7 +42,7 @@ const DefaultDir = "/var/lib/regcred"
 // DispatcherName is the file name of the dispatcher. regcred's first entry in the kubelet's
 // configuration has this name. The names of further entries have a suffix: "-2", "-3" and so
 // on.
-const DispatcherName = entries.Name
+const DispatcherName = entries.DispatcherName
 
 // DefaultMaxStaleness is the default maximum time for which a kubelet may cache a response.
 const DefaultMaxStaleness = 5 * time.Minute
@@ -124,7 +124,7 @@ func (h *HostFile) UnmarshalJSON(data []byte) error {
 // it.
 func (m *Manifest) checkNames() error {
 	l := m.Layout
-	names := append([]string{l.Config, l.Original, l.Flag, l.BinDir, l.LinksOf, l.DropIn, l.NodeConfig, m.Source}, l.Dirs...)
+	names := append([]string{l.Config, l.Original, l.ConfigFlag, l.BinDir, l.OriginalBinDir, l.DropIn, l.NodeConfig, m.Source}, l.Dirs...)
 	for _, h := range m.Host {
 		names = append(names, h.Path, h.Target)
 	}
@@ -144,9 +144,9 @@ func (m *Manifest) checkNames() error {
 type InstallStage int
 
 const (
-	BeforeActivation InstallStage = iota // files that the kubelet does not use yet: directories and links to the dispatcher
-	AfterActivation                      // files on which the files of StageLast depend
-	StageLast                            // the kubelet's flags or configuration, which make the kubelet use the generation
+	StageBeforeActivation InstallStage = iota // files that the kubelet does not use yet: directories and links to the dispatcher
+	StageAfterActivation                      // files on which the files of StageLast depend
+	StageLast                                 // the kubelet's flags or configuration, which make the kubelet use the generation
 )
 
 // File describes a file in a generation's directory.
@@ -244,13 +244,13 @@ const (
 // KubeletLayout describes the kubelet's paths on a node. The first generation determines the
 // layout.
 type KubeletLayout struct {
-	Config   string     `json:"config"` // path of the file that contains the entries
-	Kind     ConfigKind `json:"kind"`
-	Original string     `json:"original,omitempty"` // path of the node's file that is linked or copied
-	Flag     string     `json:"flag"`               // the value of the kubelet's flag: Config or its directory
+	Config     string     `json:"config"` // path of the file that contains the entries
+	Kind       ConfigKind `json:"kind"`
+	Original   string     `json:"original,omitempty"` // path of the node's file that is linked or copied
+	ConfigFlag string     `json:"flag"`               // the value of the kubelet's flag: Config or its directory
 
-	BinDir  string `json:"binDir"`
-	LinksOf string `json:"linksOf,omitempty"` // the node's bin dir; BinDir contains links to its executables
+	BinDir         string `json:"binDir"`
+	OriginalBinDir string `json:"linksOf,omitempty"` // the node's bin dir; BinDir contains links to its executables
 
 	DropIn     string   `json:"dropIn,omitempty"`     // path of the systemd drop-in that sets both flags
 	NodeConfig string   `json:"nodeConfig,omitempty"` // path of the nodeadm drop-in (EKS) that sets both flags

@@ -76,8 +76,8 @@ func TestManifestBytes(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	c := generation.NewFileFromBytes(generation.ConfigFilePath("\xff.yaml"), 0o600, nil)
-	if err := s.Create(t.Context(), &generation.Manifest{}, []generation.NewFile{c}, nil); err == nil || !strings.Contains(err.Error(), "is not UTF-8") {
+	c := generation.SourceFileFromBytes(generation.ConfigFilePath("\xff.yaml"), 0o600, nil)
+	if err := s.Create(t.Context(), &generation.Manifest{}, []generation.SourceFile{c}, nil); err == nil || !strings.Contains(err.Error(), "is not UTF-8") {
 		t.Errorf("got %v", err)
 	}
 }

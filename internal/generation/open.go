@@ -31,9 +31,9 @@ const (
 	binDir         = "bin"
 )
 
-// OpenGeneration is a generation that is open for reading. regcred does not remove it until
+// LockedGeneration is a generation that is open for reading. regcred does not remove it until
 // Close is called.
-type OpenGeneration struct {
+type LockedGeneration struct {
 	Dir      string // absolute path of the generation's directory, not of the symlink
 	Manifest *Manifest
 	Config   *config.Config
@@ -48,15 +48,15 @@ type OpenGeneration struct {
 }
 
 // BinDir returns the directory that contains the providers' executables.
-func (c *OpenGeneration) BinDir() string { return filepath.Join(c.Dir, binDir) }
+func (c *LockedGeneration) BinDir() string { return filepath.Join(c.Dir, binDir) }
 
-func (c *OpenGeneration) number() int {
+func (c *LockedGeneration) number() int {
 	n, _ := strconv.Atoi(filepath.Base(c.Dir))
 	return n
 }
 
 // Close releases the generation, so that it can be removed.
-func (c *OpenGeneration) Close() error { return c.file.Close() }
+func (c *LockedGeneration) Close() error { return c.file.Close() }
 
 // maxOpenAttempts is the maximum number of attempts to open the current generation. An attempt
 // fails if the generation is removed before it can be locked.
@@ -67,7 +67,7 @@ var errGenerationRemoved = errors.New("the generation is being removed")
 
 // OpenCurrent opens the current generation in a state directory for reading. The caller must
 // close it. Errors fit on one line and suggest a fix.
-func OpenCurrent(dir string) (*OpenGeneration, error) {
+func OpenCurrent(dir string) (*LockedGeneration, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -81,13 +81,13 @@ func OpenCurrent(dir string) (*OpenGeneration, error) {
 	}
 }
 
-func openOnce(dir string) (*OpenGeneration, error) {
+func openOnce(dir string) (*LockedGeneration, error) {
 	link := filepath.Join(dir, currentLink)
 	number, err := readCurrentLink(link, os.Readlink)
 	if err != nil {
 		return nil, err
 	}
-	c := &OpenGeneration{Dir: filepath.Join(dir, generationsDir, strconv.Itoa(number))}
+	c := &LockedGeneration{Dir: filepath.Join(dir, generationsDir, strconv.Itoa(number))}
 	if c.file, err = lockShared(c.Dir); err != nil {
 		if again, _ := readCurrentLink(link, os.Readlink); again != number {
 			return nil, errGenerationRemoved
@@ -159,7 +159,7 @@ const maxManifestSize = 16 << 20
 
 // readAll reads the manifest, the configuration, and the entries that the kubelet may have
 // loaded.
-func (c *OpenGeneration) readAll(state string) (err error) {
+func (c *LockedGeneration) readAll(state string) (err error) {
 	name := filepath.Join(c.Dir, manifestFile)
 	data, err := regularfile.Read(context.Background(), name, maxManifestSize)
 	if err != nil {

@@ -155,32 +155,32 @@ func hashFile(ctx context.Context, f *os.File) (sum string, size int64, err erro
 
 func hexSum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
 
-// NewFile describes a file for a new generation. Its hash is known in advance. [Store.Create]
+// SourceFile describes a file for a new generation. Its hash is known in advance. [Store.Create]
 // fails if the content has changed since then.
-type NewFile struct {
+type SourceFile struct {
 	File
 	From string // path of the source on this machine; "" if the content is in memory
 	Size int64
 	Open func() (io.ReadCloser, error)
 }
 
-// NewFileFromBytes returns a file for a new generation with the given content.
-func NewFileFromBytes(name string, mode fs.FileMode, data []byte) NewFile {
+// SourceFileFromBytes returns a file for a new generation with the given content.
+func SourceFileFromBytes(name string, mode fs.FileMode, data []byte) SourceFile {
 	sum := sha256.Sum256(data)
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
-	return NewFile{File: File{name, mode, hex.EncodeToString(sum[:])}, Size: int64(len(data)), Open: open}
+	return SourceFile{File: File{name, mode, hex.EncodeToString(sum[:])}, Size: int64(len(data)), Open: open}
 }
 
-// NewFileFromPath returns a file for a new generation with the content of the file from.
-func NewFileFromPath(ctx context.Context, name string, mode fs.FileMode, from string) (NewFile, error) {
+// SourceFileFromPath returns a file for a new generation with the content of the file from.
+func SourceFileFromPath(ctx context.Context, name string, mode fs.FileMode, from string) (SourceFile, error) {
 	f, err := regularfile.Open(from)
 	if err != nil {
-		return NewFile{}, err
+		return SourceFile{}, err
 	}
 	defer f.Close()
 	sum, size, err := hashFile(ctx, f)
 	open := func() (io.ReadCloser, error) { return regularfile.Open(from) }
-	return NewFile{File: File{name, mode, sum}, From: from, Size: size, Open: open}, err
+	return SourceFile{File: File{name, mode, sum}, From: from, Size: size, Open: open}, err
 }
 
 // ConfigFilePath returns the path of a configuration file, relative to a generation's
@@ -204,7 +204,7 @@ func (s Store) NextNumber(previous int) (number int, err error) {
 // Create creates a generation with the given files. It sets Number and Files in the manifest.
 // The generation is synced and becomes visible only if it is complete and check, which gets its
 // temporary path, returns no error. check may be nil.
-func (s Store) Create(ctx context.Context, m *Manifest, contents []NewFile, check func(dir string) error) (err error) {
+func (s Store) Create(ctx context.Context, m *Manifest, contents []SourceFile, check func(dir string) error) (err error) {
 	if m.Number, err = s.NextNumber(m.Previous); err != nil {
 		return err
 	}
@@ -261,7 +261,7 @@ const creatingDirName = "new"
 
 // createDir creates a generation's directory. Only its owner can read it, because the
 // configuration may contain secrets.
-func (s Store) createDir(ctx context.Context, dir string, m *Manifest, contents []NewFile) error {
+func (s Store) createDir(ctx context.Context, dir string, m *Manifest, contents []SourceFile) error {
 	for _, d := range []string{dir, path.Join(dir, configDir), path.Join(dir, binDir)} {
 		if err := s.FS.Mkdir(d, 0o700); err != nil {
 			return err
@@ -284,7 +284,7 @@ func (s Store) createDir(ctx context.Context, dir string, m *Manifest, contents 
 }
 
 // addFile writes a file of a new generation and adds it to the manifest.
-func (s Store) addFile(ctx context.Context, dir string, m *Manifest, c NewFile) error {
+func (s Store) addFile(ctx context.Context, dir string, m *Manifest, c SourceFile) error {
 	r, err := c.Open()
 	if err != nil {
 		return err

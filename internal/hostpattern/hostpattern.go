@@ -49,9 +49,9 @@ func ValidateForm(pattern string) error {
 	return nil
 }
 
-// IsName reports whether s is a DNS name, with or without a trailing dot, or an
+// IsHostname reports whether s is a DNS name, with or without a trailing dot, or an
 // IPv4 address.
-func IsName(s string) bool {
+func IsHostname(s string) bool {
 	s = strings.TrimSuffix(s, ".")
 	if s == "" || len(s) > 253 {
 		return false

@@ -135,7 +135,7 @@ func TestIsName(t *testing.T) {
 		"": false, ".": false, ".r": false, "a..b": false, "-r.example": false, "r-.example": false, "r_1.example": false,
 		"r.example:1": false, "r/x": false, "u@r": false, "r\u00e9.example": false, strings.Repeat("a.", 127) + "a": false,
 	} {
-		if got := hostpattern.IsName(s); got != want {
+		if got := hostpattern.IsHostname(s); got != want {
 			t.Errorf("%.40q: got %v, want %v", s, got, want)
 		}
 	}

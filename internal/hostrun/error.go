@@ -102,11 +102,11 @@ func (e *NotStartedError) Error() string {
 
 // KilledError is returned if a program ended without an exit code.
 type KilledError struct {
-	Path string
-	Why  string
+	Path   string
+	Reason string
 }
 
-func (e *KilledError) Error() string { return fmt.Sprintf("%s was stopped: %s", e.Path, e.Why) }
+func (e *KilledError) Error() string { return fmt.Sprintf("%s was stopped: %s", e.Path, e.Reason) }
 
 // ResultLostError is returned if a unit was removed before its result was read.
 type ResultLostError struct{ Unit string }
@@ -154,9 +154,9 @@ func (u *unitRun) convertError(ctx context.Context, err error) error {
 	case answered:
 		return fmt.Errorf("the node's systemd: %w", err)
 	case errors.Is(err, systemd.ErrNoResponse): // so systemd is running
-		return fmt.Errorf("the node's systemd at %s is busy or hung: %w", u.systemd.Path(), err)
+		return fmt.Errorf("the node's systemd at %s is busy or hung: %w", u.systemd.SocketPath(), err)
 	case !u.systemd.Reached() && systemd.IsConnectionLost(err) || errors.Is(err, syscall.ENOTSOCK):
-		return unavailableError(u.systemd.Path(), err)
+		return unavailableError(u.systemd.SocketPath(), err)
 	}
 	return err
 }

@@ -55,7 +55,7 @@ func TestExecutable(t *testing.T) {
 }
 
 func TestExit(t *testing.T) {
-	c := Command{Path: "/program", Limit: time.Minute}
+	c := Command{Path: "/program", Timeout: time.Minute}
 	for _, tt := range []struct {
 		state unitState
 		code  int

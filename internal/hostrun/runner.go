@@ -46,9 +46,9 @@ type Command struct {
 	// lost if this process ends before the program. An existing file is replaced.
 	OutputFile string
 
-	// Limit is how long the program may run; 0 means no limit. After that, systemd
+	// Timeout is how long the program may run; 0 means no limit. After that, systemd
 	// sends it SIGTERM and, after TimeoutStopSec (90 s by default), SIGKILL.
-	Limit time.Duration
+	Timeout time.Duration
 }
 
 // Output limits, in bytes. The program's writes fail beyond them.
@@ -76,7 +76,7 @@ const (
 //
 // systemd may reload its units or re-execute itself during the run.
 func (r Runner) Run(ctx context.Context, c Command, stdout, stderr io.Writer) (code int, err error) {
-	u := &unitRun{runner: r, systemd: &systemd.Client{Socket: r.Socket, Reconnect: true}, token: rand.Text()[:12]}
+	u := &unitRun{runner: r, systemd: &systemd.Client{Socket: r.Socket, Reconnect: true}, runID: rand.Text()[:12]}
 	defer u.systemd.Close()
 	if c.OutputFile != "" {
 		u.stdout, err = newFileOutput(c.OutputFile, maxStdout)
@@ -115,7 +115,7 @@ func (r Runner) Run(ctx context.Context, c Command, stdout, stderr io.Writer) (c
 type unitRun struct {
 	runner         Runner
 	systemd        *systemd.Client
-	token          string // part of the unit's description, to distinguish it from other runs
+	runID          string // part of the unit's description, to distinguish it from other runs
 	stdout, stderr *programOutput
 }
 
@@ -134,7 +134,7 @@ func (u *unitRun) start(ctx context.Context, c Command) error {
 		// The unit may belong to this run, because the response is lost if systemd
 		// re-executes itself.
 		s, err := u.readState(ctx)
-		if err != nil || s.isOwn(u.token) {
+		if err != nil || s.isOwn(u.runID) {
 			return err
 		}
 		if file := s.foreignUnitFile(); file != "" {
@@ -184,7 +184,7 @@ func (u *unitRun) wait(ctx context.Context, stdout, stderr io.Writer) (unitState
 		if err := u.stderr.copyTo(stderr); err != nil {
 			return s, err
 		}
-		if s.isGone() || !s.isOwn(u.token) {
+		if s.isGone() || !s.isOwn(u.runID) {
 			return s, &ResultLostError{u.runner.Unit}
 		}
 		if s.isEnded() {

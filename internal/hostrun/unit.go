@@ -37,7 +37,7 @@ func (u *unitRun) properties(c Command) (list []systemd.Property) {
 	add := func(name string, value any) {
 		list = append(list, systemd.Property{Name: name, Value: dbus.MakeVariant(value)})
 	}
-	add("Description", fmt.Sprintf("%s, run from a pod (%s)", path.Base(c.Path), u.token))
+	add("Description", fmt.Sprintf("%s, run from a pod (%s)", path.Base(c.Path), u.runID))
 	add("Type", "simple")
 	args := []string{c.Path}
 	for _, a := range c.Args {
@@ -49,8 +49,8 @@ func (u *unitRun) properties(c Command) (list []systemd.Property) {
 	add("StandardOutputFileDescriptor", dbus.UnixFD(u.stdout.fd()))
 	add("StandardErrorFileDescriptor", dbus.UnixFD(u.stderr.fd()))
 	add("LogLevelMax", int32(4)) // warning: keep routine lines out of the journal
-	if c.Limit > 0 {
-		add("RuntimeMaxUSec", uint64(max(c.Limit/time.Microsecond, 1)))
+	if c.Timeout > 0 {
+		add("RuntimeMaxUSec", uint64(max(c.Timeout/time.Microsecond, 1)))
 	}
 	return list
 }
@@ -96,7 +96,7 @@ const minExecFailureCode, maxExecFailureCode = 200, 245
 func (s unitState) exitCode(c Command) (code int, err error) {
 	switch {
 	case s.Result == "timeout":
-		return 0, &KilledError{c.Path, fmt.Sprintf("it ran longer than %v", c.Limit)}
+		return 0, &KilledError{c.Path, fmt.Sprintf("it ran longer than %v", c.Timeout)}
 	case s.ExitKind == 2, s.ExitKind == 3: // CLD_KILLED, CLD_DUMPED
 		why := fmt.Sprintf("by signal %d (%v)", s.ExitStatus, syscall.Signal(s.ExitStatus))
 		if s.Result == "oom-kill" {

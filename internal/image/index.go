@@ -17,7 +17,7 @@ import (
 // PlatformImage is the image for one platform.
 type PlatformImage struct {
 	Image v1.Image
-	BOM   []byte // SBOM as CycloneDX JSON; may be empty
+	SBOM  []byte // SBOM as CycloneDX JSON; may be empty
 }
 
 // BuildIndex returns an index of the images for a release's platforms and their SBOMs. The images
@@ -31,10 +31,10 @@ func BuildIndex(r Release, parts []PlatformImage) (v1.ImageIndex, error) {
 			return nil, err
 		}
 		images = append(images, mutate.IndexAddendum{Add: indexEntry{p.Image}, Descriptor: v1.Descriptor{Platform: config.Platform()}})
-		if len(p.BOM) == 0 {
+		if len(p.SBOM) == 0 {
 			continue
 		}
-		bom, err := newBOM(r, p)
+		bom, err := newSBOM(r, p)
 		if err != nil {
 			return nil, err
 		}
@@ -60,13 +60,13 @@ func (e indexEntry) Descriptor() (*v1.Descriptor, error) {
 	return d, nil
 }
 
-// BOMType is the artifact type of an image's SBOM, and the media type of its only
+// SBOMMediaType is the artifact type of an image's SBOM, and the media type of its only
 // layer.
-const BOMType = "application/vnd.cyclonedx+json"
+const SBOMMediaType = "application/vnd.cyclonedx+json"
 
-// bomArtifact is an artifact whose subject is an image, so that registries list it as a referrer.
+// sbomArtifact is an artifact whose subject is an image, so that registries list it as a referrer.
 // It uses the empty configuration of the OCI image specification.
-type bomArtifact struct {
+type sbomArtifact struct {
 	manifest []byte
 	layer    v1.Layer
 }
@@ -76,12 +76,12 @@ const (
 	emptyConfigJSON = "{}"
 )
 
-func newBOM(r Release, p PlatformImage) (v1.Image, error) {
+func newSBOM(r Release, p PlatformImage) (v1.Image, error) {
 	subject, err := partial.Descriptor(p.Image)
 	if err != nil {
 		return nil, err
 	}
-	layer := static.NewLayer(p.BOM, BOMType)
+	layer := static.NewLayer(p.SBOM, SBOMMediaType)
 	content, err := partial.Descriptor(layer)
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func newBOM(r Release, p PlatformImage) (v1.Image, error) {
 		return nil, err
 	}
 	manifest, err := json.Marshal(v1.Manifest{
-		SchemaVersion: 2, MediaType: types.OCIManifestSchema1, ArtifactType: BOMType,
+		SchemaVersion: 2, MediaType: types.OCIManifestSchema1, ArtifactType: SBOMMediaType,
 		Config: *config, Layers: []v1.Descriptor{*content},
 		Subject:     &v1.Descriptor{MediaType: subject.MediaType, Size: subject.Size, Digest: subject.Digest},
 		Annotations: map[string]string{"org.opencontainers.image.created": r.ociLabels()["org.opencontainers.image.created"]},
@@ -100,17 +100,17 @@ func newBOM(r Release, p PlatformImage) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	return partial.CompressedToImage(&bomArtifact{manifest, layer})
+	return partial.CompressedToImage(&sbomArtifact{manifest, layer})
 }
 
 // MediaType returns the media type of the manifest.
-func (*bomArtifact) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
+func (*sbomArtifact) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
 
 // RawManifest returns the manifest as stored.
-func (b *bomArtifact) RawManifest() ([]byte, error) { return b.manifest, nil }
+func (b *sbomArtifact) RawManifest() ([]byte, error) { return b.manifest, nil }
 
 // RawConfigFile returns the empty configuration.
-func (*bomArtifact) RawConfigFile() ([]byte, error) { return []byte(emptyConfigJSON), nil }
+func (*sbomArtifact) RawConfigFile() ([]byte, error) { return []byte(emptyConfigJSON), nil }
 
 // LayerByDigest returns the only layer.
-func (b *bomArtifact) LayerByDigest(v1.Hash) (partial.CompressedLayer, error) { return b.layer, nil }
+func (b *sbomArtifact) LayerByDigest(v1.Hash) (partial.CompressedLayer, error) { return b.layer, nil }

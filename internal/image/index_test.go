@@ -18,7 +18,7 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-const fakeBOM = `{"bomFormat": "CycloneDX"}`
+const fakeSBOM = `{"bomFormat": "CycloneDX"}`
 
 // fakeIndex returns a release and its index for two platforms.
 func fakeIndex(t *testing.T) (Release, v1.ImageIndex) {
@@ -28,7 +28,7 @@ func fakeIndex(t *testing.T) (Release, v1.ImageIndex) {
 	for _, arch := range []string{"amd64", "arm64"} {
 		o := fakeOptions(t, arch, 0o755)
 		release = o.Release
-		parts = append(parts, PlatformImage{Image: build(t, o), BOM: []byte(fakeBOM + arch)})
+		parts = append(parts, PlatformImage{Image: build(t, o), SBOM: []byte(fakeSBOM + arch)})
 	}
 	index := must.Get(BuildIndex(release, parts))(t)
 	return release, index
@@ -65,12 +65,12 @@ func TestLayout(t *testing.T) {
 		if err := validate.Image(image); err != nil {
 			t.Errorf("%s: %v", arch, err)
 		}
-		checkBOM(t, read, manifest.Manifests[i+2], manifest.Manifests[i], fakeBOM+arch)
+		checkSBOM(t, read, manifest.Manifests[i+2], manifest.Manifests[i], fakeSBOM+arch)
 	}
 }
 
-// checkBOM checks the content of an SBOM in an index, and that its subject is the image.
-func checkBOM(t *testing.T, index v1.ImageIndex, d, subject v1.Descriptor, want string) {
+// checkSBOM checks the content of an SBOM in an index, and that its subject is the image.
+func checkSBOM(t *testing.T, index v1.ImageIndex, d, subject v1.Descriptor, want string) {
 	t.Helper()
 	bom := must.Get(index.Image(d.Digest))(t)
 	manifest := must.Get(bom.Manifest())(t)

@@ -63,7 +63,7 @@ func TestPush(t *testing.T) {
 	image := tag(t, repo).Context().Digest(manifest.Manifests[0].Digest.String())
 	referrers := must.Get(remote.Referrers(image, remote.WithContext(t.Context())))(t)
 	found := must.Get(referrers.IndexManifest())(t)
-	if len(found.Manifests) != 1 || found.Manifests[0].Digest != manifest.Manifests[2].Digest || found.Manifests[0].ArtifactType != BOMType {
+	if len(found.Manifests) != 1 || found.Manifests[0].Digest != manifest.Manifests[2].Digest || found.Manifests[0].ArtifactType != SBOMMediaType {
 		t.Errorf("got %+v, want %s", found.Manifests, manifest.Manifests[2].Digest)
 	}
 }
@@ -97,7 +97,7 @@ func TestSkopeo(t *testing.T) {
 	top := must.Get(layout.ImageIndexFromPath(back))(t)
 	read := must.Get(top.ImageIndex(digest))(t)
 	manifest := must.Get(read.IndexManifest())(t)
-	checkBOM(t, read, manifest.Manifests[3], manifest.Manifests[1], fakeBOM+"arm64")
+	checkSBOM(t, read, manifest.Manifests[3], manifest.Manifests[1], fakeSBOM+"arm64")
 }
 
 func tag(t *testing.T, repo string) name.Tag {

@@ -135,7 +135,7 @@ func (f FS) IsNoExec(dir string) bool {
 	if f.Overlay != nil {
 		f, dir = f.onDisk(), f.existingOnDisk(dir)
 	}
-	stat, err := get(f.withHostPathFollowing, dir, statfs)
+	stat, err := readPath(f.withHostPathFollowing, dir, statfs)
 	return err == nil && stat.Flags&unix.ST_NOEXEC != 0
 }
 
@@ -144,7 +144,7 @@ func (f FS) IsVolatile(dir string) bool {
 	if f.Overlay != nil {
 		f, dir = f.onDisk(), f.existingOnDisk(dir)
 	}
-	stat, err := get(f.withHostPathFollowing, dir, statfs)
+	stat, err := readPath(f.withHostPathFollowing, dir, statfs)
 	return err == nil && (stat.Type == unix.TMPFS_MAGIC || uint32(stat.Type) == unix.RAMFS_MAGIC)
 }
 
@@ -153,7 +153,7 @@ func (f FS) FreeBytes(dir string) (bytes uint64, err error) {
 	if f.Overlay != nil {
 		f, dir = f.onDisk(), f.existingOnDisk(dir)
 	}
-	stat, err := get(f.withHostPathFollowing, dir, statfs)
+	stat, err := readPath(f.withHostPathFollowing, dir, statfs)
 	return stat.Bavail * uint64(stat.Bsize), err
 }
 

@@ -33,7 +33,7 @@ func (f FS) AttrOf(name string) (attr FileAttr, err error) {
 	}
 	if attr.OwnerFrom, err = f.Lstat(name); err == nil {
 		attr.Mode = attr.OwnerFrom.Mode()
-		attr.Extended, err = get(f.withHostPath, name, extendedAttrs)
+		attr.Extended, err = readPath(f.withHostPath, name, extendedAttrs)
 	}
 	return attr, err
 }
@@ -62,9 +62,9 @@ func (f FS) RemoveTempFiles(name string) {
 	_ = f.removeTemp(dir, tempPrefix(base))
 }
 
-// Sweep removes all temporary files in a directory, if the directory exists. As for
+// RemoveAllTempFiles removes all temporary files in a directory, if the directory exists. As for
 // [FS.RemoveTempFiles], the caller must hold a lock.
-func (f FS) Sweep(dir string) error { return f.removeTemp(dir, "") }
+func (f FS) RemoveAllTempFiles(dir string) error { return f.removeTemp(dir, "") }
 
 func (f FS) removeTemp(dir, prefix string) (err error) {
 	entries, _ := f.ReadDir(dir)
@@ -76,8 +76,8 @@ func (f FS) removeTemp(dir, prefix string) (err error) {
 	return err
 }
 
-// do calls BeforeStep and then runs a step of a change.
-func (f FS) do(step, name string, change func() error) error {
+// runStep calls BeforeStep and then runs a step of a change.
+func (f FS) runStep(step, name string, change func() error) error {
 	if f.BeforeStep != nil {
 		if err := f.BeforeStep(step, name); err != nil {
 			return err
@@ -139,7 +139,7 @@ func tempName(at string) string {
 // writeNewFile writes and syncs a new file. If a step fails, it removes the file.
 func (f FS) writeNewFile(name, at string, content io.Reader, attr FileAttr) (err error) {
 	var file *os.File
-	if err := f.do("create", name, func() (err error) {
+	if err := f.runStep("create", name, func() (err error) {
 		file, err = os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		return err
 	}); err != nil {
@@ -160,7 +160,7 @@ func (f FS) writeNewFile(name, at string, content io.Reader, attr FileAttr) (err
 		{"sync", file.Sync},
 	}
 	for _, s := range steps {
-		if err := f.do(s.name, name, s.do); err != nil {
+		if err := f.runStep(s.name, name, s.do); err != nil {
 			return err
 		}
 	}
@@ -189,7 +189,7 @@ func IsOwnerError(err error) bool {
 }
 
 func (f FS) renameAndSync(name, from, to string) error {
-	err := f.do("rename", name, func() error {
+	err := f.runStep("rename", name, func() error {
 		if f.CheckOld != nil {
 			return renameChecked(from, to, f.CheckOld)
 		}
@@ -207,7 +207,7 @@ func (f FS) Symlink(target, name string) error {
 		return f.overlaySymlink(target, name)
 	}
 	return f.replaceFile(name, func(temp string) error {
-		return f.do("link", name, func() error { return os.Symlink(target, temp) })
+		return f.runStep("link", name, func() error { return os.Symlink(target, temp) })
 	})
 }
 
@@ -219,7 +219,7 @@ func (f FS) HardLink(name, as string) error {
 	}
 	return f.withHostPath(name, func(from string) error {
 		return f.replaceFile(as, func(temp string) error {
-			return f.do("link", as, func() error { return os.Link(from, temp) })
+			return f.runStep("link", as, func() error { return os.Link(from, temp) })
 		})
 	})
 }
@@ -241,7 +241,7 @@ func (f FS) Mkdir(name string, mode fs.FileMode) error {
 		return f.overlayMkdir(name, mode)
 	}
 	return f.withHostPath(name, func(at string) error {
-		if err := f.do("mkdir", name, func() error { return os.Mkdir(at, mode) }); err != nil {
+		if err := f.runStep("mkdir", name, func() error { return os.Mkdir(at, mode) }); err != nil {
 			return err
 		}
 		err := os.Chmod(at, mode)
@@ -270,7 +270,7 @@ func (f FS) removeAndSync(name string, remove func(string) error, all bool) (err
 		err = f.overlayRemove(name, all)
 	} else {
 		err = f.withHostPath(name, func(at string) error {
-			return f.do("remove", name, func() error {
+			return f.runStep("remove", name, func() error {
 				err := remove(at)
 				syncDir(filepath.Dir(at))
 				return err

@@ -48,9 +48,9 @@ func (f FS) isHostRoot() bool {
 	return f.Root == "" || filepath.Clean(f.Root) == string(filepath.Separator)
 }
 
-// get calls read with a path on this machine and returns the result. via is [FS.withHostPath]
+// readPath calls read with a path on this machine and returns the result. via is [FS.withHostPath]
 // or [FS.withHostPathFollowing].
-func get[T any](via func(string, func(string) error) error, name string, read func(at string) (T, error)) (v T, err error) {
+func readPath[T any](via func(string, func(string) error) error, name string, read func(at string) (T, error)) (v T, err error) {
 	err = via(name, func(at string) error {
 		v, err = read(at)
 		return err
@@ -63,7 +63,7 @@ func (f FS) ReadFile(ctx context.Context, name string) ([]byte, error) {
 	if f.Overlay != nil {
 		return f.overlayReadFile(name, func(disk FS, at string) ([]byte, error) { return disk.ReadFile(ctx, at) })
 	}
-	return get(f.withHostPathFollowing, name, func(at string) ([]byte, error) { return regularfile.Read(ctx, at, maxFileSize) })
+	return readPath(f.withHostPathFollowing, name, func(at string) ([]byte, error) { return regularfile.Read(ctx, at, maxFileSize) })
 }
 
 // Stat is like [os.Stat].
@@ -71,7 +71,7 @@ func (f FS) Stat(name string) (fs.FileInfo, error) {
 	if f.Overlay != nil {
 		return f.overlayStat(name, true)
 	}
-	return get(f.withHostPathFollowing, name, os.Stat)
+	return readPath(f.withHostPathFollowing, name, os.Stat)
 }
 
 // Lstat is like [os.Lstat]. It does not follow a symlink in the last element of name.
@@ -79,7 +79,7 @@ func (f FS) Lstat(name string) (fs.FileInfo, error) {
 	if f.Overlay != nil {
 		return f.overlayStat(name, false)
 	}
-	return get(f.withHostPath, name, os.Lstat)
+	return readPath(f.withHostPath, name, os.Lstat)
 }
 
 // Readlink is like [os.Readlink].
@@ -87,7 +87,7 @@ func (f FS) Readlink(name string) (string, error) {
 	if f.Overlay != nil {
 		return f.overlayReadlink(name)
 	}
-	return get(f.withHostPath, name, os.Readlink)
+	return readPath(f.withHostPath, name, os.Readlink)
 }
 
 // ReadDir is like [os.ReadDir].
@@ -95,7 +95,7 @@ func (f FS) ReadDir(name string) ([]fs.DirEntry, error) {
 	if f.Overlay != nil {
 		return f.overlayReadDir(name)
 	}
-	return get(f.withHostPathFollowing, name, os.ReadDir)
+	return readPath(f.withHostPathFollowing, name, os.ReadDir)
 }
 
 // Open opens a file or directory for reading. It does not block on a named pipe without a
@@ -104,13 +104,13 @@ func (f FS) Open(name string) (*os.File, error) {
 	if f.Overlay != nil {
 		return f.overlayOpen(name)
 	}
-	return get(f.withHostPathFollowing, name, func(at string) (*os.File, error) { return os.OpenFile(at, os.O_RDONLY|openNonblock, 0) })
+	return readPath(f.withHostPathFollowing, name, func(at string) (*os.File, error) { return os.OpenFile(at, os.O_RDONLY|openNonblock, 0) })
 }
 
 // OpenLock opens a file that processes lock, and creates it if necessary. Only its owner can open
 // it, so other users cannot hold its lock. It does not follow a symlink.
 func (f FS) OpenLock(name string) (*os.File, error) {
-	return get(f.withHostPath, name, func(at string) (*os.File, error) { return os.OpenFile(at, os.O_RDWR|os.O_CREATE|openNoFollow, 0o600) })
+	return readPath(f.withHostPath, name, func(at string) (*os.File, error) { return os.OpenFile(at, os.O_RDWR|os.O_CREATE|openNoFollow, 0o600) })
 }
 
 // EvalSymlinks returns the path of a file on the node after all symlinks are resolved. The
@@ -119,7 +119,7 @@ func (f FS) EvalSymlinks(name string) (string, error) {
 	if f.Overlay != nil {
 		return f.overlayEvalSymlinks(name)
 	}
-	return get(f.withHostPathFollowing, name, f.nodeName)
+	return readPath(f.withHostPathFollowing, name, f.nodeName)
 }
 
 // Exists reports whether name exists. A dangling symlink also exists.

@@ -261,7 +261,7 @@ func (f FS) change(step, name string, change func(at resolvedName) (*overlayFile
 	if err != nil {
 		return err
 	}
-	err = f.do(step, name, func() error {
+	err = f.runStep(step, name, func() error {
 		next, err := change(at)
 		if err == nil {
 			f.Overlay.files[at.name] = next

@@ -137,29 +137,29 @@ func (in *Installer) possiblyLoadedRecords(list []generation.AppliedChange, boot
 	return read
 }
 
-// kubeletMemory holds the provider entries that the running kubelet may have loaded.
-type kubeletMemory struct {
+// loadedEntries holds the provider entries that the running kubelet may have loaded.
+type loadedEntries struct {
 	known      bool
 	candidates []generation.AppliedChange // the kubelet has loaded one of these, most likely the first; empty if no kubelet is running
 }
 
-func (in *Installer) kubeletMemory(ctx context.Context) (m kubeletMemory, err error) {
+func (in *Installer) loadedEntries(ctx context.Context) (m loadedEntries, err error) {
 	list, known, err := in.readRecords(ctx)
 	if err != nil || in.Setup.Running == nil {
-		return kubeletMemory{known: true}, err
+		return loadedEntries{known: true}, err
 	}
 	now, err := in.timeSinceBoot()
-	return kubeletMemory{known, in.possiblyLoadedRecords(list, now.Boot)}, err
+	return loadedEntries{known, in.possiblyLoadedRecords(list, now.Boot)}, err
 }
 
 // hasNoEntries reports whether the running kubelet has certainly loaded no regcred entries.
-func (m kubeletMemory) hasNoEntries() bool {
+func (m loadedEntries) hasNoEntries() bool {
 	return m.known && !slices.ContainsFunc(m.candidates, func(a generation.AppliedChange) bool { return len(a.Entries) > 0 })
 }
 
 // missingEntries returns why the running kubelet may not have loaded all given entries. It
 // returns nil if the kubelet has loaded them.
-func (m kubeletMemory) missingEntries(want []entries.Entry) (why []string) {
+func (m loadedEntries) missingEntries(want []entries.Entry) (why []string) {
 	if !m.known {
 		return []string{"its loaded entries are unknown, because their record is damaged or missing"}
 	}

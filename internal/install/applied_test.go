@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// noRestart runs a change that is not allowed to restart the kubelet.
-func (c *changing) noRestart(t *testing.T, change string) (err error) {
+// runWithoutRestart runs a change that is not allowed to restart the kubelet.
+func (c *testNode) runWithoutRestart(t *testing.T, change string) (err error) {
 	t.Helper()
 	c.newInstaller(t)
 	switch change {
@@ -27,13 +27,13 @@ func (c *changing) noRestart(t *testing.T, change string) (err error) {
 	case "rollback 2":
 		_, err = c.Rollback(t.Context(), 2, install.Options{})
 	default:
-		_, err = c.Install(t.Context(), wish(c.wishes, change[len("install "):]), install.Options{})
+		_, err = c.Install(t.Context(), desiredState(c.configDir, change[len("install "):]), install.Options{})
 	}
 	return err
 }
 
 // boot simulates a reboot of the machine, which resets the ticks.
-func (c *changing) boot() {
+func (c *testNode) boot() {
 	c.Boot, c.Ticks = c.Boot+"'", 0
 	c.Loaded, _ = c.flags()
 	c.start()
@@ -83,7 +83,7 @@ func TestRestartNeeded(t *testing.T) {
 				case s.do == "damaged":
 					err = os.WriteFile(filepath.Join(c.root(), stateDir, "applied.json"), []byte(`[{"boot":`), 0o600)
 				default:
-					err = c.noRestart(t, s.do)
+					err = c.runWithoutRestart(t, s.do)
 				}
 				if err == nil && s.says != "" || err != nil && (s.says == "" || !strings.Contains(err.Error(), s.says)) {
 					t.Fatalf("step %d, %s: got %v, want %q", i, s.do, err, s.says)
@@ -101,8 +101,8 @@ func TestRestartNeeded(t *testing.T) {
 func TestKubeletReadsConfigLate(t *testing.T) {
 	c := nodeAfter(t, layoutNamed(t, "json"), "install a", "install b")
 	c.Running.Start = c.Ticks + 2000 + 1990 // 100 ms before the second record
-	must.Do(t, c.noRestart(t, "rollback 1"))
-	if err := c.noRestart(t, "rollback 2"); err == nil || !strings.Contains(err.Error(), wantsRestart) {
+	must.Do(t, c.runWithoutRestart(t, "rollback 1"))
+	if err := c.runWithoutRestart(t, "rollback 2"); err == nil || !strings.Contains(err.Error(), wantsRestart) {
 		t.Errorf("got %v", err)
 	}
 	for _, name := range []string{"regcred-credential-provider", "regcred-credential-provider-2"} {
@@ -117,11 +117,11 @@ func TestKubeletReadsConfigLate(t *testing.T) {
 func TestAppliedLinks(t *testing.T) {
 	c := nodeAfter(t, layoutNamed(t, "json"), "install a", "install b")
 	second := "/opt/plugins/regcred-credential-provider-2"
-	if err := c.noRestart(t, "rollback 1"); err != nil || !c.fs().Exists(second) {
+	if err := c.runWithoutRestart(t, "rollback 1"); err != nil || !c.fs().Exists(second) {
 		t.Fatalf("%v; the link is gone, and the kubelet has its name in memory", err)
 	}
 	c.start()
-	if err := c.noRestart(t, "install c"); err != nil || c.fs().Exists(second) {
+	if err := c.runWithoutRestart(t, "install c"); err != nil || c.fs().Exists(second) {
 		t.Errorf("%v; the link is left, and the kubelet has been restarted", err)
 	}
 }

@@ -32,13 +32,13 @@ func (c *generationChange) apply(ctx context.Context) error {
 	}
 	return inOrder(
 		first,
-		func() error { return c.putStage(ctx, generation.BeforeActivation) },
+		func() error { return c.putStage(ctx, generation.StageBeforeActivation) },
 		func() error { return c.Store.Activate(number) },
 		func() error { return c.recordEntries(ctx, c.to) },
-		func() error { return c.putStage(ctx, generation.AfterActivation) },
+		func() error { return c.putStage(ctx, generation.StageAfterActivation) },
 		func() error { return c.putStage(ctx, generation.StageLast) },
 		func() error { return c.removeStage(ctx, generation.StageLast) },
-		func() error { return c.removeStage(ctx, generation.AfterActivation) },
+		func() error { return c.removeStage(ctx, generation.StageAfterActivation) },
 		last,
 		func() error { return c.restartIfNeeded(ctx, before) },
 	)
@@ -66,10 +66,10 @@ func (c *generationChange) removeAll(ctx context.Context) error {
 		func() error { return c.removeStage(ctx, generation.StageLast) },
 		func() error { return c.removeNodeadmFlags(ctx, c.from.Layout) },
 		func() error { return c.recordRemoval(ctx) },
-		func() error { return c.removeStage(ctx, generation.AfterActivation) },
+		func() error { return c.removeStage(ctx, generation.StageAfterActivation) },
 		func() error { return c.restartIfNeeded(ctx, before) },
 		func() error { return c.removeStrayLinks(ctx, c.from.Layout.BinDir, nil) },
-		func() error { return c.removeStage(ctx, generation.BeforeActivation) },
+		func() error { return c.removeStage(ctx, generation.StageBeforeActivation) },
 		c.Store.Deactivate,
 	)
 }
@@ -79,7 +79,7 @@ func (c *generationChange) removeAll(ctx context.Context) error {
 // do not state a stage for links.
 func stageOf(m *generation.Manifest, h generation.HostFile) generation.InstallStage {
 	if h.Kind == generation.HostKindLink && path.Dir(h.Path) != path.Clean(m.Layout.BinDir) {
-		return generation.AfterActivation
+		return generation.StageAfterActivation
 	}
 	return h.Stage
 }
@@ -198,7 +198,7 @@ func (c *generationChange) removeFormerBinDir(ctx context.Context) error {
 	if k := c.Setup.Running; k != nil && (k.Flags == nil || path.Clean(k.Flags.BinDir) == path.Clean(c.from.Layout.BinDir)) {
 		return nil // the running kubelet may still use them
 	}
-	return c.removeStage(ctx, generation.BeforeActivation)
+	return c.removeStage(ctx, generation.StageBeforeActivation)
 }
 
 // probePull runs the test pull, if one is configured.

@@ -24,7 +24,7 @@ import (
 // or be rejected, and the node must stay consistent.
 func TestConcurrentChanges(t *testing.T) {
 	wishes := writeConfigs(t)
-	s := &scene{t: t, layout: layoutNamed(t, "json"), wishes: wishes}
+	s := &changeFixture{t: t, layout: layoutNamed(t, "json"), configDir: wishes}
 	w := newFakeNode(t, s.layout)
 	pristine := snapshot(t, w.root())
 	w.Running = nil // a fake node does not support concurrent restarts
@@ -47,8 +47,8 @@ func TestConcurrentChanges(t *testing.T) {
 				if err := own.save(); err != nil {
 					t.Error(err)
 				}
-				other := &scene{t: t, layout: s.layout, wishes: wishes, change: change}
-				err := other.kill(&own, 0)
+				other := &changeFixture{t: t, layout: s.layout, configDir: wishes, change: change}
+				err := other.runKilled(&own, 0)
 				if err == nil || !strings.Contains(err.Error(), "<nil>") && !strings.Contains(err.Error(), "there is no generation") {
 					t.Errorf("%s: %v", change, err)
 				}
@@ -108,16 +108,16 @@ func generationsOf(s generation.Store) string { return s.Path("generations") }
 func TestRollbackFromDamaged(t *testing.T) {
 	base := nodeAfter(t, layoutNamed(t, "json"), "install a", "install b")
 	must.Do(t, os.WriteFile(filepath.Join(base.root(), base.Store.GenerationPath(2, "manifest.json")), []byte("{"), 0o600))
-	s := &scene{t: t, layout: base.layout, change: "rollback 1", wishes: base.wishes, base: base.dir}
+	s := &changeFixture{t: t, layout: base.layout, change: "rollback 1", configDir: base.configDir, base: base.dir}
 	count := 0
-	if err := s.copy().runWith(s.wishes, s.change, func(string, string) error { count++; return nil }); err != nil || count == 0 {
+	if err := s.copy().runWith(s.configDir, s.change, func(string, string) error { count++; return nil }); err != nil || count == 0 {
 		t.Fatal(count, err)
 	}
 	for step := 1; step <= count; step++ {
-		for _, b := range []broken{{"fails once", s.failing(func(step, at int) bool { return step == at })}, {"fails from then on", s.failing(func(step, at int) bool { return step >= at })}, {"killed", s.kill}} {
+		for _, b := range []interruption{{"fails once", s.failing(func(step, at int) bool { return step == at })}, {"fails from then on", s.failing(func(step, at int) bool { return step >= at })}, {"killed", s.runKilled}} {
 			w := s.copy()
 			first := b.make(w, step)
-			if err := w.run(s.wishes, s.change); err != nil {
+			if err := w.run(s.configDir, s.change); err != nil {
 				t.Errorf("step %d %s (%v): again: %v", step, b.how, first, err)
 			}
 			if names, err := w.check(); err != nil || len(names) != 2 {

@@ -35,11 +35,11 @@ func checkRestartAllowed(why []string, o Options) error {
 // generationChange changes the node from one generation to another. It rolls back on failure.
 type generationChange struct {
 	*Installer
-	action   changeKind
-	from, to *generation.Manifest   // nil means no generation
-	files    []generation.NewFile   // files of the new generation, for an install
-	restart  bool                   // the change must restart the kubelet
-	check    func(dir string) error // tests a new generation that is being created in dir; may be nil
+	action   changeAction
+	from, to *generation.Manifest    // nil means no generation
+	files    []generation.SourceFile // files of the new generation, for an install
+	restart  bool                    // the change must restart the kubelet
+	check    func(dir string) error  // tests a new generation that is being created in dir; may be nil
 
 	restarted bool // the kubelet's restart has begun
 	resumed   bool // an earlier run was interrupted, so any step may be incomplete

@@ -17,7 +17,7 @@ import (
 )
 
 // edit replaces text in a file of the node. It fails if the file does not contain old.
-func (c *changing) edit(name, old, new string) error {
+func (c *testNode) edit(name, old, new string) error {
 	name = filepath.Join(c.root(), name)
 	data, err := os.ReadFile(name)
 	if err == nil && !strings.Contains(string(data), old) {
@@ -36,15 +36,15 @@ func TestChangedByOthers(t *testing.T) {
 		link               = "opt/plugins/regcred-credential-provider"
 		gen                = "var/lib/regcred/generations"
 	)
-	overwrite := func(name, text string) func(*changing) error {
-		return func(c *changing) error { return os.WriteFile(filepath.Join(c.root(), name), []byte(text), 0o644) }
+	overwrite := func(name, text string) func(*testNode) error {
+		return func(c *testNode) error { return os.WriteFile(filepath.Join(c.root(), name), []byte(text), 0o644) }
 	}
-	remove := func(name string) func(*changing) error {
-		return func(c *changing) error { return os.RemoveAll(filepath.Join(c.root(), name)) }
+	remove := func(name string) func(*testNode) error {
+		return func(c *testNode) error { return os.RemoveAll(filepath.Join(c.root(), name)) }
 	}
 	for _, tt := range []struct {
 		name, layout string
-		change       func(c *changing) error
+		change       func(c *testNode) error
 		status       string // part of a problem that status reports; "" if none
 		install      string // part of the error of the next install; "" if none
 		rollback     string // part of the error of rollback 1; "" if none
@@ -52,23 +52,23 @@ func TestChangedByOthers(t *testing.T) {
 		says         string // part of uninstall's progress messages if it succeeds
 		left         tree   // files that remain changed after uninstall; "-" marks a removed file
 	}{
-		{name: "another provider, JSON", layout: "json", change: func(c *changing) error { return c.edit(json, `"providers": [`, `"providers": [`+another+",") },
+		{name: "another provider, JSON", layout: "json", change: func(c *testNode) error { return c.edit(json, `"providers": [`, `"providers": [`+another+",") },
 			says: "cred.json has been changed since the install, so only regcred's entries are removed", left: tree{"/" + json: strings.Replace(foreignJSON, `"providers": [`, `"providers": [`+another+",", 1)}},
-		{name: "another provider behind ours", layout: "json", change: func(c *changing) error { return c.edit(json, "\n  ]", ",\n"+another+"\n  ]") },
+		{name: "another provider behind ours", layout: "json", change: func(c *testNode) error { return c.edit(json, "\n  ]", ",\n"+another+"\n  ]") },
 			says: "cred.json has been changed since the install, so only regcred's entries are removed", left: tree{"/" + json: strings.Replace(foreignJSON, "\n  ]", ",\n"+another+"\n  ]", 1)}},
-		{name: "another provider, YAML", layout: "yaml", change: func(c *changing) error { return c.edit(yaml, "providers:\n", "providers:\n- "+another+"\n") },
+		{name: "another provider, YAML", layout: "yaml", change: func(c *testNode) error { return c.edit(yaml, "providers:\n", "providers:\n- "+another+"\n") },
 			says: "cred.yaml has been changed since the install, so only regcred's entries are removed", left: tree{"/" + yaml: strings.Replace(foreignYAML, "providers:\n", "providers:\n- "+another+"\n", 1)}},
 		{name: "our entry gone", layout: "json", change: overwrite(json, foreignJSON), status: "its regcred entries differ from those of generation 1"},
-		{name: "our entry changed", layout: "json", change: func(c *changing) error { return c.edit(json, `"registry.example"`, `"other.example"`) },
+		{name: "our entry changed", layout: "json", change: func(c *testNode) error { return c.edit(json, `"registry.example"`, `"other.example"`) },
 			status: "its regcred entries differ from those of generation 1", says: "only regcred's entries are removed"},
 		{name: "configuration spoilt", layout: "json", change: overwrite(json, "{"), status: "cred.json", install: "cred.json", rollback: "cred.json", uninstall: "cred.json"},
-		{name: "drop-in edited", layout: "kubeadm", change: func(c *changing) error { return c.edit(dropIn, "[Service]", "[Service]\nNice=1") },
+		{name: "drop-in edited", layout: "kubeadm", change: func(c *testNode) error { return c.edit(dropIn, "[Service]", "[Service]\nNice=1") },
 			status: "90-regcred.conf: changed since it was installed", install: "90-regcred.conf already exists and differs from regcred's file", rollback: "90-regcred.conf already exists and differs from regcred's file", says: "kept as 90-regcred.conf.regcred-saved",
 			left: tree{"/etc/systemd/system/kubelet.service.d": "", "/" + dropIn + ".regcred-saved": ""}},
 		{name: "drop-in gone", layout: "kubeadm", change: remove(dropIn), status: "90-regcred.conf: missing"},
-		{name: "link replaced", layout: "json", change: func(c *changing) error { return errors.Join(remove(link)(c), overwrite(link, "#!/bin/sh\n")(c)) },
+		{name: "link replaced", layout: "json", change: func(c *testNode) error { return errors.Join(remove(link)(c), overwrite(link, "#!/bin/sh\n")(c)) },
 			status: "no longer a link to", install: "already exists and does not belong to regcred", rollback: "already exists and does not belong to regcred", says: "regcred-credential-provider is kept, because it no longer links", left: tree{"/" + link: "#!/bin/sh\n"}},
-		{name: "link to nothing", layout: "json", change: func(c *changing) error {
+		{name: "link to nothing", layout: "json", change: func(c *testNode) error {
 			return errors.Join(remove(link)(c), os.Symlink("/nowhere", filepath.Join(c.root(), link)))
 		},
 			status: "no longer a link to", install: "already exists and does not belong to regcred", rollback: "already exists and does not belong to regcred", says: "regcred-credential-provider is kept, because it no longer links", left: tree{"/" + link: "/nowhere"}},
@@ -77,8 +77,8 @@ func TestChangedByOthers(t *testing.T) {
 		{name: "plugin replaced", layout: "json", change: overwrite(gen+"/1/bin/alpha", "#!/bin/sh\n# mine\n"), status: "alpha has been changed since it was installed", rollback: "generation 1 was modified after it was created"},
 		{name: "generation deleted", layout: "json", change: remove(gen + "/1"), status: "the current generation is damaged", install: "the current generation is damaged",
 			rollback: "there is no generation on this node"},
-		{name: "current to nothing", layout: "json", change: func(c *changing) error { return c.store().Activate(7) }, status: "the current generation is damaged", install: "the current generation is damaged"},
-		{name: "current elsewhere", layout: "json", change: func(c *changing) error { return c.fs().Symlink("/etc", stateDir+"/current") }, status: "which is not a regcred generation", install: "which is not a regcred generation"},
+		{name: "current to nothing", layout: "json", change: func(c *testNode) error { return c.store().Activate(7) }, status: "the current generation is damaged", install: "the current generation is damaged"},
+		{name: "current elsewhere", layout: "json", change: func(c *testNode) error { return c.fs().Symlink("/etc", stateDir+"/current") }, status: "which is not a regcred generation", install: "which is not a regcred generation"},
 		{name: "current gone", layout: "json", change: remove("var/lib/regcred/current"), status: "does not exist, so no generation is current", install: "does not exist, so no generation is current"},
 		{name: "manifest cut", layout: "json", change: overwrite(gen+"/1/manifest.json", `{"schemaVersion":1,`), status: "manifest.json is damaged", install: "manifest.json is damaged",
 			rollback: "manifest.json is damaged"},
@@ -102,7 +102,7 @@ func TestChangedByOthers(t *testing.T) {
 				t.Errorf("status: %q, %v; want %q", s.Problems, err, tt.status)
 			}
 			for change, says := range map[string]string{"install c": tt.install, "rollback 1": tt.rollback} {
-				other := &changing{fakeNode: (&scene{t: t, layout: c.layout, base: c.dir}).copy(), wishes: c.wishes}
+				other := &testNode{fakeNode: (&changeFixture{t: t, layout: c.layout, base: c.dir}).copy(), configDir: c.configDir}
 				other.newInstaller(t)
 				err := other.do(t.Context(), change)
 				if (err != nil) != (says != "") || err != nil && (!strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n")) {

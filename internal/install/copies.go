@@ -56,7 +56,7 @@ func lostPrivileges(executable string) (list []finding.Finding) {
 
 // testCopies tests the new executables of a generation that is being created in dir. A copy may
 // not run where it is, for example if it needs files next to the original.
-func (in *Installer) testCopies(ctx context.Context, d Desired, p *Plan, dir string) error {
+func (in *Installer) testCopies(ctx context.Context, d DesiredState, p *Plan, dir string) error {
 	if d.SkipExec {
 		return nil
 	}

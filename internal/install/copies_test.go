@@ -51,7 +51,7 @@ func TestCopiesAreTested(t *testing.T) {
 		{"a dispatcher that prints nothing", "exec DIR/static-credential-provider \"$@\"", "#!/bin/sh\ncat >/dev/null\n", "the dispatcher does not work", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			o := newOdd(t, "json")
+			o := newLayoutNode(t, "json")
 			dir := t.TempDir()
 			must.Do(t, os.Link(program("static-credential-provider"), filepath.Join(dir, "static-credential-provider")))
 			write("alpha", "#!/bin/sh\n"+strings.ReplaceAll(tt.plugin, "DIR", built)+"\n")(t, dir)
@@ -62,7 +62,7 @@ func TestCopiesAreTested(t *testing.T) {
 				write("d/"+generation.DispatcherName, tt.dispatcher)(t, dir)
 				tt.dispatcher = filepath.Join(dir, "d", generation.DispatcherName)
 			}
-			d := wish(o.wishes, "a")
+			d := desiredState(o.configDir, "a")
 			config := strings.Replace(oneProvider, "  apiVersion:", "  args: [--host=registry.example, --username=u, --password-file="+filepath.Join(dir, "password")+"]\n  apiVersion:", 1)
 			write("x.yaml", config)(t, dir)
 			d.Config, d.BinDir, d.Dispatcher, d.SkipExec = filepath.Join(dir, "x.yaml"), dir, tt.dispatcher, false
@@ -125,13 +125,13 @@ func TestStateDirPlace(t *testing.T) {
 		{"/srv/regcred", mkdir("srv", 0o755, 0), ""},
 		{"/opt/regcred", none, ""},
 	} {
-		o := newOdd(t, "kubeadm")
+		o := newLayoutNode(t, "kubeadm")
 		o.Running = nil // the fake kubelet knows only the default directory
 		must.Do(t, o.save())
 		tt.spoil(t, o.root())
 		before := snapshot(t, o.root())
 		in := o.in(tt.dir)
-		_, err := in.Install(t.Context(), wish(o.wishes, "a"), options())
+		_, err := in.Install(t.Context(), desiredState(o.configDir, "a"), options())
 		if err == nil && tt.says == "" {
 			err = o.in(tt.dir).Uninstall(t.Context(), install.Options{Restart: true})
 		} else if err != nil && tt.says != "" && strings.Contains(err.Error(), tt.says) {
@@ -151,7 +151,7 @@ func TestStateDirPlace(t *testing.T) {
 // TestEmptyForeignDirectory verifies that an uninstall leaves an empty directory in place that is
 // not regcred's.
 func TestEmptyForeignDirectory(t *testing.T) {
-	o := newOdd(t, "kubeadm")
+	o := newLayoutNode(t, "kubeadm")
 	must.Do(t, os.MkdirAll(filepath.Join(o.root(), "srv/empty"), 0o755))
 	if err := o.in("/srv/empty").Uninstall(t.Context(), options()); err != nil || !o.fs().Exists("/srv/empty") {
 		t.Errorf("the directory exists: %t, %v", o.fs().Exists("/srv/empty"), err)
@@ -162,7 +162,7 @@ func TestEmptyForeignDirectory(t *testing.T) {
 // can write.
 func TestLooseStateFiles(t *testing.T) {
 	for _, name := range []string{"generations/1/manifest.json", "generations/1", "generations", "applied.json", ""} {
-		o := newOdd(t, "kubeadm")
+		o := newLayoutNode(t, "kubeadm")
 		o.do("install a")
 		must.Do(t, os.Chmod(filepath.Join(o.root(), stateDir, name), 0o777))
 		if s := o.status(); !strings.Contains(strings.Join(s.Problems, "\n"), "writable by ") {

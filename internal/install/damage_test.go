@@ -46,7 +46,7 @@ func damages() map[string]func(name string) error {
 }
 
 // runHint runs the command that an error or a problem names. It returns its output or error.
-func (c *changing) runHint(t *testing.T, hint string) error {
+func (c *testNode) runHint(t *testing.T, hint string) error {
 	t.Helper()
 	switch rollback, remove := regexp.MustCompile(`regcred rollback (\d+)`).FindStringSubmatch(hint), regexp.MustCompile(`(?:run )?(rm (?:-rf )?\S+)`).FindStringSubmatch(hint); {
 	case strings.Contains(hint, "regcred uninstall"):
@@ -107,7 +107,7 @@ func TestDamagedState(t *testing.T) {
 				for _, change := range []string{"install a", "rollback 1", "uninstall"} {
 					t.Run(base.layout+"/"+filepath.Base(file)+"/"+how+"/"+change, func(t *testing.T) {
 						t.Parallel()
-						c := &changing{fakeNode: (&scene{t: t, layout: w.layout, base: w.dir}).copy(), wishes: wishes}
+						c := &testNode{fakeNode: (&changeFixture{t: t, layout: w.layout, base: w.dir}).copy(), configDir: wishes}
 						defer os.RemoveAll(c.dir)
 						name := filepath.Join(c.root(), file)
 						must.Do(t, errors.Join(os.RemoveAll(name), damage(name)))
@@ -139,7 +139,7 @@ func TestDamagedState(t *testing.T) {
 
 // isClean fails the test if something of regcred is left on the node. It ignores the damaged
 // file.
-func (c *changing) isClean(t *testing.T, pristine tree, damaged string) {
+func (c *testNode) isClean(t *testing.T, pristine tree, damaged string) {
 	t.Helper()
 	now := snapshot(t, c.root())
 	for name, text := range now {
@@ -159,7 +159,7 @@ func (c *changing) isClean(t *testing.T, pristine tree, damaged string) {
 }
 
 // HostPathOf returns the path on this machine of a file on the node.
-func (c *changing) HostPathOf(name string) string { return filepath.Join(c.root(), name) }
+func (c *testNode) HostPathOf(name string) string { return filepath.Join(c.root(), name) }
 
 // TestUnreadableSharedFile verifies that regcred's entries are removed from a file that the
 // kubelet cannot read, and that nothing else in the file changes.
@@ -176,18 +176,18 @@ func TestUnreadableSharedFile(t *testing.T) {
 		},
 	} {
 		t.Run(how, func(t *testing.T) {
-			o := newOdd(t, "json")
+			o := newLayoutNode(t, "json")
 			o.t = t
 			o.do("install a")
 			o.Running = nil
 			must.Do(t, o.save())
-			o.write(fromFlag, edit(o.read(fromFlag)))
+			o.write(configPath, edit(o.read(configPath)))
 			want := edit(foreignJSON)
 			if how == "duplicate" {
 				want = ""
 			}
 			o.do("uninstall")
-			if got := o.read(fromFlag); want != "" && got != want || strings.Contains(got, "regcred") {
+			if got := o.read(configPath); want != "" && got != want || strings.Contains(got, "regcred") {
 				t.Errorf("left %s, want %s", got, want)
 			}
 		})
@@ -198,7 +198,7 @@ func TestUnreadableSharedFile(t *testing.T) {
 // nothing if the kubelet would not start.
 func TestRestartWithUnreadableFile(t *testing.T) {
 	c := nodeAfter(t, layoutNamed(t, "json"), "install a")
-	must.Do(t, os.WriteFile(filepath.Join(c.root(), fromFlag), nil, 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(c.root(), configPath), nil, 0o600))
 	before := snapshot(t, c.root())
 	if err := c.do(t.Context(), "uninstall"); err == nil || !strings.Contains(err.Error(), "but would not start: ") {
 		t.Errorf("got %v", err)
@@ -211,16 +211,16 @@ func TestRestartWithUnreadableFile(t *testing.T) {
 // TestManyEntriesWithoutState verifies that regcred recognizes any number of its entries after
 // the state directory was removed.
 func TestManyEntriesWithoutState(t *testing.T) {
-	o := newOdd(t, "read-only bin dir")
+	o := newLayoutNode(t, "read-only bin dir")
 	o.do("install a")
 	var more strings.Builder
 	for _, n := range []string{"-2", "-33", "-34", "-200"} {
 		more.WriteString(`{"name": "regcred-credential-provider` + n + `", "matchImages": ["a.example"], "defaultCacheDuration": "0s", "apiVersion": "credentialprovider.kubelet.k8s.io/v1"},`)
 	}
-	o.write(fromFlag, strings.Replace(o.read(fromFlag), `"providers": [`, `"providers": [`+more.String(), 1))
+	o.write(configPath, strings.Replace(o.read(configPath), `"providers": [`, `"providers": [`+more.String(), 1))
 	must.Do(t, os.RemoveAll(filepath.Join(o.root(), stateDir)))
 	o.do("install a", "uninstall")
-	if text := o.read(fromFlag); strings.Contains(text, "regcred") {
+	if text := o.read(configPath); strings.Contains(text, "regcred") {
 		t.Errorf("left: %s", text)
 	}
 }
@@ -228,7 +228,7 @@ func TestManyEntriesWithoutState(t *testing.T) {
 // TestMovedGenerations verifies that an uninstall also removes generations that were moved and
 // linked, because they may contain secrets, and that it removes nothing else there.
 func TestMovedGenerations(t *testing.T) {
-	o := newOdd(t, "kubeadm")
+	o := newLayoutNode(t, "kubeadm")
 	o.do("install a")
 	moveAndLink(stateDir+"/generations", "/srv/generations")(t, o.root())
 	o.write("srv/generations/precious/data", "x")
@@ -242,9 +242,9 @@ func TestMovedGenerations(t *testing.T) {
 
 // TestMaskedDropIn verifies the hint for a drop-in that is a symlink to /dev/null.
 func TestMaskedDropIn(t *testing.T) {
-	o := newOdd(t, "kubeadm")
+	o := newLayoutNode(t, "kubeadm")
 	link("etc/systemd/system/kubelet.service.d/90-regcred.conf", "/dev/null")(t, o.root())
-	err := o.run(o.wishes, "install a")
+	err := o.run(o.configDir, "install a")
 	hint, ok := errors.AsType[*node.HintError](err)
 	if !ok || !strings.Contains(err.Error(), "90-regcred.conf is masked: it is a symlink to /dev/null") {
 		t.Fatalf("got %v", err)
@@ -256,7 +256,7 @@ func TestMaskedDropIn(t *testing.T) {
 // TestBytesOfTheCommand verifies that bytes of the unit's command that are not UTF-8 are kept by
 // each change.
 func TestBytesOfTheCommand(t *testing.T) {
-	o := newOdd(t, "kubeadm")
+	o := newLayoutNode(t, "kubeadm")
 	o.write(kubeadmTen, strings.Replace(kubeadmUnit, "/usr/bin/kubelet $", "/usr/bin/kubelet --node-labels=city=M\xfcnchen $", 1))
 	for _, change := range []string{"install a", "install b", "rollback 1", "install b"} {
 		o.do(change)
@@ -272,7 +272,7 @@ func TestBytesOfTheCommand(t *testing.T) {
 	if len(in.Left) > 0 {
 		t.Errorf("left: %q", in.Left)
 	}
-	_, err := o.in("/var/lib/re\xffq").Install(t.Context(), wish(o.wishes, "a"), options())
+	_, err := o.in("/var/lib/re\xffq").Install(t.Context(), desiredState(o.configDir, "a"), options())
 	if err == nil || !strings.Contains(err.Error(), "is not UTF-8") {
 		t.Errorf("state directory: %v", err)
 	}
@@ -282,13 +282,13 @@ func TestBytesOfTheCommand(t *testing.T) {
 // rollback changes no edited file.
 func TestEditsAreSaved(t *testing.T) {
 	const dropIn = "etc/systemd/system/kubelet.service.d/90-regcred.conf"
-	o := newOdd(t, "kubeadm")
+	o := newLayoutNode(t, "kubeadm")
 	must.Do(t, os.MkdirAll(filepath.Join(o.root(), dropIn+".regcred-saved.2"), 0o755)) // names that exist are skipped
 	for i, want := range []string{".regcred-saved", ".regcred-saved.3", ".regcred-saved.4"} {
 		o.do("install a", "install c")
 		edited := o.read(dropIn) + "# edit " + want
 		o.write(dropIn, edited)
-		if err := o.run(o.wishes, "rollback 1"); err == nil || !strings.Contains(err.Error(), "already exists and differs from regcred's file") || o.read(dropIn) != edited {
+		if err := o.run(o.configDir, "rollback 1"); err == nil || !strings.Contains(err.Error(), "already exists and differs from regcred's file") || o.read(dropIn) != edited {
 			t.Errorf("edit %d: rollback: %v", i, err)
 		}
 		in := o.in(stateDir)
@@ -301,7 +301,7 @@ func TestEditsAreSaved(t *testing.T) {
 
 // TestStatusWithoutPrevious verifies that the status of a first generation suggests no rollback.
 func TestStatusWithoutPrevious(t *testing.T) {
-	o := newOdd(t, "kubeadm")
+	o := newLayoutNode(t, "kubeadm")
 	o.do("install a")
 	o.write(stateDir+"/generations/1/config/a.yaml", "x")
 	if s := o.status(); len(s.Problems) != 1 || !strings.HasSuffix(s.Problems[0], ": run regcred install") {
@@ -312,19 +312,19 @@ func TestStatusWithoutPrevious(t *testing.T) {
 // TestSharedFileAttributes verifies that an install and an uninstall keep the extended attributes
 // of the node's file.
 func TestSharedFileAttributes(t *testing.T) {
-	o := newOdd(t, "json")
-	name := filepath.Join(o.root(), fromFlag)
+	o := newLayoutNode(t, "json")
+	name := filepath.Join(o.root(), configPath)
 	if err := syscall.Setxattr(name, "user.origin", []byte("x"), 0); err != nil {
 		t.Skip(err)
 	}
 	for _, change := range []string{"install a", "install b", "uninstall"} {
 		o.do(change)
-		if attr := must.Get(o.fs().AttrOf("/" + fromFlag))(t); attr.Extended["user.origin"] != "x" {
+		if attr := must.Get(o.fs().AttrOf("/" + configPath))(t); attr.Extended["user.origin"] != "x" {
 			t.Errorf("%s: %v", change, attr.Extended)
 		}
 	}
 	must.Do(t, os.Link(name, name+".other"))
-	if err := o.run(o.wishes, "install a"); err == nil && o.read(fromFlag) != foreignJSON {
+	if err := o.run(o.configDir, "install a"); err == nil && o.read(configPath) != foreignJSON {
 		t.Error("a file with hard links was replaced")
 	}
 }

@@ -27,8 +27,8 @@ import (
 	"github.com/regcred/regcred/lint"
 )
 
-// Desired describes the desired state of a node. Its paths are paths on this machine.
-type Desired struct {
+// DesiredState describes the desired state of a node. Its paths are paths on this machine.
+type DesiredState struct {
 	Config     string   // path of a file or directory; "" keeps the current generation's configuration
 	Plugins    []string // paths of executables; the base name is the provider's name
 	BinDir     string   // directory of executables that Plugins does not list; may be ""
@@ -53,7 +53,7 @@ type Desired struct {
 
 // gatherFiles loads and validates the configuration. It returns the configuration and all files
 // to install.
-func (in *Installer) gatherFiles(ctx context.Context, d Desired, from *generation.Manifest) (cfg *config.Config, list []generation.NewFile, err error) {
+func (in *Installer) gatherFiles(ctx context.Context, d DesiredState, from *generation.Manifest) (cfg *config.Config, list []generation.SourceFile, err error) {
 	if d.Config == "" {
 		if from == nil {
 			return nil, nil, withHint("regcred install CONFIG", "nothing to install: specify a configuration, because this node has no current configuration")
@@ -70,10 +70,10 @@ func (in *Installer) gatherFiles(ctx context.Context, d Desired, from *generatio
 		return nil, nil, in.withKubeletVersion(err)
 	}
 	for _, f := range cfg.Files() {
-		list = append(list, generation.NewFileFromBytes(generation.ConfigFilePath(configFileName(f.Name)), 0o600, f.Data()))
+		list = append(list, generation.SourceFileFromBytes(generation.ConfigFilePath(configFileName(f.Name)), 0o600, f.Data()))
 	}
 	add := func(name, file string) error {
-		c, err := generation.NewFileFromPath(ctx, name, 0o755, file)
+		c, err := generation.SourceFileFromPath(ctx, name, 0o755, file)
 		list = append(list, c)
 		return err
 	}
@@ -109,7 +109,7 @@ func (in *Installer) removeOwnEntries(ctx context.Context, cfg *config.Config) (
 		left := f.Data()
 		if slices.ContainsFunc(cfg.Providers[f.First:f.First+f.Count], func(p config.Provider) bool { return slices.Contains(own, p.Name) }) {
 			removed = true
-			if left, err = entries.Set(f.Name, left, nil, own); err != nil {
+			if left, err = entries.SetEntries(f.Name, left, nil, own); err != nil {
 				return nil, err
 			}
 		}
@@ -129,7 +129,7 @@ func (in *Installer) removeOwnEntries(ctx context.Context, cfg *config.Config) (
 
 // checkNotDispatcher returns an error if a provider's executable is a link to the dispatcher, as
 // in the kubelet's bin dir. The dispatcher would call itself.
-func checkNotDispatcher(list []generation.NewFile) error {
+func checkNotDispatcher(list []generation.SourceFile) error {
 	for _, f := range list {
 		if real, err := filepath.EvalSymlinks(f.From); f.Name != generation.DispatcherName && err == nil && filepath.Base(real) == generation.DispatcherName {
 			return fmt.Errorf("%s is regcred's dispatcher, which cannot be the executable of a provider", f.From)
@@ -211,7 +211,7 @@ func configFileName(name string) string {
 
 // findExecutable returns the path of a provider's executable. It looks in d.Plugins, then in
 // d.BinDir, then in the current generation.
-func (in *Installer) findExecutable(name string, d Desired, from *generation.Manifest) (string, error) {
+func (in *Installer) findExecutable(name string, d DesiredState, from *generation.Manifest) (string, error) {
 	if i := slices.IndexFunc(d.Plugins, func(p string) bool { return filepath.Base(p) == name }); i >= 0 {
 		return d.Plugins[i], nil
 	}
@@ -248,7 +248,7 @@ func checkPlugins(cfg *config.Config, plugins []string) error {
 
 // checkFiles lints the configuration and checks each executable that is new or changed. It
 // returns warnings, and the errors that were found as one error.
-func (in *Installer) checkFiles(ctx context.Context, d Desired, cfg *config.Config, list []generation.NewFile, from *generation.Manifest) (warnings []string, err error) {
+func (in *Installer) checkFiles(ctx context.Context, d DesiredState, cfg *config.Config, list []generation.SourceFile, from *generation.Manifest) (warnings []string, err error) {
 	var bad []error
 	found := lint.Check(cfg)
 	for _, s := range list {
@@ -270,11 +270,11 @@ func (in *Installer) checkFiles(ctx context.Context, d Desired, cfg *config.Conf
 
 // isUnchanged reports whether generation from contains a file with the same name, mode and
 // content.
-func isUnchanged(s generation.NewFile, from *generation.Manifest) bool {
+func isUnchanged(s generation.SourceFile, from *generation.Manifest) bool {
 	return from != nil && slices.Contains(from.Files, s.File)
 }
 
-func (in *Installer) checkExecutable(ctx context.Context, d Desired, cfg *config.Config, s generation.NewFile) (list []finding.Finding) {
+func (in *Installer) checkExecutable(ctx context.Context, d DesiredState, cfg *config.Config, s generation.SourceFile) (list []finding.Finding) {
 	for _, f := range lint.Binary(s.From) {
 		if f.Severity == finding.SeverityError && d.SkipExec {
 			f.Severity = finding.SeverityWarning
@@ -289,9 +289,9 @@ func (in *Installer) checkExecutable(ctx context.Context, d Desired, cfg *config
 	return append(in.tryPlugin(ctx, cfg, i, s.From), lostPrivileges(s.From)...)
 }
 
-// UseOwnConfig sets d.Config to regcred's default configuration, if it exists. It does nothing
+// UseDefaultConfig sets d.Config to regcred's default configuration, if it exists. It does nothing
 // if d already has a configuration or a generation is current.
-func (in *Installer) UseOwnConfig(d *Desired) {
+func (in *Installer) UseDefaultConfig(d *DesiredState) {
 	if d.Config != "" || in.fs().Exists(in.Store.Path("current")) {
 		return
 	}
@@ -301,9 +301,9 @@ func (in *Installer) UseOwnConfig(d *Desired) {
 	}
 }
 
-// NewManualChange converts a configuration file or directory to a single file, for the
+// NewManualConfig converts a configuration file or directory to a single file, for the
 // instructions for a manual change. If hidden is true, it omits the values of args and env.
-func NewManualChange(path string, hidden bool) (node.DesiredConfig, error) {
+func NewManualConfig(path string, hidden bool) (node.DesiredConfig, error) {
 	options := convert.Options{HideValues: hidden}
 	if hidden {
 		options.Format = convert.YAML

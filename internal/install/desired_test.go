@@ -62,8 +62,8 @@ func writeConfigs(t testing.TB) (dir string) {
 // them.
 var twoWithoutTokens, _, _ = strings.Cut(twoProviders, "  tokenAttributes:")
 
-func wish(dir, name string) install.Desired {
-	return install.Desired{
+func desiredState(dir, name string) install.DesiredState {
+	return install.DesiredState{
 		Config: filepath.Join(dir, name+".yaml"), BinDir: filepath.Join(dir, name),
 		Dispatcher: filepath.Join(dir, name, generation.DispatcherName), SkipExec: true,
 	}
@@ -80,7 +80,7 @@ func makeChange(ctx context.Context, in *install.Installer, dir, name string) (e
 	case "uninstall":
 		err = in.Uninstall(ctx, o)
 	default:
-		w := wish(dir, name[len("install "):])
+		w := desiredState(dir, name[len("install "):])
 		if name == "install b" && in.Setup.Version.Kubelet < "1.34" {
 			w.Config = filepath.Join(dir, "without/b.yaml")
 		}
@@ -96,7 +96,7 @@ func TestDesiredStateAndFeatureGate(t *testing.T) {
 		dir := writeConfigs(t)
 		in := must.Get(newFakeNode(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil))(t)
 		in.Setup.Gates = map[string]bool{"KubeletServiceAccountTokenForCredentialProviders": gate}
-		w := wish(dir, "b")
+		w := desiredState(dir, "b")
 		must.Do(t, os.WriteFile(w.Config, []byte(strings.Replace(twoProviders, "    cacheType: Token\n", "", 1)), 0o600))
 		if _, err := in.Plan(t.Context(), w); !strings.Contains(fmt.Sprint(err), refused) {
 			t.Errorf("with the gate %v: %v", gate, err)
@@ -114,7 +114,7 @@ func TestDesiredStateForUnknownKubelet(t *testing.T) {
 		t.Fatal(err)
 	}
 	in.Setup.Version = node.Version{Why: "it does not say"}
-	w := wish(dir, "b")
+	w := desiredState(dir, "b")
 	must.Do(t, os.WriteFile(w.Config, []byte(strings.Replace(twoProviders, "    cacheType: Token\n", "", 1)), 0o600))
 	_, err = in.Plan(t.Context(), w)
 	e, ok := errors.AsType[*node.HintError](err)
@@ -128,8 +128,8 @@ func TestDesiredStateForUnknownKubelet(t *testing.T) {
 func TestCurrentConfigDirectory(t *testing.T) {
 	dir := writeConfigs(t)
 	in := must.Get(newFakeNode(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil))(t)
-	must.Get(in.Install(t.Context(), wish(dir, "a"), options()))(t)
-	w := install.Desired{Plugins: []string{filepath.Join(dir, "c/alpha")}, Dispatcher: wish(dir, "a").Dispatcher, SkipExec: true}
+	must.Get(in.Install(t.Context(), desiredState(dir, "a"), options()))(t)
+	w := install.DesiredState{Plugins: []string{filepath.Join(dir, "c/alpha")}, Dispatcher: desiredState(dir, "a").Dispatcher, SkipExec: true}
 	if _, err := in.Install(t.Context(), w, options()); err != nil {
 		t.Error(err)
 	}
@@ -152,7 +152,7 @@ func configDirectory(t *testing.T) string {
 func TestDesiredStateOfDirectory(t *testing.T) {
 	dir := writeConfigs(t)
 	in := must.Get(newFakeNode(t, layoutNamed(t, "all read-only, old kubelet")).installer(nil))(t)
-	w := wish(dir, "a")
+	w := desiredState(dir, "a")
 	w.Config = configDirectory(t)
 	if _, err := in.Plan(t.Context(), w); !strings.Contains(fmt.Sprint(err), "b.yaml:1:7: kind: kubelets do not support this kind") || strings.Contains(err.Error(), "directory") {
 		t.Errorf("with a file of the predecessor: %v", err)
@@ -165,11 +165,11 @@ func TestDesiredStateOfDirectory(t *testing.T) {
 	}
 }
 
-// TestDesiredStateWithoutSavedChanges verifies that NewManualChange converts a directory to one
+// TestDesiredStateWithoutSavedChanges verifies that NewManualConfig converts a directory to one
 // file, and omits secret values if hidden is set.
 func TestDesiredStateWithoutSavedChanges(t *testing.T) {
 	for _, hidden := range []bool{false, true} {
-		w := must.Get(install.NewManualChange(configDirectory(t), hidden))(t)
+		w := must.Get(install.NewManualConfig(configDirectory(t), hidden))(t)
 		cfg, err := config.Parse("f", []byte(w.Config))
 		if err == nil {
 			err = cfg.ValidateFor(config.Target{KubeletVersion: "1.33"})

@@ -29,7 +29,7 @@ func (in *Installer) flagsProblem(next *node.NextStart, l generation.KubeletLayo
 		name string
 		is   node.Flag
 		want string
-	}{{"--image-credential-provider-config", next.Config, l.Flag}, {"--image-credential-provider-bin-dir", next.BinDir, l.BinDir}} {
+	}{{"--image-credential-provider-config", next.Config, l.ConfigFlag}, {"--image-credential-provider-bin-dir", next.BinDir, l.BinDir}} {
 		switch {
 		case !f.is.IsSet():
 			return fmt.Sprintf("%s=%s is no longer set", f.name, f.want)

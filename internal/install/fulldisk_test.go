@@ -20,7 +20,7 @@ import (
 // onSmallDisk mounts a small file system over /var/lib of a node without a kubelet.
 func onSmallDisk(t *testing.T, layout, options string) *layoutNode {
 	t.Helper()
-	o := newOdd(t, layout)
+	o := newLayoutNode(t, layout)
 	o.Running = nil
 	must.Do(t, o.save())
 	lib := filepath.Join(o.root(), "var/lib")
@@ -87,7 +87,7 @@ func TestFewInodes(t *testing.T) {
 	for inodes := 6; inodes < 40; inodes += 3 {
 		o := onSmallDisk(t, "json", fmt.Sprintf("size=20m,nr_inodes=%d", inodes))
 		before := snapshot(t, o.root())
-		err := o.run(o.wishes, "install a")
+		err := o.run(o.configDir, "install a")
 		if err != nil {
 			failed++
 			if diff := before.differs(snapshot(t, o.root())); diff != "" {
@@ -107,10 +107,10 @@ func TestFewInodes(t *testing.T) {
 // TestUninstallUndoesInstall verifies that an uninstall removes an unfinished install, without
 // finishing it: it writes none of the install's files.
 func TestUninstallUndoesInstall(t *testing.T) {
-	o := newOdd(t, "json")
+	o := newLayoutNode(t, "json")
 	before := snapshot(t, o.root())
 	stopped := false
-	err := o.runWith(o.wishes, "install a", func(step, name string) error {
+	err := o.runWith(o.configDir, "install a", func(step, name string) error {
 		stopped = stopped || step == "create" && strings.HasPrefix(name, "/etc") // and the undoing fails too
 		if stopped {
 			return syscall.EIO
@@ -120,7 +120,7 @@ func TestUninstallUndoesInstall(t *testing.T) {
 	if err == nil || !o.fs().Exists(stateDir+"/journal.json") {
 		t.Fatalf("not interrupted: %v", err)
 	}
-	must.Do(t, o.runWith(o.wishes, "uninstall", func(step, name string) error {
+	must.Do(t, o.runWith(o.configDir, "uninstall", func(step, name string) error {
 		if step == "link" || step == "create" && !strings.HasPrefix(name, stateDir) {
 			return fmt.Errorf("%s %s", step, name)
 		}

@@ -124,7 +124,7 @@ func newHistory(t *testing.T, l layout, seed uint64) *history {
 	w := &fakeNode{dir: t.TempDir(), layout: l, Boot: "boot", PID: 100}
 	must.Do(t, os.MkdirAll(w.root(), 0o755))
 	if l.tree == nil {
-		l.make(t, w.root())
+		l.writeFiles(t, w.root())
 	} else if err := unpack(w.root(), l.tree); err != nil {
 		return nil
 	}
@@ -238,7 +238,7 @@ func (h *history) change(do string) string {
 		fails = h.rnd.IntN(40)
 	}
 	step := 0
-	err := h.runWith(h.wishes, do, func(string, string) error {
+	err := h.runWith(h.configDir, do, func(string, string) error {
 		if step++; fails >= 0 && step > fails {
 			return syscall.EIO
 		}

@@ -60,7 +60,7 @@ func (in *Installer) putFile(ctx context.Context, h generation.HostFile) (change
 	if err != nil || bytes.Equal(now, []byte(h.Content)) && now != nil {
 		return false, err
 	}
-	if now != nil && !in.isWritten(ctx, h.Path, now) {
+	if now != nil && !in.isOwnContent(ctx, h.Path, now) {
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}
@@ -75,9 +75,9 @@ func (in *Installer) putFile(ctx context.Context, h generation.HostFile) (change
 	return true, in.fs().WriteFile(name, strings.NewReader(h.Content), attr)
 }
 
-// isWritten reports whether any generation has written this content to a host file. If ctx has
+// isOwnContent reports whether any generation has written this content to a host file. If ctx has
 // ended, it may wrongly return false.
-func (in *Installer) isWritten(ctx context.Context, name string, now []byte) bool {
+func (in *Installer) isOwnContent(ctx context.Context, name string, now []byte) bool {
 	numbers, _ := in.Store.ListNumbers()
 	return slices.ContainsFunc(numbers, func(n int) bool {
 		m, err := in.Store.Manifest(ctx, n)
@@ -216,7 +216,7 @@ func (in *Installer) setEntries(ctx context.Context, name string, now []byte, li
 	if err != nil {
 		return nil, err
 	}
-	return entries.Set(in.fs().HostPath(name), now, list, former)
+	return entries.SetEntries(in.fs().HostPath(name), now, list, former)
 }
 
 // hasEntries reports whether list contains exactly regcred's entries in a configuration file.
@@ -344,7 +344,7 @@ func (in *Installer) removeFile(ctx context.Context, h generation.HostFile) (cha
 	if err != nil || now == nil {
 		return false, err
 	}
-	if string(now) == h.Content || in.isWritten(ctx, h.Path, now) {
+	if string(now) == h.Content || in.isOwnContent(ctx, h.Path, now) {
 		return true, in.fs().Remove(h.Path)
 	}
 	if err := ctx.Err(); err != nil {
@@ -419,7 +419,7 @@ func (in *Installer) removeGenerationTempFiles(m *generation.Manifest) error {
 		if err != nil {
 			continue
 		}
-		if err := in.fs().Sweep(path.Dir(name)); err != nil {
+		if err := in.fs().RemoveAllTempFiles(path.Dir(name)); err != nil {
 			return err
 		}
 	}

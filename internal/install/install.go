@@ -12,7 +12,7 @@ import (
 // generation with the desired content exists, Install activates that generation as
 // [Installer.Rollback] does. If Install fails, the node is unchanged unless the error states
 // otherwise.
-func (in *Installer) Install(ctx context.Context, d Desired, o Options) (*Plan, error) {
+func (in *Installer) Install(ctx context.Context, d DesiredState, o Options) (*Plan, error) {
 	if err := in.checkSupported(d); err != nil && !in.HasState() {
 		return nil, err
 	}

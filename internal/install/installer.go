@@ -8,7 +8,7 @@
 // bring the node to the state of a generation.
 //
 //	in := install.Installer{Store: store, Setup: setup, Service: kubelet}
-//	desired := install.Desired{Config: "providers.yaml", Plugins: files, Dispatcher: dispatcher}
+//	desired := install.DesiredState{Config: "providers.yaml", Plugins: files, Dispatcher: dispatcher}
 //	plan, err := in.Plan(ctx, desired) // what would be done
 //	…
 //	plan, err = in.Install(ctx, desired, install.Options{Restart: true})

@@ -16,22 +16,22 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// changeKind identifies a kind of change.
-type changeKind string
+// changeAction identifies a kind of change.
+type changeAction string
 
 const (
-	actionInstall   changeKind = "install"
-	actionRollback  changeKind = "rollback"
-	actionUninstall changeKind = "uninstall"
+	actionInstall   changeAction = "install"
+	actionRollback  changeAction = "rollback"
+	actionUninstall changeAction = "uninstall"
 )
 
 // journal describes a change in progress. It is written before the first modification of the
 // node and removed after the last.
 type journal struct {
-	Action  changeKind `json:"action"`
-	From    int        `json:"from"` // number of the old generation; 0 if none
-	To      int        `json:"to"`   // number of the new generation; 0 if none
-	Started time.Time  `json:"started"`
+	Action  changeAction `json:"action"`
+	From    int          `json:"from"` // number of the old generation; 0 if none
+	To      int          `json:"to"`   // number of the new generation; 0 if none
+	Started time.Time    `json:"started"`
 }
 
 func (j journal) String() string {

@@ -166,7 +166,7 @@ func (w *fakeNode) works(binDir string, names []string) error {
 		if !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
 			return fmt.Errorf("plugin of %q: not executable: %v", name, info.Mode())
 		}
-		if !strings.HasPrefix(name, entries.Name) {
+		if !strings.HasPrefix(name, entries.DispatcherName) {
 			continue
 		}
 		c, err := generation.OpenCurrent(filepath.Join(w.root(), stateDir))
@@ -229,14 +229,14 @@ func (w *fakeNode) now() (generation.BootTime, error) {
 	return generation.BootTime{Boot: w.Boot, Ticks: w.Ticks}, w.save()
 }
 
-// manager is a fake systemd for a fakeNode.
-type manager struct {
+// fakeSystemd is a fake systemd for a fakeNode.
+type fakeSystemd struct {
 	*fakeNode
-	fail func(call string) error // returns the error of a call; nil means that all calls succeed
-	ill  func() bool             // reports whether the kubelet exits after a restart; nil means never
+	fail              func(call string) error // returns the error of a call; nil means that all calls succeed
+	exitsAfterRestart func() bool             // reports whether the kubelet exits after a restart; nil means never
 }
 
-func (m manager) call(name string) error {
+func (m fakeSystemd) call(name string) error {
 	m.Calls = append(m.Calls, name)
 	if m.fail != nil {
 		return m.fail(name)
@@ -244,7 +244,7 @@ func (m manager) call(name string) error {
 	return nil
 }
 
-func (m manager) Reload(context.Context) (err error) {
+func (m fakeSystemd) Reload(context.Context) (err error) {
 	if err := m.call("reload"); err != nil {
 		return err
 	}
@@ -254,18 +254,18 @@ func (m manager) Reload(context.Context) (err error) {
 	return m.save()
 }
 
-func (m manager) Restart(context.Context, string) error {
+func (m fakeSystemd) Restart(context.Context, string) error {
 	if err := m.call("restart"); err != nil {
 		return err
 	}
 	m.start()
-	if m.Running != nil && m.ill != nil && m.ill() {
+	if m.Running != nil && m.exitsAfterRestart != nil && m.exitsAfterRestart() {
 		m.Running = nil
 	}
 	return m.save()
 }
 
-func (m manager) State(context.Context, string) (service.State, error) {
+func (m fakeSystemd) State(context.Context, string) (service.State, error) {
 	s := service.State{Load: "loaded", Active: "failed", Sub: "failed", Result: "exit-code", Started: time.Unix(int64(m.Ticks), 0)}
 	if r := m.Running; r != nil {
 		s.Active, s.Sub, s.MainPID, s.Started = "active", "running", r.PID, time.Unix(int64(r.Start), 0)
@@ -273,7 +273,7 @@ func (m manager) State(context.Context, string) (service.State, error) {
 	return s, nil
 }
 
-func (m manager) Log(context.Context, string, time.Time, int) ([]string, error) {
+func (m fakeSystemd) Log(context.Context, string, time.Time, int) ([]string, error) {
 	return []string{"the kubelet's last line"}, nil
 }
 
@@ -288,7 +288,7 @@ func (w *fakeNode) installer(before func(step, name string) error) (*install.Ins
 	store.FS.BeforeStep = before
 	return &install.Installer{
 		Store: store, Setup: s, ReadSetup: w.setup, Now: w.now, Version: "test",
-		Service:  service.Service{Manager: manager{fakeNode: w}, Name: "kubelet.service", Poll: time.Millisecond},
+		Service:  service.Service{Manager: fakeSystemd{fakeNode: w}, Name: "kubelet.service", Poll: time.Millisecond},
 		Criteria: service.HealthCriteria{MinHealthy: time.Nanosecond, Timeout: 10 * time.Second},
 	}, nil
 }

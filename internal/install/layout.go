@@ -34,7 +34,7 @@ func (in *Installer) decideLayout() (generation.KubeletLayout, error) {
 		return generation.KubeletLayout{}, withHint("set the kubelet flags --image-credential-provider-config and --image-credential-provider-bin-dir as this system requires, then run regcred install again",
 			"regcred cannot set the credential provider flags of this node's kubelet (%s)", s.Kind)
 	}
-	l := generation.KubeletLayout{Kind: generation.ConfigKindShared, Config: s.Vendor.Config.Path, Flag: s.Vendor.Config.Path, BinDir: s.Vendor.BinDir.Path}
+	l := generation.KubeletLayout{Kind: generation.ConfigKindShared, Config: s.Vendor.Config.Path, ConfigFlag: s.Vendor.Config.Path, BinDir: s.Vendor.BinDir.Path}
 	switch s.Vendor.Config.Type {
 	case node.TypeDirectory:
 		l.Config, l.Kind = path.Join(l.Config, ownConfigName), generation.ConfigKindOwn
@@ -53,7 +53,7 @@ func (in *Installer) decideLayout() (generation.KubeletLayout, error) {
 	}
 	if !s.Vendor.BinDir.IsSet() || s.Vendor.BinDir.Fixed != "" {
 		moved = true
-		l.BinDir, l.LinksOf = in.Store.Path(kubeletDirName, "bin"), s.Vendor.BinDir.Path
+		l.BinDir, l.OriginalBinDir = in.Store.Path(kubeletDirName, "bin"), s.Vendor.BinDir.Path
 	}
 	if !moved {
 		return l, nil
@@ -78,17 +78,17 @@ func (in *Installer) decideLayout() (generation.KubeletLayout, error) {
 func (in *Installer) relocateConfig(l *generation.KubeletLayout) error {
 	former := in.Setup.Vendor.Config
 	l.Kind, l.Config = generation.ConfigKindOwn, in.Store.Path(kubeletDirName, "config", ownConfigName)
-	l.Flag = l.Config
+	l.ConfigFlag = l.Config
 	if !former.IsSet() || former.Type == node.TypeAbsent {
 		return nil
 	}
 	if former.Type == node.TypeDirectory {
 		return withHint("make it writable", "%s is not writable (%s), and a configuration directory cannot be linked into regcred's own directory", former.Path, former.Fixed)
 	}
-	l.Kind, l.Original, l.Flag = generation.ConfigKindLinked, former.Path, path.Dir(l.Config)
+	l.Kind, l.Original, l.ConfigFlag = generation.ConfigKindLinked, former.Path, path.Dir(l.Config)
 	if !readsDirectories(in.Setup.Version.Kubelet) {
 		l.Kind, l.Config = generation.ConfigKindCopied, in.Store.Path(kubeletDirName, "config.json")
-		l.Flag = l.Config
+		l.ConfigFlag = l.Config
 	}
 	return nil
 }
@@ -140,12 +140,12 @@ func (in *Installer) linkFiles(_ context.Context, m *generation.Manifest) (list 
 	for _, e := range m.Entries {
 		link(e.Name, in.Store.DispatcherPath())
 	}
-	if m.Layout.LinksOf == "" {
+	if m.Layout.OriginalBinDir == "" {
 		return list, nil
 	}
 	others, err := in.executablesToLink(m.Layout)
 	for _, name := range others {
-		link(name, path.Join(m.Layout.LinksOf, name))
+		link(name, path.Join(m.Layout.OriginalBinDir, name))
 	}
 	return list, err
 }
@@ -153,7 +153,7 @@ func (in *Installer) linkFiles(_ context.Context, m *generation.Manifest) (list 
 // executablesToLink lists the third-party executables for which regcred's own bin dir has
 // links. Names of regcred's entries are left out, because their links lead to the dispatcher.
 func (in *Installer) executablesToLink(l generation.KubeletLayout) (names []string, err error) {
-	list, err := in.fs().ReadDir(l.LinksOf)
+	list, err := in.fs().ReadDir(l.OriginalBinDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -169,13 +169,13 @@ func (in *Installer) executablesToLink(l generation.KubeletLayout) (names []stri
 func (in *Installer) configFiles(ctx context.Context, m *generation.Manifest) (list []generation.HostFile, err error) {
 	l := m.Layout
 	if l.Kind == generation.ConfigKindShared {
-		own := generation.HostFile{Kind: generation.HostKindEntries, Path: l.Config, Mode: 0o644, Stage: generation.AfterActivation}
+		own := generation.HostFile{Kind: generation.HostKindEntries, Path: l.Config, Mode: 0o644, Stage: generation.StageAfterActivation}
 		if l.DropIn != "" { // the entries need the bin dir in the new flags, because the old bin dir has no links to the dispatcher
 			own.Stage = generation.StageLast
 		}
 		return []generation.HostFile{own}, nil
 	}
-	own := generation.HostFile{Kind: generation.HostKindFile, Path: l.Config, Mode: 0o644, Stage: generation.AfterActivation}
+	own := generation.HostFile{Kind: generation.HostKindFile, Path: l.Config, Mode: 0o644, Stage: generation.StageAfterActivation}
 	var data []byte
 	name := l.Config
 	switch l.Kind {
@@ -188,7 +188,7 @@ func (in *Installer) configFiles(ctx context.Context, m *generation.Manifest) (l
 		link := path.Join(path.Dir(l.Config), "10-"+configFileName(l.Original))
 		list = append(list, generation.HostFile{Kind: generation.HostKindLink, Path: link, Target: l.Original})
 	}
-	if data, err = entries.Set(in.fs().HostPath(name), data, m.Entries, nil); err != nil {
+	if data, err = entries.SetEntries(in.fs().HostPath(name), data, m.Entries, nil); err != nil {
 		return nil, err
 	}
 	own.Content = string(data)
@@ -204,12 +204,12 @@ func (in *Installer) flagFiles(_ context.Context, m *generation.Manifest) (list 
 	if in.Setup.Unit == nil {
 		return nil, fmt.Errorf("%s: the unit no longer exists", l.DropIn)
 	}
-	stage := generation.AfterActivation
+	stage := generation.StageAfterActivation
 	if l.Kind != generation.ConfigKindShared {
 		stage = generation.StageLast
 	}
 	add := func(path, text string) {
-		list = append(list, generation.HostFile{Kind: generation.HostKindFile, Path: path, Mode: 0o644, Content: fileHeader + text, Stage: stage})
+		list = append(list, generation.HostFile{Kind: generation.HostKindFile, Path: path, Mode: 0o644, Content: dropInHeader + text, Stage: stage})
 	}
 	args := kubeletFlags(l)
 	if l.NodeConfig != "" {
@@ -224,7 +224,7 @@ func (in *Installer) flagFiles(_ context.Context, m *generation.Manifest) (list 
 
 // kubeletFlags returns the kubelet's credential provider flags for a layout.
 func kubeletFlags(l generation.KubeletLayout) []string {
-	return []string{"--image-credential-provider-config=" + l.Flag, "--image-credential-provider-bin-dir=" + l.BinDir}
+	return []string{"--image-credential-provider-config=" + l.ConfigFlag, "--image-credential-provider-bin-dir=" + l.BinDir}
 }
 
 // readsDirectories reports whether a kubelet version supports configuration directories.

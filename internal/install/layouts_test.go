@@ -112,8 +112,8 @@ func layoutNamed(t testing.TB, name string) layout {
 	return layout{}
 }
 
-// make writes the files of a layout below root.
-func (l layout) make(t testing.TB, root string) {
+// writeFiles writes the files of a layout below root.
+func (l layout) writeFiles(t testing.TB, root string) {
 	t.Helper()
 	for _, dir := range []string{"etc/systemd/system", "var/lib"} {
 		must.Do(t, os.MkdirAll(filepath.Join(root, dir), 0o755))

@@ -60,25 +60,25 @@ func changes() []struct {
 	}
 }
 
-// scene holds a node before a change, and the results of the change without an interruption.
-type scene struct {
-	t        testing.TB
-	layout   layout
-	change   string
-	wishes   string
-	pristine tree // the node before the first install
-	base     string
-	before   tree
-	after    tree
-	old, new []string // names of the kubelet's providers before and after the change
-	steps    int
+// changeFixture holds a node before a change, and the results of the change without an interruption.
+type changeFixture struct {
+	t         testing.TB
+	layout    layout
+	change    string
+	configDir string
+	pristine  tree // the node before the first install
+	base      string
+	before    tree
+	after     tree
+	old, new  []string // names of the kubelet's providers before and after the change
+	steps     int
 }
 
 // newFakeNode returns a node with the given layout and a running kubelet.
 func newFakeNode(t testing.TB, l layout) *fakeNode {
 	t.Helper()
 	w := &fakeNode{dir: t.TempDir(), layout: l, Boot: "boot", PID: 100}
-	l.make(t, w.root())
+	l.writeFiles(t, w.root())
 	f := must.Get(w.flags())(t)
 	w.Loaded = f
 	w.start()
@@ -103,10 +103,10 @@ func (w *fakeNode) runWith(wishes, change string, before func(step, name string)
 	return makeChange(context.Background(), in, wishes, change)
 }
 
-func newScene(t testing.TB, l layout, change string, before []string, wishes string) *scene {
+func newChangeFixture(t testing.TB, l layout, change string, before []string, wishes string) *changeFixture {
 	t.Helper()
 	w := newFakeNode(t, l)
-	s := &scene{t: t, layout: l, change: change, wishes: wishes, base: w.dir, pristine: snapshot(t, w.root())}
+	s := &changeFixture{t: t, layout: l, change: change, configDir: wishes, base: w.dir, pristine: snapshot(t, w.root())}
 	for _, c := range before {
 		if err := w.run(wishes, c); err != nil {
 			t.Fatalf("%s: %s: %v", l.name, c, err)
@@ -122,7 +122,7 @@ func newScene(t testing.TB, l layout, change string, before []string, wishes str
 	return s
 }
 
-func (s *scene) names(w *fakeNode) []string {
+func (s *changeFixture) names(w *fakeNode) []string {
 	s.t.Helper()
 	names, err := w.check()
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *scene) names(w *fakeNode) []string {
 }
 
 // copy returns a copy of the node before the change.
-func (s *scene) copy() *fakeNode {
+func (s *changeFixture) copy() *fakeNode {
 	s.t.Helper()
 	dir := must.Get(os.MkdirTemp(s.t.TempDir(), ""))(s.t)
 	copyTree(s.t, s.base, dir)
@@ -141,8 +141,8 @@ func (s *scene) copy() *fakeNode {
 	return w
 }
 
-// broken describes a way to interrupt a change at a step.
-type broken struct {
+// interruption describes a way to interrupt a change at a step.
+type interruption struct {
 	how  string
 	make func(w *fakeNode, step int) error
 }
@@ -151,10 +151,10 @@ type broken struct {
 var errs = []error{syscall.EIO, syscall.ENOSPC, syscall.EROFS}
 
 // failing returns a function that runs the change with failing steps. fails selects the steps.
-func (s *scene) failing(fails func(step, at int) bool) func(w *fakeNode, at int) error {
+func (s *changeFixture) failing(fails func(step, at int) bool) func(w *fakeNode, at int) error {
 	return func(w *fakeNode, at int) error {
 		step := 0
-		return w.runWith(s.wishes, s.change, func(string, string) error {
+		return w.runWith(s.configDir, s.change, func(string, string) error {
 			if step++; fails(step, at) {
 				return errs[at%len(errs)]
 			}
@@ -164,13 +164,13 @@ func (s *scene) failing(fails func(step, at int) bool) func(w *fakeNode, at int)
 }
 
 // interruptions returns the ways to interrupt a change of this layout.
-func interruptions(s *scene) []broken {
-	list := []broken{
+func interruptions(s *changeFixture) []interruption {
+	list := []interruption{
 		{"fails once", s.failing(func(step, at int) bool { return step == at })},
 		{"fails from then on", s.failing(func(step, at int) bool { return step >= at })},
 	}
 	if s.layout.withKills() {
-		list = append(list, broken{"killed", s.kill})
+		list = append(list, interruption{"killed", s.runKilled})
 	}
 	return list
 }
@@ -183,8 +183,8 @@ type killing struct {
 
 const killEnv = "REGCRED_TEST_KILL"
 
-func (s *scene) kill(w *fakeNode, step int) error {
-	data, err := json.Marshal(killing{w.dir, s.layout.name, s.wishes, s.change, step})
+func (s *changeFixture) runKilled(w *fakeNode, step int) error {
+	data, err := json.Marshal(killing{w.dir, s.layout.name, s.configDir, s.change, step})
 	if err != nil {
 		return err
 	}
@@ -202,13 +202,13 @@ var errKilled = errors.New("killed")
 // TestMain runs the tests or, as a child process, a change that is killed at a step.
 func TestMain(m *testing.M) {
 	if data := os.Getenv(killEnv); data != "" {
-		fmt.Println(killed([]byte(data)))
+		fmt.Println(runUntilKill([]byte(data)))
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
 
-func killed(data []byte) error {
+func runUntilKill(data []byte) error {
 	var k killing
 	if err := json.Unmarshal(data, &k); err != nil {
 		return err
@@ -240,7 +240,7 @@ func TestMatrix(t *testing.T) {
 			for _, c := range changes() {
 				t.Run(l.name+", "+c.do, func(t *testing.T) {
 					t.Parallel()
-					s := newScene(t, l, c.do, c.before, wishes)
+					s := newChangeFixture(t, l, c.do, c.before, wishes)
 					for _, b := range interruptions(s) {
 						for step := 1; step <= s.steps; step++ {
 							if (step+len(c.do))%l.stepInterval() == 0 {
@@ -257,7 +257,7 @@ func TestMatrix(t *testing.T) {
 }
 
 // try interrupts the change at a step and checks the node.
-func (s *scene) try(b broken, step int) {
+func (s *changeFixture) try(b interruption, step int) {
 	w := s.copy()
 	defer os.RemoveAll(w.dir)
 	err := b.make(w, step)
@@ -303,7 +303,7 @@ func recordFiles() []string {
 }
 
 // status returns the problems that status reports for a node, or "" if there are none.
-func (s *scene) status(w *fakeNode) string {
+func (s *changeFixture) status(w *fakeNode) string {
 	in, err := w.installer(nil)
 	if err != nil {
 		return err.Error()
@@ -312,13 +312,13 @@ func (s *scene) status(w *fakeNode) string {
 	if err != nil {
 		return err.Error()
 	}
-	return status.BrokenOff + strings.Join(status.Problems, "; ")
+	return status.InterruptedChange + strings.Join(status.Problems, "; ")
 }
 
 // finish runs regcred again and verifies that the interruption has left nothing behind.
-func (s *scene) finish(w *fakeNode, fail func(string, ...any), step int) {
+func (s *changeFixture) finish(w *fakeNode, fail func(string, ...any), step int) {
 	if step%2 == 0 {
-		if err := w.run(s.wishes, s.change); err != nil {
+		if err := w.run(s.configDir, s.change); err != nil {
 			fail("again: %v", err)
 			return
 		}
@@ -333,7 +333,7 @@ func (s *scene) finish(w *fakeNode, fail func(string, ...any), step int) {
 			fail("again: %s", said)
 		}
 	}
-	if err := w.run(s.wishes, "uninstall"); err != nil {
+	if err := w.run(s.configDir, "uninstall"); err != nil {
 		fail("uninstall: %v", err)
 		return
 	}

@@ -96,11 +96,11 @@ func TestUninstallThatBreaksKubelet(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := newOdd(t, tt.layout)
+			o := newLayoutNode(t, tt.layout)
 			o.do("install a")
 			tt.change(o)
 			before := snapshot(t, o.root())
-			err := o.run(o.wishes, "uninstall")
+			err := o.run(o.configDir, "uninstall")
 			refused, ok := errors.AsType[*install.NextStartError](err)
 			if !ok || !refused.Uninstall || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("uninstall: %v, want an error with %q", err, tt.want)
@@ -122,8 +122,8 @@ func TestUninstallThatBreaksKubelet(t *testing.T) {
 // TestInstallOwnConfigTwice verifies that a repeated install of the kubelet's own file does not make the dispatcher a
 // provider of itself.
 func TestInstallOwnConfigTwice(t *testing.T) {
-	o := newOdd(t, "yaml")
-	w := wish(o.wishes, "a")
+	o := newLayoutNode(t, "yaml")
+	w := desiredState(o.configDir, "a")
 	w.Config, w.BinDir = filepath.Join(o.root(), "etc/kubernetes/cred.yaml"), filepath.Join(o.root(), "opt/plugins")
 	for i := range 2 {
 		p := must.Get(o.in(stateDir).Install(t.Context(), w, options()))(t)
@@ -131,9 +131,9 @@ func TestInstallOwnConfigTwice(t *testing.T) {
 			t.Errorf("install %d: up to date %t, plugins %v", i, p.UpToDate, got)
 		}
 	}
-	w.Plugins = []string{filepath.Join(o.wishes, "alpha")}
+	w.Plugins = []string{filepath.Join(o.configDir, "alpha")}
 	must.Do(t, os.Symlink(w.Dispatcher, w.Plugins[0]))
-	w.Config = filepath.Join(o.wishes, "a.yaml")
+	w.Config = filepath.Join(o.configDir, "a.yaml")
 	if _, err := o.in(stateDir).Install(t.Context(), w, options()); err == nil || !strings.Contains(err.Error(), "is regcred's dispatcher") {
 		t.Errorf("a link to the dispatcher as a plugin: %v", err)
 	}
@@ -142,7 +142,7 @@ func TestInstallOwnConfigTwice(t *testing.T) {
 // TestVendorHasDispatcher verifies that a file with the dispatcher's name in the vendor's bin dir does not replace
 // regcred's link.
 func TestVendorHasDispatcher(t *testing.T) {
-	o := newOdd(t, "read-only bin dir")
+	o := newLayoutNode(t, "read-only bin dir")
 	for _, name := range []string{"regcred-credential-provider", "regcred-credential-provider-2"} {
 		o.write("opt/plugins/"+name, "#!/bin/sh\n")
 	}

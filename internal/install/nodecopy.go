@@ -70,16 +70,16 @@ func (in *Installer) hasContentOf(ctx context.Context, m *generation.Manifest, h
 	return err == nil && otherErr == nil && bytes.Equal(a, b)
 }
 
-// isAsInstalled reports whether now is correct content for the host file h of generation m. It
+// matchesGeneration reports whether now is correct content for the host file h of generation m. It
 // must be the content in m. A copy of a node's file may also have the content from a later
 // generation.
-func (in *Installer) isAsInstalled(ctx context.Context, m *generation.Manifest, h generation.HostFile, now []byte) bool {
+func (in *Installer) matchesGeneration(ctx context.Context, m *generation.Manifest, h generation.HostFile, now []byte) bool {
 	if string(now) == h.Content || !in.copiesNodeFile(m.Layout, h) {
 		return string(now) == h.Content
 	}
 	if h.Path != m.Layout.Config {
-		return in.isWritten(ctx, h.Path, now)
+		return in.isOwnContent(ctx, h.Path, now)
 	}
 	next, err := in.setEntries(ctx, h.Path, now, m.Entries)
-	return err == nil && bytes.Equal(next, now) && in.isWritten(ctx, h.Path, now)
+	return err == nil && bytes.Equal(next, now) && in.isOwnContent(ctx, h.Path, now)
 }

@@ -21,11 +21,11 @@ import (
 // layoutNode is a node with a layout, and the configurations that tests install on it.
 type layoutNode struct {
 	*fakeNode
-	t      *testing.T
-	wishes string
+	t         *testing.T
+	configDir string
 }
 
-func newOdd(t *testing.T, name string) *layoutNode {
+func newLayoutNode(t *testing.T, name string) *layoutNode {
 	return &layoutNode{newFakeNode(t, layoutNamed(t, name)), t, writeConfigs(t)}
 }
 
@@ -41,7 +41,7 @@ func (o *layoutNode) in(dir string) *install.Installer {
 func (o *layoutNode) do(changes ...string) {
 	o.t.Helper()
 	for _, c := range changes {
-		if err := o.run(o.wishes, c); err != nil {
+		if err := o.run(o.configDir, c); err != nil {
 			o.t.Fatalf("%s: %v", c, err)
 		}
 	}
@@ -68,10 +68,10 @@ func (o *layoutNode) read(name string) string {
 // state directory nor removes it.
 func TestForeignDirectory(t *testing.T) {
 	for _, dir := range []string{"/", "/var", "/srv", "/var/lib/kubelet"} {
-		o := newOdd(t, "kubeadm")
+		o := newLayoutNode(t, "kubeadm")
 		o.write("srv/kubelet/data", "precious")
 		before := snapshot(t, o.root())
-		if _, err := o.in(dir).Install(t.Context(), wish(o.wishes, "a"), install.Options{Restart: true}); err == nil || !strings.Contains(err.Error(), "is not a regcred state directory") {
+		if _, err := o.in(dir).Install(t.Context(), desiredState(o.configDir, "a"), install.Options{Restart: true}); err == nil || !strings.Contains(err.Error(), "is not a regcred state directory") {
 			t.Errorf("install: %s: %v", dir, err)
 		}
 		if err := o.in(dir).Uninstall(t.Context(), install.Options{Restart: true}); err != nil {
@@ -81,7 +81,7 @@ func TestForeignDirectory(t *testing.T) {
 			t.Errorf("%s: -before +after\n%s", dir, diff)
 		}
 	}
-	o := newOdd(t, "kubeadm")
+	o := newLayoutNode(t, "kubeadm")
 	o.do("install a")
 	o.write(stateDir+"/notes.txt", "precious")
 	o.do("uninstall")
@@ -111,7 +111,7 @@ func TestVendorChanges(t *testing.T) {
 			func(o *layoutNode) bool { return o.fs().Exists(stateDir + "/kubelet/bin/later") }},
 	} {
 		t.Run(tt.layout, func(t *testing.T) {
-			o := newOdd(t, tt.layout)
+			o := newLayoutNode(t, tt.layout)
 			o.t = t
 			before := snapshot(t, o.root())
 			o.do("install a")
@@ -147,7 +147,7 @@ func TestVendorChanges(t *testing.T) {
 // TestReleaseReservedPatterns verifies that image patterns from --reserve and --any-image stay
 // in the kubelet's entries until an install removes them.
 func TestReleaseReservedPatterns(t *testing.T) {
-	o := newOdd(t, "kubeadm")
+	o := newLayoutNode(t, "kubeadm")
 	yes, no := true, false
 	for _, step := range []struct {
 		any     *bool
@@ -163,7 +163,7 @@ func TestReleaseReservedPatterns(t *testing.T) {
 		{nil, nil, "reserved.example", true, 3},
 		{nil, []string{}, "reserved.example", false, 2}, // generation 2 has the desired content
 	} {
-		w := wish(o.wishes, "a")
+		w := desiredState(o.configDir, "a")
 		w.AnyImage, w.Reserve = step.any, step.reserve
 		p := must.Get(o.in(stateDir).Install(t.Context(), w, install.Options{Restart: true}))(t)
 		if s := o.status(); s.Current.Number != step.number {
@@ -178,31 +178,31 @@ func TestReleaseReservedPatterns(t *testing.T) {
 // TestFlagsOverriddenByDropIn verifies that regcred reports a drop-in that overrides its flags.
 // It must not restart the kubelet, because the kubelet would not use regcred.
 func TestFlagsOverriddenByDropIn(t *testing.T) {
-	o := newOdd(t, "kubeadm")
+	o := newLayoutNode(t, "kubeadm")
 	o.do("install a")
 	o.write("etc/systemd/system/kubelet.service.d/99-foo.conf", "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --foo\n")
 	const want = "99-foo.conf:3"
 	if s := o.status(); !strings.Contains(strings.Join(s.Problems, "\n"), want) {
 		t.Errorf("status: %q", s.Problems)
 	}
-	p, err := o.in(stateDir).Install(t.Context(), wish(o.wishes, "c"), install.Options{})
+	p, err := o.in(stateDir).Install(t.Context(), desiredState(o.configDir, "c"), install.Options{})
 	if err != nil || !strings.Contains(strings.Join(p.Warnings, "\n"), want) {
 		t.Errorf("install: %v, %+v", err, p)
 	}
-	if err := o.run(o.wishes, "install b"); err == nil || !strings.Contains(err.Error(), "nothing was changed") {
+	if err := o.run(o.configDir, "install b"); err == nil || !strings.Contains(err.Error(), "nothing was changed") {
 		t.Errorf("install with a restart: %v", err)
 	}
 }
 
 // TestFlagsMoved verifies that install follows the kubelet's flags to a new configuration file.
 func TestFlagsMoved(t *testing.T) {
-	o := newOdd(t, "yaml")
+	o := newLayoutNode(t, "yaml")
 	o.do("install a")
 	o.write(kubeadmEnv, "KUBELET_KUBEADM_ARGS=\""+flagsFor("/etc/elsewhere.yaml")+"\"\n")
 	if s := o.status(); !strings.Contains(strings.Join(s.Problems, "\n"), "/etc/elsewhere.yaml") {
 		t.Errorf("status: %q", s.Problems)
 	}
-	if _, err := o.in(stateDir).Install(t.Context(), wish(o.wishes, "c"), install.Options{}); err == nil || !strings.Contains(err.Error(), wantsRestart) {
+	if _, err := o.in(stateDir).Install(t.Context(), desiredState(o.configDir, "c"), install.Options{}); err == nil || !strings.Contains(err.Error(), wantsRestart) {
 		t.Errorf("install without a restart: %v", err)
 	}
 	o.do("install b")
@@ -216,7 +216,7 @@ func TestFlagsMoved(t *testing.T) {
 // of the one in use.
 func TestStateRemoved(t *testing.T) {
 	for _, name := range []string{"kubeadm", "yaml", "read-only bin dir"} {
-		o := newOdd(t, name)
+		o := newLayoutNode(t, name)
 		o.do("install a")
 		must.Do(t, os.RemoveAll(filepath.Join(o.root(), stateDir)))
 		if s := o.status(); len(s.Problems) != 1 || !strings.Contains(s.Problems[0], "was removed") {
@@ -230,7 +230,7 @@ func TestStateRemoved(t *testing.T) {
 			t.Errorf("%s: mended: %q", name, s.Problems)
 		}
 		in := o.in("/opt/elsewhere")
-		_, err := in.Install(t.Context(), wish(o.wishes, "a"), install.Options{Restart: true})
+		_, err := in.Install(t.Context(), desiredState(o.configDir, "a"), install.Options{Restart: true})
 		hint, _ := errors.AsType[*node.HintError](err)
 		if hint == nil || hint.Hint != "--state-dir "+stateDir {
 			t.Errorf("%s: install elsewhere: %v", name, err)
@@ -245,13 +245,13 @@ func TestStateRemoved(t *testing.T) {
 // TestNewerGenerationFormat verifies that regcred changes nothing if a newer version wrote the
 // current generation.
 func TestNewerGenerationFormat(t *testing.T) {
-	o := newOdd(t, "kubeadm")
+	o := newLayoutNode(t, "kubeadm")
 	o.do("install a", "install c")
 	manifest := stateDir + "/generations/2/manifest.json"
 	o.write(manifest, strings.Replace(o.read(manifest), `"schemaVersion": 1`, `"schemaVersion": 99`, 1))
 	before := snapshot(t, o.root())
 	for _, c := range []string{"install a", "rollback 1", "uninstall"} {
-		if err := o.run(o.wishes, c); !errors.Is(err, generation.ErrNewerVersion) {
+		if err := o.run(o.configDir, c); !errors.Is(err, generation.ErrNewerVersion) {
 			t.Errorf("%s: %v", c, err)
 		}
 	}

@@ -34,7 +34,7 @@ type Plan struct {
 	UpToDate bool         // the node already has the desired state
 
 	want   []entries.Entry // entries that the kubelet needs for the providers
-	files  []generation.NewFile
+	files  []generation.SourceFile
 	number int // the number that To will have
 }
 
@@ -66,7 +66,7 @@ type FileDiff struct {
 }
 
 // Plan returns the plan for an install. It returns an error if the install would fail.
-func (in *Installer) Plan(ctx context.Context, d Desired) (*Plan, error) {
+func (in *Installer) Plan(ctx context.Context, d DesiredState) (*Plan, error) {
 	from, unlinked, err := in.currentForPlan(ctx)
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (in *Installer) checkCurrent(current *generation.Manifest) error {
 
 // checkAllowed returns an error if the node does not support an install, or if another owner or
 // another state directory is in use.
-func (in *Installer) checkAllowed(d Desired, from *generation.Manifest) error {
+func (in *Installer) checkAllowed(d DesiredState, from *generation.Manifest) error {
 	if err := in.checkSupported(d); err != nil && from == nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (in *Installer) checkAllowed(d Desired, from *generation.Manifest) error {
 
 // nextManifest returns the manifest of the next generation. It keeps the current generation's
 // values for settings that d does not specify.
-func (in *Installer) nextManifest(d Desired, from *generation.Manifest) *generation.Manifest {
+func (in *Installer) nextManifest(d DesiredState, from *generation.Manifest) *generation.Manifest {
 	was := from
 	if was == nil {
 		was = &generation.Manifest{}
@@ -181,7 +181,7 @@ func (in *Installer) wantedEntries(ctx context.Context, p *Plan, cfg *config.Con
 		return nil, err
 	}
 	return entries.Derive(cfg.Providers, entries.Options{
-		Known: known, Reserve: p.To.Reserve, AnyImage: p.To.AnyImage, Target: in.Setup.Target(),
+		KnownEntries: known, ReservedPatterns: p.To.Reserve, AnyImage: p.To.AnyImage, Target: in.Setup.Target(),
 	})
 }
 
@@ -296,10 +296,10 @@ func (in *Installer) restartReasons(ctx context.Context, l generation.KubeletLay
 	if running == nil {
 		return nil, nil
 	}
-	if f := running.Flags; f != nil && (path.Clean(f.Config) != path.Clean(l.Flag) || path.Clean(f.BinDir) != path.Clean(l.BinDir)) {
-		return []string{"it runs without --image-credential-provider-config=" + l.Flag + " --image-credential-provider-bin-dir=" + l.BinDir}, nil
+	if f := running.Flags; f != nil && (path.Clean(f.Config) != path.Clean(l.ConfigFlag) || path.Clean(f.BinDir) != path.Clean(l.BinDir)) {
+		return []string{"it runs without --image-credential-provider-config=" + l.ConfigFlag + " --image-credential-provider-bin-dir=" + l.BinDir}, nil
 	}
-	memory, err := in.kubeletMemory(ctx)
+	memory, err := in.loadedEntries(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -325,7 +325,7 @@ func (in *Installer) fileDiffs(ctx context.Context, p *Plan) (list []FileDiff, e
 	}
 	if p.From != nil {
 		for _, f := range p.From.Files {
-			if !slices.ContainsFunc(p.files, func(s generation.NewFile) bool { return s.Name == f.Name }) {
+			if !slices.ContainsFunc(p.files, func(s generation.SourceFile) bool { return s.Name == f.Name }) {
 				list = append(list, FileDiff{Name: f.Name, Text: fmt.Sprintf("--- generation %d/%s\n+++ /dev/null\n", p.From.Number, f.Name)})
 			}
 		}
@@ -370,7 +370,7 @@ func (in *Installer) hostFileDiff(ctx context.Context, from, m *generation.Manif
 	if err != nil {
 		return d, err
 	}
-	if h.Kind != generation.HostKindEntries && now != nil && !in.isWritten(ctx, h.Path, now) && !in.isFromRemovedState(from, now) {
+	if h.Kind != generation.HostKindEntries && now != nil && !in.isOwnContent(ctx, h.Path, now) && !in.isFromRemovedState(from, now) {
 		return d, withHint("move it away", "%s already exists and differs from regcred's file", d.Name)
 	}
 	if h.Path == m.Layout.Config { // the configuration may contain secrets of other providers
@@ -382,7 +382,7 @@ func (in *Installer) hostFileDiff(ctx context.Context, from, m *generation.Manif
 
 // contentDiff returns the diff of a file in the next generation. It shows checksums instead of
 // content. For configuration files, which may contain secrets, it shows only the names.
-func (p *Plan) contentDiff(s generation.NewFile) string {
+func (p *Plan) contentDiff(s generation.SourceFile) string {
 	was := "/dev/null"
 	if p.From != nil && slices.ContainsFunc(p.From.Files, func(f generation.File) bool { return f.Name == s.Name }) {
 		was = fmt.Sprintf("generation %d/%s", p.From.Number, s.Name)
@@ -396,7 +396,7 @@ func (p *Plan) contentDiff(s generation.NewFile) string {
 
 // checkSupported returns an error if the node does not support an install, for example because
 // its system reverts changes.
-func (in *Installer) checkSupported(d Desired) error {
+func (in *Installer) checkSupported(d DesiredState) error {
 	r := in.Setup.Refusal
 	if r == nil || r.Reapplied && d.Reapplied {
 		return nil

@@ -56,7 +56,7 @@ func (in *Installer) findReusable(ctx context.Context, p *Plan) (m *generation.M
 func hasPlannedContent(m *generation.Manifest, p *Plan) bool {
 	return m.Owner == p.To.Owner && m.MaxStale == p.To.MaxStale && m.AnyImage == p.To.AnyImage && slices.Equal(m.Reserve, p.To.Reserve) &&
 		reflect.DeepEqual(m.Layout, p.To.Layout) && len(m.Files) == len(p.files) &&
-		!slices.ContainsFunc(p.files, func(s generation.NewFile) bool { return !isUnchanged(s, m) })
+		!slices.ContainsFunc(p.files, func(s generation.SourceFile) bool { return !isUnchanged(s, m) })
 }
 
 // sameHostFiles reports whether a and b contain the same host files in any order.
@@ -82,7 +82,7 @@ func (in *Installer) latestReadable(ctx context.Context) (m *generation.Manifest
 // that no longer exist.
 func (in *Installer) hasDeadLinks(m *generation.Manifest) bool {
 	return slices.ContainsFunc(m.Host, func(h generation.HostFile) bool {
-		if h.Kind != generation.HostKindLink || m.Layout.LinksOf == "" || path.Dir(h.Target) != path.Clean(m.Layout.LinksOf) {
+		if h.Kind != generation.HostKindLink || m.Layout.OriginalBinDir == "" || path.Dir(h.Target) != path.Clean(m.Layout.OriginalBinDir) {
 			return false
 		}
 		_, err := in.fs().Stat(h.Target)

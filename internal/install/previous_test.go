@@ -20,7 +20,7 @@ import (
 // install installs one of the configurations of writeConfigs.
 func (o *layoutNode) install(name string, restart bool) (*install.Plan, error) {
 	o.t.Helper()
-	return o.in(stateDir).Install(o.t.Context(), wish(o.wishes, name), install.Options{Restart: restart})
+	return o.in(stateDir).Install(o.t.Context(), desiredState(o.configDir, name), install.Options{Restart: restart})
 }
 
 // TestReuseEarlierGeneration verifies that installing the content of an earlier generation
@@ -29,7 +29,7 @@ func (o *layoutNode) install(name string, restart bool) (*install.Plan, error) {
 func TestReuseEarlierGeneration(t *testing.T) {
 	for _, layout := range []string{"kubeadm", "json", "directory", "read-only bin dir", "k3s"} {
 		t.Run(layout, func(t *testing.T) {
-			o := newOdd(t, layout)
+			o := newLayoutNode(t, layout)
 			o.do("install a")
 			first := snapshot(t, o.root()).without(recordFiles()...)
 			o.do("install b")
@@ -70,7 +70,7 @@ func TestReuseEarlierGeneration(t *testing.T) {
 // TestReuseDamagedGeneration verifies that a modified generation is not activated again.
 // install creates a new generation instead.
 func TestReuseDamagedGeneration(t *testing.T) {
-	o := newOdd(t, "json")
+	o := newLayoutNode(t, "json")
 	o.do("install a", "install c")
 	o.write(stateDir+"/generations/1/bin/alpha", "#!/bin/sh\n# of somebody else\n")
 	p, err := o.install("a", false)
@@ -82,7 +82,7 @@ func TestReuseDamagedGeneration(t *testing.T) {
 // TestReuseWithoutRestart verifies that install does not activate an earlier generation that
 // needs a restart if a new generation needs none.
 func TestReuseWithoutRestart(t *testing.T) {
-	o := newOdd(t, "json")
+	o := newLayoutNode(t, "json")
 	yes, no := true, false
 	for _, step := range []struct {
 		any     *bool
@@ -95,7 +95,7 @@ func TestReuseWithoutRestart(t *testing.T) {
 		{&no, false, 1, true}, // the kubelet has also loaded the entries for any image
 		{&yes, false, 2, true},
 	} {
-		w := wish(o.wishes, "a")
+		w := desiredState(o.configDir, "a")
 		w.AnyImage = step.any
 		p, err := o.in(stateDir).Install(t.Context(), w, install.Options{Restart: step.restart})
 		if err != nil {
@@ -105,7 +105,7 @@ func TestReuseWithoutRestart(t *testing.T) {
 			t.Errorf("%+v: generation %d, former %v", step, s.Current.Number, p.Reactivate)
 		}
 	}
-	w := wish(o.wishes, "a") // a restarted kubelet has loaded only the current entries
+	w := desiredState(o.configDir, "a") // a restarted kubelet has loaded only the current entries
 	w.AnyImage = &no
 	must.Get(o.in(stateDir).Install(t.Context(), w, install.Options{}))(t)
 	o.start()
@@ -148,7 +148,7 @@ func TestInstallRepairs(t *testing.T) {
 		}
 	}
 	restart := func(o *layoutNode) error { // simulates that another program restarts the kubelet
-		if err := (manager{fakeNode: o.fakeNode}).Reload(t.Context()); err != nil {
+		if err := (fakeSystemd{fakeNode: o.fakeNode}).Reload(t.Context()); err != nil {
 			return err
 		}
 		o.start()
@@ -204,7 +204,7 @@ func TestInstallRepairs(t *testing.T) {
 		{name: "the record of entries gone", layout: "json", spoil: remove("var/lib/regcred/applied.json"), status: "its loaded entries are unknown", says: "--restart", number: 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			o := newOdd(t, tt.layout)
+			o := newLayoutNode(t, tt.layout)
 			o.do("install a")
 			whole := snapshot(t, o.root()).without(recordFiles()...)
 			must.Do(t, errors.Join(o.load(), tt.spoil(o), o.save()))
@@ -265,9 +265,9 @@ func (o *layoutNode) forEachVendorPlugin(f func(name string) error) error {
 
 // TestOwner verifies that another owner can neither replace nor uninstall an installation.
 func TestOwner(t *testing.T) {
-	o := newOdd(t, "json")
+	o := newLayoutNode(t, "json")
 	as := func(owner, name string) error {
-		w := wish(o.wishes, name)
+		w := desiredState(o.configDir, name)
 		w.Owner = owner
 		_, err := o.in(stateDir).Install(t.Context(), w, install.Options{Restart: true})
 		return err

@@ -44,7 +44,7 @@ func (in *Installer) lockOnly(ctx context.Context) (unlock func(), err error) {
 		return nil, fmt.Errorf("lock the node against other regcred processes: %w", err)
 	}
 	if err = in.rereadSetup(ctx); err == nil {
-		err = in.fs().Sweep(in.Store.Dir)
+		err = in.fs().RemoveAllTempFiles(in.Store.Dir)
 	}
 	if err != nil {
 		unlock()

@@ -22,11 +22,11 @@ import (
 	"github.com/regcred/regcred/internal/testelf"
 )
 
-// refused describes a node or a desired state that install rejects.
-type refused struct {
+// refusalTest describes a node or a desired state that install rejects.
+type refusalTest struct {
 	name, layout string
 	spoil        func(t *testing.T, root string) // changes the node before the install
-	wish         func(t *testing.T, w *install.Desired)
+	wish         func(t *testing.T, w *install.DesiredState)
 	says         string // part of the error; "" if the install succeeds
 }
 
@@ -60,44 +60,44 @@ func moveAndLink(name, to string) func(*testing.T, string) {
 	}
 }
 
-const fromFlag = "etc/kubernetes/cred.json"
+const configPath = "etc/kubernetes/cred.json"
 
-func refusals() []refused {
-	return []refused{
+func refusalTests() []refusalTest {
+	return []refusalTest{
 		{name: "a file where a link goes", layout: "json", spoil: write("opt/plugins/"+generation.DispatcherName, "#!/bin/sh\n"), says: "regcred-credential-provider already exists and does not belong to regcred"},
 		{name: "a link where a link goes", layout: "json", spoil: link("opt/plugins/"+generation.DispatcherName, "foreign"), says: "regcred-credential-provider already exists and does not belong to regcred"},
 		{name: "a directory where a link goes", layout: "json", spoil: write("opt/plugins/"+generation.DispatcherName+"/x", ""), says: "regcred-credential-provider already exists and does not belong to regcred"},
 		{name: "a drop-in of our name", layout: "kubeadm", spoil: write("etc/systemd/system/kubelet.service.d/90-regcred.conf", "[Service]\nNice=1\n"), says: "90-regcred.conf already exists and differs from regcred's file"},
 		{name: "a file of our name in a directory", layout: "directory", spoil: write("etc/kubernetes/cred.d/90-regcred.json", foreignJSON), says: "90-regcred.json already exists and differs from regcred's file"},
-		{name: "an entry of our name", layout: "json", spoil: write(fromFlag, strings.ReplaceAll(foreignJSON, `"foreign"`, `"regcred-credential-provider"`)), says: "nothing was changed, because this entry"},
+		{name: "an entry of our name", layout: "json", spoil: write(configPath, strings.ReplaceAll(foreignJSON, `"foreign"`, `"regcred-credential-provider"`)), says: "nothing was changed, because this entry"},
 		{name: "the bin dir is a file", layout: "json", spoil: write("opt/plugins", "x"), says: "/opt/plugins is not a directory"},
 		{name: "the bin dir is a link to nothing", layout: "json", spoil: link("opt/plugins", "/nowhere"), says: "/opt/plugins: dangling symlink"},
 		{name: "the configuration is a pipe", layout: "json", spoil: func(t *testing.T, root string) {
-			name := filepath.Join(root, fromFlag)
+			name := filepath.Join(root, configPath)
 			must.Do(t, errors.Join(os.Remove(name), syscall.Mkfifo(name, 0o600)))
 		}, says: "neither a file nor a directory"},
-		{name: "the configuration is a link to nothing", layout: "json", spoil: link(fromFlag, "/nowhere"), says: "cred.json: "},
-		{name: "links in a circle", layout: "json", spoil: link(fromFlag, "cred.json"), says: "neither a file nor a directory"},
-		{name: "the configuration is none", layout: "json", spoil: write(fromFlag, "{"), says: "cred.json:1:1"},
+		{name: "the configuration is a link to nothing", layout: "json", spoil: link(configPath, "/nowhere"), says: "cred.json: "},
+		{name: "links in a circle", layout: "json", spoil: link(configPath, "cred.json"), says: "neither a file nor a directory"},
+		{name: "the configuration is none", layout: "json", spoil: write(configPath, "{"), says: "cred.json:1:1"},
 		{name: "/etc/kubernetes is a link", layout: "json", spoil: moveAndLink("etc/kubernetes", "/srv/kubernetes")},
 		{name: "the state directory is a file", layout: "json", spoil: write("var/lib/regcred", "x"), says: "regcred is not a directory"},
 		{name: "the state directory is a link to nothing", layout: "json", spoil: link("var/lib/regcred", "/nowhere"), says: "regcred: dangling symlink"},
 		{name: "nothing to hold the state directory", layout: "json", spoil: func(t *testing.T, root string) {
 			must.Do(t, os.Rename(filepath.Join(root, "var/lib"), filepath.Join(root, "var/kept")))
 		}, says: "check the state directory"},
-		{name: "invalid configuration", layout: "json", wish: func(t *testing.T, w *install.Desired) {
+		{name: "invalid configuration", layout: "json", wish: func(t *testing.T, w *install.DesiredState) {
 			w.Config = filepath.Join(t.TempDir(), "x.yaml")
 			write("x.yaml", strings.Replace(oneProvider, "matchImages", "matchimages", 1))(t, filepath.Dir(w.Config))
 		}, says: "x.yaml:"},
-		{name: "no configuration", layout: "json", wish: func(_ *testing.T, w *install.Desired) { w.Config = "" }, says: "nothing to install"},
-		{name: "no executable", layout: "json", wish: func(_ *testing.T, w *install.Desired) { w.BinDir = "" }, says: `no executable found for provider "alpha"`},
-		{name: "an executable too many", layout: "json", wish: func(_ *testing.T, w *install.Desired) { w.Plugins = []string{w.Dispatcher} }, says: "the configuration has no provider"},
-		{name: "no dispatcher", layout: "json", wish: func(_ *testing.T, w *install.Desired) { w.Dispatcher += "x" }, says: "regcred-credential-providerx: no such file"},
-		{name: "another architecture", layout: "json", wish: func(t *testing.T, w *install.Desired) {
+		{name: "no configuration", layout: "json", wish: func(_ *testing.T, w *install.DesiredState) { w.Config = "" }, says: "nothing to install"},
+		{name: "no executable", layout: "json", wish: func(_ *testing.T, w *install.DesiredState) { w.BinDir = "" }, says: `no executable found for provider "alpha"`},
+		{name: "an executable too many", layout: "json", wish: func(_ *testing.T, w *install.DesiredState) { w.Plugins = []string{w.Dispatcher} }, says: "the configuration has no provider"},
+		{name: "no dispatcher", layout: "json", wish: func(_ *testing.T, w *install.DesiredState) { w.Dispatcher += "x" }, says: "regcred-credential-providerx: no such file"},
+		{name: "another architecture", layout: "json", wish: func(t *testing.T, w *install.DesiredState) {
 			w.SkipExec, w.BinDir = false, t.TempDir()
 			write("alpha", string(testelf.BuildFile(t, elf.ELFCLASS64, binary.BigEndian, elf.EM_S390, "")))(t, w.BinDir)
 		}, says: "s390"},
-		{name: "an executable that does not work", layout: "json", wish: func(t *testing.T, w *install.Desired) {
+		{name: "an executable that does not work", layout: "json", wish: func(t *testing.T, w *install.DesiredState) {
 			w.SkipExec, w.BinDir = false, t.TempDir()
 			write("alpha", "no program\n")(t, w.BinDir)
 		}, says: "alpha: "},
@@ -110,22 +110,22 @@ func refusals() []refused {
 // TestRefusals verifies that install rejects a change that would not work with a one-line
 // error, and that it writes nothing.
 func TestRefusals(t *testing.T) {
-	for _, tt := range refusals() {
+	for _, tt := range refusalTests() {
 		t.Run(tt.name, func(t *testing.T) { tt.test(t, func(*testing.T, string) {}) })
 	}
 }
 
-func (r refused) test(t *testing.T, mount func(*testing.T, string)) {
+func (r refusalTest) test(t *testing.T, mount func(*testing.T, string)) {
 	t.Helper()
-	c := &changing{fakeNode: &fakeNode{dir: t.TempDir(), layout: layoutNamed(t, r.layout), Boot: "boot"}, wishes: writeConfigs(t)}
-	c.layout.make(t, c.root())
+	c := &testNode{fakeNode: &fakeNode{dir: t.TempDir(), layout: layoutNamed(t, r.layout), Boot: "boot"}, configDir: writeConfigs(t)}
+	c.layout.writeFiles(t, c.root())
 	if r.spoil != nil {
 		r.spoil(t, c.root())
 	}
 	mount(t, c.root())
 	before := snapshot(t, c.dir)
 	c.newInstaller(t)
-	w := wish(c.wishes, "a")
+	w := desiredState(c.configDir, "a")
 	if r.wish != nil {
 		r.wish(t, &w)
 	}
@@ -184,25 +184,25 @@ func TestRefusedMounts(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct {
-		refused
+		refusalTest
 		mount func(*testing.T, string)
 	}{
-		{refused{name: "state directory read-only", layout: "json", says: "read-only file system"}, readOnly("var/lib")},
-		{refused{name: "state directory noexec", layout: "json", says: "is mounted noexec"}, mount("none", "var/lib", "tmpfs", syscall.MS_NOEXEC, "mode=755")},
-		{refused{name: "no space", layout: "json", says: "MiB free, but "}, mount("none", "var/lib", "tmpfs", 0, "size=1m,mode=755")},
-		{refused{name: "systemd read-only", layout: "kubeadm", says: "read-only file system"}, readOnly("etc/systemd")},
-		{refused{name: "state directory immutable", layout: "json", says: "the file is immutable; run chattr -i"}, immutable("var/lib")},
-		{refused{name: "bin dir read-only", layout: "json"}, readOnly("opt")},
-		{refused{name: "configuration read-only", layout: "json"}, readOnly("etc/kubernetes")},
-		{refused{name: "both read-only", layout: "json"}, func(t *testing.T, root string) { readOnly("opt")(t, root); readOnly("etc/kubernetes")(t, root) }},
-		{refused{name: "configuration immutable", layout: "json"}, immutable(fromFlag)},
-		{refused{name: "/usr read-only", layout: "kubeadm"}, readOnly("usr")},
+		{refusalTest{name: "state directory read-only", layout: "json", says: "read-only file system"}, readOnly("var/lib")},
+		{refusalTest{name: "state directory noexec", layout: "json", says: "is mounted noexec"}, mount("none", "var/lib", "tmpfs", syscall.MS_NOEXEC, "mode=755")},
+		{refusalTest{name: "no space", layout: "json", says: "MiB free, but "}, mount("none", "var/lib", "tmpfs", 0, "size=1m,mode=755")},
+		{refusalTest{name: "systemd read-only", layout: "kubeadm", says: "read-only file system"}, readOnly("etc/systemd")},
+		{refusalTest{name: "state directory immutable", layout: "json", says: "the file is immutable; run chattr -i"}, immutable("var/lib")},
+		{refusalTest{name: "bin dir read-only", layout: "json"}, readOnly("opt")},
+		{refusalTest{name: "configuration read-only", layout: "json"}, readOnly("etc/kubernetes")},
+		{refusalTest{name: "both read-only", layout: "json"}, func(t *testing.T, root string) { readOnly("opt")(t, root); readOnly("etc/kubernetes")(t, root) }},
+		{refusalTest{name: "configuration immutable", layout: "json"}, immutable(configPath)},
+		{refusalTest{name: "/usr read-only", layout: "kubeadm"}, readOnly("usr")},
 	} {
 		t.Run(tt.name, func(t *testing.T) { tt.test(t, tt.mount) })
 	}
 	t.Run("rollback on a full disk", func(t *testing.T) {
-		c := &changing{fakeNode: &fakeNode{dir: t.TempDir(), layout: layoutNamed(t, "json"), Boot: "boot"}, wishes: writeConfigs(t)}
-		c.layout.make(t, c.root())
+		c := &testNode{fakeNode: &fakeNode{dir: t.TempDir(), layout: layoutNamed(t, "json"), Boot: "boot"}, configDir: writeConfigs(t)}
+		c.layout.writeFiles(t, c.root())
 		mount("none", "var/lib", "tmpfs", 0, "size=8m,mode=755")(t, c.root())
 		for _, change := range []string{"install a", "install c"} {
 			c.newInstaller(t)
@@ -253,8 +253,8 @@ func TestLinksStayInside(t *testing.T) {
 	outside := t.TempDir()
 	for _, l := range []string{"kubeadm", "json", "directory", "read-only bin dir"} {
 		t.Run(l, func(t *testing.T) {
-			c := &changing{fakeNode: &fakeNode{dir: t.TempDir(), layout: layoutNamed(t, l), Boot: "boot"}, wishes: writeConfigs(t)}
-			c.layout.make(t, c.root())
+			c := &testNode{fakeNode: &fakeNode{dir: t.TempDir(), layout: layoutNamed(t, l), Boot: "boot"}, configDir: writeConfigs(t)}
+			c.layout.writeFiles(t, c.root())
 			there := filepath.Join(outside, l)
 			for _, dir := range []string{"etc/kubernetes", "etc/systemd", "var/lib", "opt/plugins"} {
 				must.Do(t, os.MkdirAll(filepath.Join(there, dir), 0o755))
@@ -268,7 +268,7 @@ func TestLinksStayInside(t *testing.T) {
 				var err error
 				switch change {
 				case "install without":
-					_, err = c.Install(t.Context(), install.Desired{Plugins: []string{filepath.Join(c.wishes, "c/alpha")}, Dispatcher: wish(c.wishes, "a").Dispatcher, SkipExec: true}, options())
+					_, err = c.Install(t.Context(), install.DesiredState{Plugins: []string{filepath.Join(c.configDir, "c/alpha")}, Dispatcher: desiredState(c.configDir, "a").Dispatcher, SkipExec: true}, options())
 				case "status":
 					var s *install.Status
 					if s, err = c.Status(t.Context()); err == nil && (len(s.Problems) > 0 || s.Current.Number != 3) {

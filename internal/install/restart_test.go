@@ -22,20 +22,20 @@ import (
 	"github.com/regcred/regcred/internal/service"
 )
 
-// changing is a fake node with an installer.
-type changing struct {
+// testNode is a fake node with an installer.
+type testNode struct {
 	*fakeNode
 	*install.Installer
-	wishes string
-	health *atomic.Int64 // HTTP status code of the kubelet's health endpoint
+	configDir string
+	health    *atomic.Int64 // HTTP status code of the kubelet's health endpoint
 }
 
 // nodeAfter returns a node on which the given changes have been made.
-func nodeAfter(t *testing.T, l layout, done ...string) *changing {
+func nodeAfter(t *testing.T, l layout, done ...string) *testNode {
 	t.Helper()
-	c := &changing{fakeNode: newFakeNode(t, l), wishes: writeConfigs(t), health: &atomic.Int64{}}
+	c := &testNode{fakeNode: newFakeNode(t, l), configDir: writeConfigs(t), health: &atomic.Int64{}}
 	for _, d := range done {
-		if err := c.run(c.wishes, d); err != nil {
+		if err := c.run(c.configDir, d); err != nil {
 			t.Fatal(d, err)
 		}
 	}
@@ -49,19 +49,19 @@ func nodeAfter(t *testing.T, l layout, done ...string) *changing {
 }
 
 // newInstaller replaces c's installer with a new installer for the same node.
-func (c *changing) newInstaller(t *testing.T) {
+func (c *testNode) newInstaller(t *testing.T) {
 	t.Helper()
 	in := must.Get(c.installer(nil))(t)
 	c.Installer = in
 }
 
-func (c *changing) do(ctx context.Context, change string) error {
-	return makeChange(ctx, c.Installer, c.wishes, change)
+func (c *testNode) do(ctx context.Context, change string) error {
+	return makeChange(ctx, c.Installer, c.configDir, change)
 }
 
-// sameAs fails the test unless the node's files are the same as before, except for the record
+// checkUnchanged fails the test unless the node's files are the same as before, except for the record
 // files.
-func (c *changing) sameAs(t *testing.T, before tree) {
+func (c *testNode) checkUnchanged(t *testing.T, before tree) {
 	t.Helper()
 	if diff := before.without(recordFiles()...).differs(snapshot(t, c.root()).without(recordFiles()...)); diff != "" {
 		t.Errorf("the node is not as before: %s", diff)
@@ -76,23 +76,23 @@ func (c *changing) sameAs(t *testing.T, before tree) {
 func TestRollbackIfKubeletDoesNotStart(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		change func(c *changing, m *manager)
+		change func(c *testNode, m *fakeSystemd)
 		says   string
 		calls  string
 	}{
-		{"ill", func(_ *changing, m *manager) {
-			m.ill = func() bool { return slices.Index(m.Calls, "restart") == len(m.Calls)-1 }
+		{"ill", func(_ *testNode, m *fakeSystemd) {
+			m.exitsAfterRestart = func() bool { return slices.Index(m.Calls, "restart") == len(m.Calls)-1 }
 		}, "it exited and was not restarted", "reload reload restart reload reload restart"},
-		{"restart fails", func(_ *changing, m *manager) {
+		{"restart fails", func(_ *testNode, m *fakeSystemd) {
 			m.fail = failFirst("restart")
 		}, "restart: no", "reload reload restart reload reload restart"},
-		{"reload fails", func(_ *changing, m *manager) {
+		{"reload fails", func(_ *testNode, m *fakeSystemd) {
 			m.fail = failFirst("reload")
 		}, "reload: no", "reload reload"},
-		{"probe fails", func(c *changing, _ *manager) {
+		{"probe fails", func(c *testNode, _ *fakeSystemd) {
 			c.Probe = func(context.Context) error { return errors.New("no such image") }
 		}, "the test pull failed: no such image", "reload reload restart reload reload restart"},
-		{"unhealthy", func(c *changing, m *manager) {
+		{"unhealthy", func(c *testNode, m *fakeSystemd) {
 			c.Criteria.Timeout = 300 * time.Millisecond
 			m.fail = func(call string) error {
 				if call == "restart" {
@@ -107,7 +107,7 @@ func TestRollbackIfKubeletDoesNotStart(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := nodeAfter(t, layoutNamed(t, "kubeadm"))
-			m := manager{fakeNode: c.fakeNode}
+			m := fakeSystemd{fakeNode: c.fakeNode}
 			tt.change(c, &m)
 			c.Service.Manager = &m
 			before := snapshot(t, c.root())
@@ -118,7 +118,7 @@ func TestRollbackIfKubeletDoesNotStart(t *testing.T) {
 			if _, restarted := errors.AsType[*install.RestartedError](err); restarted != slices.Contains(c.Calls, "restart") {
 				t.Errorf("it says that the kubelet was restarted: %v", restarted)
 			}
-			c.sameAs(t, before)
+			c.checkUnchanged(t, before)
 			if calls := strings.Join(c.Calls, " "); calls != tt.calls {
 				t.Errorf("calls: %s, want %s", calls, tt.calls)
 			}
@@ -150,7 +150,7 @@ func TestProbe(t *testing.T) {
 	} {
 		t.Run(change, func(t *testing.T) {
 			c := nodeAfter(t, layoutNamed(t, "json"), "install a")
-			m := manager{fakeNode: c.fakeNode}
+			m := fakeSystemd{fakeNode: c.fakeNode}
 			c.Service.Manager = &m
 			before, probes := snapshot(t, c.root()), 0
 			c.Probe = func(context.Context) error { probes++; return errors.New("no such image") }
@@ -158,12 +158,12 @@ func TestProbe(t *testing.T) {
 			if err == nil || err.Error() != "the test pull failed: no such image; the change was rolled back" || probes != 1 {
 				t.Errorf("got %v after %d test pulls", err, probes)
 			}
-			c.sameAs(t, before)
+			c.checkUnchanged(t, before)
 			if got := strings.Join(c.Calls, " "); got != calls {
 				t.Errorf("calls: %s, want %s", got, calls)
 			}
 			c.newInstaller(t)
-			c.Service.Manager = &manager{fakeNode: c.fakeNode}
+			c.Service.Manager = &fakeSystemd{fakeNode: c.fakeNode}
 			c.Probe = func(context.Context) error { probes++; return nil }
 			if err := c.do(t.Context(), change); err != nil || probes != 2 {
 				t.Errorf("%v after %d test pulls", err, probes)
@@ -186,7 +186,7 @@ func TestProbeHangs(t *testing.T) {
 // unhealthy, and that a later uninstall restores the node.
 func TestNeverHealthy(t *testing.T) {
 	c := nodeAfter(t, layoutNamed(t, "kubeadm"))
-	c.Service.Manager = manager{fakeNode: c.fakeNode, ill: func() bool { return true }}
+	c.Service.Manager = fakeSystemd{fakeNode: c.fakeNode, exitsAfterRestart: func() bool { return true }}
 	before := snapshot(t, c.root())
 	err := c.do(t.Context(), "install a")
 	if err == nil || !strings.Contains(err.Error(), "the rollback also failed") {
@@ -195,12 +195,12 @@ func TestNeverHealthy(t *testing.T) {
 	if unhealthy, ok := errors.AsType[*service.UnhealthyError](err); !ok || len(unhealthy.Lines) == 0 {
 		t.Errorf("no last lines: %v", err)
 	}
-	if s, err := c.Status(t.Context()); err != nil || s.BrokenOff == "" {
+	if s, err := c.Status(t.Context()); err != nil || s.InterruptedChange == "" {
 		t.Errorf("status: %+v, %v", s, err)
 	}
 	c.newInstaller(t)
 	must.Do(t, c.do(t.Context(), "uninstall"))
-	c.sameAs(t, before)
+	c.checkUnchanged(t, before)
 }
 
 // TestInterrupted cancels a change at different file system operations and calls to systemd,
@@ -213,9 +213,9 @@ func TestInterrupted(t *testing.T) {
 	}{{"install b", []string{"install a"}}, {"uninstall", []string{"install a"}}} {
 		base := nodeAfter(t, l, change.before...)
 		before, places := snapshot(t, base.root()), 0
-		scene := &scene{t: t, layout: l, base: base.dir}
+		scene := &changeFixture{t: t, layout: l, base: base.dir}
 		for place := 1; place == 1 || place <= places; place += base.layout.stepInterval() {
-			c := &changing{fakeNode: scene.copy(), wishes: base.wishes, health: base.health}
+			c := &testNode{fakeNode: scene.copy(), configDir: base.configDir, health: base.health}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			seen := 0
@@ -229,13 +229,13 @@ func TestInterrupted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			in.Service.Manager = manager{fakeNode: c.fakeNode, fail: func(string) error { return pass() }}
+			in.Service.Manager = fakeSystemd{fakeNode: c.fakeNode, fail: func(string) error { return pass() }}
 			c.Installer = in
 			err = c.do(ctx, change.do)
 			places = max(places, seen)
 			if err == nil { // canceled after the change was complete
 				c.newInstaller(t)
-				if s, err := c.Status(t.Context()); err != nil || s.BrokenOff != "" || len(s.Problems) > 0 {
+				if s, err := c.Status(t.Context()); err != nil || s.InterruptedChange != "" || len(s.Problems) > 0 {
 					t.Errorf("%s, interrupted at %d: %+v, %v", change.do, place, s, err)
 				}
 				continue
@@ -246,7 +246,7 @@ func TestInterrupted(t *testing.T) {
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("%s, interrupted at %d: %v", change.do, place, err)
 			}
-			c.sameAs(t, before)
+			c.checkUnchanged(t, before)
 		}
 		t.Logf("%s: %d places", change.do, places)
 	}

@@ -182,8 +182,8 @@ func (in *Installer) hasFiles(dir string) bool {
 	})
 }
 
-// fileHeader is the first line of regcred's drop-ins.
-const fileHeader = "# Made by regcred install; regcred uninstall takes it away.\n"
+// dropInHeader is the first line of regcred's drop-ins.
+const dropInHeader = "# Made by regcred install; regcred uninstall takes it away.\n"
 
 // stateDirInUse returns the state directory that the kubelet uses. It finds the directory
 // through the link to the dispatcher in the kubelet's bin dir, or through the bin dir that
@@ -224,5 +224,5 @@ func (in *Installer) dispatcherLinkNames(now []byte) (names []string) {
 // isFromRemovedState reports whether regcred wrote the content now, but its state directory no
 // longer exists.
 func (in *Installer) isFromRemovedState(from *generation.Manifest, now []byte) bool {
-	return from == nil && in.stateDirInUse() == in.Store.Dir && strings.HasPrefix(string(now), fileHeader)
+	return from == nil && in.stateDirInUse() == in.Store.Dir && strings.HasPrefix(string(now), dropInHeader)
 }

@@ -21,11 +21,11 @@ type Status struct {
 	Current     *generation.Manifest // nil if there is no current generation or it cannot be read
 	Generations []Generation         // in ascending order
 
-	BrokenOff string   // description of an interrupted change, or ""
-	Problems  []string // how the node differs from what was installed
-	Restart   []string // reasons why the kubelet must be restarted
+	InterruptedChange string   // description of an interrupted change, or ""
+	Problems          []string // how the node differs from what was installed
+	Restart           []string // reasons why the kubelet must be restarted
 
-	Memory int // number of the generation whose entries the running kubelet has probably loaded; 0 if none
+	LoadedGeneration int // number of the generation whose entries the running kubelet has probably loaded; 0 if none
 }
 
 // Generation describes an installed generation.
@@ -49,7 +49,7 @@ func (in *Installer) Status(ctx context.Context) (*Status, error) {
 	if j, err := in.readJournal(ctx); err != nil {
 		s.addProblem("%v", err)
 	} else if j.Action != "" {
-		s.BrokenOff = strings.TrimSuffix(j.String(), ",")
+		s.InterruptedChange = strings.TrimSuffix(j.String(), ",")
 	}
 	in.addLeftovers(s)
 	if !in.HasState() {
@@ -65,7 +65,7 @@ func (in *Installer) Status(ctx context.Context) (*Status, error) {
 		s.addProblem("%s does not exist, so no generation is current", in.fs().HostPath(in.Store.Path("current")))
 	case s.Current != nil:
 		err = in.compareNode(ctx, s)
-	case s.BrokenOff == "" && in.HasState():
+	case s.InterruptedChange == "" && in.HasState():
 		s.addProblem("%s: left over from a failed install; regcred uninstall removes it", in.fs().HostPath(in.Store.Dir))
 	}
 	return s, err
@@ -110,12 +110,12 @@ func (in *Installer) compareNode(ctx context.Context, s *Status) (err error) {
 	if err := in.compareNextStart(ctx, s); err != nil {
 		return err
 	}
-	memory, err := in.kubeletMemory(ctx)
+	memory, err := in.loadedEntries(ctx)
 	if err != nil {
 		return err
 	}
 	if len(memory.candidates) > 0 {
-		s.Memory = memory.candidates[0].Generation
+		s.LoadedGeneration = memory.candidates[0].Generation
 	}
 	s.Restart, err = in.restartReasons(ctx, m.Layout, m.Entries)
 	return err
@@ -164,7 +164,7 @@ func (in *Installer) compareHostFile(ctx context.Context, m *generation.Manifest
 		return err.Error()
 	case now == nil:
 		return "missing"
-	case h.Kind == generation.HostKindFile && !in.isAsInstalled(ctx, m, h, now):
+	case h.Kind == generation.HostKindFile && !in.matchesGeneration(ctx, m, h, now):
 		return "changed since it was installed"
 	case h.Kind == generation.HostKindEntries:
 		switch same, err := in.hasEntries(ctx, h.Path, now, m.Entries); {
@@ -191,13 +191,13 @@ func (in *Installer) compareCopies(ctx context.Context, s *Status) {
 			s.addProblem("%s: %v", in.fs().HostPath(l.Original), err)
 		}
 	}
-	if l.LinksOf == "" {
+	if l.OriginalBinDir == "" {
 		return
 	}
 	names, _ := in.executablesToLink(l)
 	for _, name := range names {
 		if !in.fs().Exists(path.Join(l.BinDir, name)) {
-			s.addProblem("%s was added after %s was created: run regcred install to create the missing link", in.fs().HostPath(path.Join(l.LinksOf, name)), in.fs().HostPath(l.BinDir))
+			s.addProblem("%s was added after %s was created: run regcred install to create the missing link", in.fs().HostPath(path.Join(l.OriginalBinDir, name)), in.fs().HostPath(l.BinDir))
 		}
 	}
 }

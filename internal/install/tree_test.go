@@ -22,8 +22,8 @@ import (
 // tree maps each path in a directory to the file's mode, owner and content.
 type tree map[string]string
 
-// times matches JSON values that differ between two runs of the same steps.
-var times = regexp.MustCompile(`"(created|started|ticks)": ("[^"]*"|\d+)`)
+// volatileValues matches JSON values that differ between two runs of the same steps.
+var volatileValues = regexp.MustCompile(`"(created|started|ticks)": ("[^"]*"|\d+)`)
 
 func snapshot(t testing.TB, root string) tree {
 	t.Helper()
@@ -44,7 +44,7 @@ func snapshot(t testing.TB, root string) tree {
 		case info.Mode().IsRegular():
 			var data []byte
 			data, err = os.ReadFile(name)
-			text = times.ReplaceAllString(string(data), `"$1": 0`)
+			text = volatileValues.ReplaceAllString(string(data), `"$1": 0`)
 		}
 		rel, _ := filepath.Rel(root, name)
 		list["/"+rel] = fmt.Sprintf("%v %d:%d %s", info.Mode(), stat.Uid, stat.Gid, text)

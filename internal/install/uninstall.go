@@ -36,7 +36,7 @@ func (in *Installer) Uninstall(ctx context.Context, o Options) error {
 	if err := in.checkUninstallAllowed(m, o); err != nil {
 		return err
 	}
-	memory, err := in.kubeletMemory(ctx)
+	memory, err := in.loadedEntries(ctx)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func addHostFiles(list, more []generation.HostFile) []generation.HostFile {
 // its header, links to the dispatcher, its configuration, and files with its entries.
 func (in *Installer) recognize(ctx context.Context) *generation.Manifest {
 	s := in.Setup
-	m := &generation.Manifest{Layout: generation.KubeletLayout{Flag: s.Config.Path, BinDir: s.BinDir.Path}}
+	m := &generation.Manifest{Layout: generation.KubeletLayout{ConfigFlag: s.Config.Path, BinDir: s.BinDir.Path}}
 	add := func(kind generation.HostKind, name, target string, now []byte, stage generation.InstallStage) {
 		m.Host = append(m.Host, generation.HostFile{Kind: kind, Path: name, Target: target, Content: string(now), Mode: 0o644, Stage: stage})
 	}
@@ -147,7 +147,7 @@ func (in *Installer) recognize(ctx context.Context) *generation.Manifest {
 	for _, e := range list {
 		name := path.Join(s.BinDir.Path, e.Name())
 		if target, err := in.fs().Readlink(name); err == nil && target == in.Store.DispatcherPath() {
-			add(generation.HostKindLink, name, target, nil, generation.BeforeActivation)
+			add(generation.HostKindLink, name, target, nil, generation.StageBeforeActivation)
 		}
 	}
 	for _, config := range []string{s.Config.Path, s.Vendor.Config.Path} {
@@ -159,7 +159,7 @@ func (in *Installer) recognize(ctx context.Context) *generation.Manifest {
 			if path.Base(config) == ownConfigName || strings.HasPrefix(config, in.Store.Dir+"/") {
 				kind = generation.HostKindFile
 			}
-			add(kind, config, "", now, generation.AfterActivation)
+			add(kind, config, "", now, generation.StageAfterActivation)
 		}
 	}
 	if s.Unit != nil {
@@ -169,7 +169,7 @@ func (in *Installer) recognize(ctx context.Context) *generation.Manifest {
 		m.Layout.NodeConfig = s.Nodeadm.DropIn
 	}
 	for _, name := range []string{m.Layout.NodeConfig, m.Layout.DropIn} {
-		if now, err := in.readIfExists(ctx, name); err == nil && strings.HasPrefix(string(now), fileHeader) {
+		if now, err := in.readIfExists(ctx, name); err == nil && strings.HasPrefix(string(now), dropInHeader) {
 			add(generation.HostKindFile, name, "", now, generation.StageLast)
 		}
 	}

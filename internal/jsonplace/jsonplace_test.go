@@ -70,32 +70,32 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		same(t, data, root)
+		checkPositions(t, data, root)
 		if root.ValueAt(root.End) == nil || root.ValueAt(root.Start) != nil {
 			t.Error("the root does not hold its own last byte, or the one before its first")
 		}
 	})
 }
 
-func same(t *testing.T, data []byte, v *Value) {
+func checkPositions(t *testing.T, data []byte, v *Value) {
 	var want, got any
-	want = decoded(t, data, v)
+	want = decodeValue(t, data, v)
 	switch v.Kind {
 	case KindObject:
 		members := map[string]any{}
 		for _, m := range v.Members {
-			same(t, data, m.Value)
+			checkPositions(t, data, m.Value)
 			if data[m.Start] != '"' {
 				t.Fatalf("no key at %d", m.Start)
 			}
-			members[m.Key] = decoded(t, data, m.Value)
+			members[m.Key] = decodeValue(t, data, m.Value)
 		}
 		got = members
 	case KindArray:
 		items := []any{}
 		for _, item := range v.Items {
-			same(t, data, item)
-			items = append(items, decoded(t, data, item))
+			checkPositions(t, data, item)
+			items = append(items, decodeValue(t, data, item))
 		}
 		got = items
 	case KindString:
@@ -111,9 +111,9 @@ func same(t *testing.T, data []byte, v *Value) {
 	}
 }
 
-// decoded decodes the text of a value with encoding/json. It keeps numbers as text, because some do
+// decodeValue decodes the text of a value with encoding/json. It keeps numbers as text, because some do
 // not fit into Go's types.
-func decoded(t *testing.T, data []byte, v *Value) (x any) {
+func decodeValue(t *testing.T, data []byte, v *Value) (x any) {
 	d := json.NewDecoder(bytes.NewReader(data[v.Start:v.End]))
 	d.UseNumber()
 	if err := d.Decode(&x); err != nil {

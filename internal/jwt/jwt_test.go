@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// token returns a token with the given payload.
-func token(payload string) string {
+// tokenWithPayload returns a token with the given payload.
+func tokenWithPayload(payload string) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + "." + canary.TokenSecret
 }
 
@@ -27,21 +27,21 @@ func TestParse(t *testing.T) {
 		want  jwt.Claims
 	}{
 		"a kubelet's": {
-			token(`{"iss":"https://issuer.example","sub":"system:serviceaccount:team:app","aud":["sts"],"iat":1700000000,"exp":1700003600}`),
+			tokenWithPayload(`{"iss":"https://issuer.example","sub":"system:serviceaccount:team:app","aud":["sts"],"iat":1700000000,"exp":1700003600}`),
 			jwt.Claims{
 				Issuer: "https://issuer.example", Subject: "system:serviceaccount:team:app", Audience: []string{"sts"},
 				IssuedAt: time.Unix(1700000000, 0), Expires: time.Unix(1700003600, 0),
 			},
 		},
-		"one audience":        {token(`{"aud":"sts"}`), jwt.Claims{Audience: []string{"sts"}}},
-		"no audience":         {token(`{"aud":null}`), jwt.Claims{}},
-		"empty":               {token(`{}`), jwt.Claims{}},
-		"fraction":            {token(`{"exp":1700003600.5}`), jwt.Claims{Expires: time.Unix(1700003600, 500000000)}},
-		"exponent":            {token(`{"exp":1.7e9}`), jwt.Claims{Expires: time.Unix(1700000000, 0)}},
-		"null times":          {token(`{"exp":null,"iat":null}`), jwt.Claims{}},
-		"year 9999":           {token(`{"exp":253402300799}`), jwt.Claims{Expires: time.Unix(253402300799, 0)}},
+		"one audience":        {tokenWithPayload(`{"aud":"sts"}`), jwt.Claims{Audience: []string{"sts"}}},
+		"no audience":         {tokenWithPayload(`{"aud":null}`), jwt.Claims{}},
+		"empty":               {tokenWithPayload(`{}`), jwt.Claims{}},
+		"fraction":            {tokenWithPayload(`{"exp":1700003600.5}`), jwt.Claims{Expires: time.Unix(1700003600, 500000000)}},
+		"exponent":            {tokenWithPayload(`{"exp":1.7e9}`), jwt.Claims{Expires: time.Unix(1700000000, 0)}},
+		"null times":          {tokenWithPayload(`{"exp":null,"iat":null}`), jwt.Claims{}},
+		"year 9999":           {tokenWithPayload(`{"exp":253402300799}`), jwt.Claims{Expires: time.Unix(253402300799, 0)}},
 		"padded payload":      {"e30." + base64.URLEncoding.EncodeToString([]byte(`{"sub":"x"}`)) + ".sig", jwt.Claims{Subject: "x"}},
-		"unknown claims":      {token(`{"sub":"x","kubernetes.io":{"namespace":"team"}}`), jwt.Claims{Subject: "x"}},
+		"unknown claims":      {tokenWithPayload(`{"sub":"x","kubernetes.io":{"namespace":"team"}}`), jwt.Claims{Subject: "x"}},
 		"header is no matter": {"%%%." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"x"}`)) + ".", jwt.Claims{Subject: "x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,17 +62,17 @@ func TestParseRefuses(t *testing.T) {
 		"five, encrypted":     "a.b.c.d.e",
 		"not base64":          "e30." + canary.TokenSecret + "!.sig",
 		"standard base64":     "e30.e+/=.sig",
-		"not JSON":            token(canary.TokenSecret),
-		"not an object":       token(`["` + canary.TokenSecret + `"]`),
-		"trailing bytes":      token(`{} {}`),
-		"audience a number":   token(`{"aud":1}`),
-		"audiences mixed":     token(`{"aud":["a",1]}`),
-		"time a text":         token(`{"exp":"` + canary.TokenSecret + `"}`),
-		"time before 1970":    token(`{"exp":-1}`),
-		"time beyond 9999":    token(`{"exp":253402300800}`),
-		"time beyond a float": token(`{"exp":1e999}`),
-		"subject an object":   token(`{"sub":{"` + canary.TokenSecret + `":1}}`),
-		"too long":            token(`{"sub":"` + strings.Repeat("x", 64<<10) + `"}`),
+		"not JSON":            tokenWithPayload(canary.TokenSecret),
+		"not an object":       tokenWithPayload(`["` + canary.TokenSecret + `"]`),
+		"trailing bytes":      tokenWithPayload(`{} {}`),
+		"audience a number":   tokenWithPayload(`{"aud":1}`),
+		"audiences mixed":     tokenWithPayload(`{"aud":["a",1]}`),
+		"time a text":         tokenWithPayload(`{"exp":"` + canary.TokenSecret + `"}`),
+		"time before 1970":    tokenWithPayload(`{"exp":-1}`),
+		"time beyond 9999":    tokenWithPayload(`{"exp":253402300800}`),
+		"time beyond a float": tokenWithPayload(`{"exp":1e999}`),
+		"subject an object":   tokenWithPayload(`{"sub":{"` + canary.TokenSecret + `":1}}`),
+		"too long":            tokenWithPayload(`{"sub":"` + strings.Repeat("x", 64<<10) + `"}`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := jwt.Parse(text)
@@ -105,7 +105,7 @@ func TestServiceAccount(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{token(`{"iss":"a","sub":"b","aud":["c"],"iat":1,"exp":2.5}`), token(`{"aud":"c","exp":1e18}`), "a.b.c", "..", ""} {
+	for _, seed := range []string{tokenWithPayload(`{"iss":"a","sub":"b","aud":["c"],"iat":1,"exp":2.5}`), tokenWithPayload(`{"aud":"c","exp":1e18}`), "a.b.c", "..", ""} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -38,7 +38,7 @@ func pkcs8(key any) []byte {
 	return inPEM("PRIVATE KEY", der, err)
 }
 
-func generate[K any](t testing.TB, key K, err error) K {
+func mustGenerate[K any](t testing.TB, key K, err error) K {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -63,11 +63,11 @@ func verify(public crypto.PublicKey, text string, signature []byte) bool {
 
 func TestSign(t *testing.T) {
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
-	rsaKey = generate(t, rsaKey, err)
+	rsaKey = mustGenerate(t, rsaKey, err)
 	ecKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	ecKey = generate(t, ecKey, err)
+	ecKey = mustGenerate(t, ecKey, err)
 	_, edKey, err := ed25519.GenerateKey(rand.Reader)
-	edKey = generate(t, edKey, err)
+	edKey = mustGenerate(t, edKey, err)
 	ecDER, err := x509.MarshalECPrivateKey(ecKey)
 	for name, tt := range map[string]struct {
 		pem       []byte
@@ -115,7 +115,7 @@ func checkToken(t *testing.T, token string, public crypto.PublicKey, algorithm s
 
 func TestSignWithoutKeyID(t *testing.T) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
-	parsed, err2 := ParseKey(pkcs8(generate(t, key, err)))
+	parsed, err2 := ParseKey(pkcs8(mustGenerate(t, key, err)))
 	token, err3 := parsed.Sign(nil, nil)
 	first, _, _ := strings.Cut(token, ".")
 	text, _ := base64.RawURLEncoding.DecodeString(first)
@@ -128,7 +128,7 @@ func TestSignWithoutKeyID(t *testing.T) {
 // ecparam writes the curve first, and a file may begin with a certificate.
 func TestParseKeyBehindOthers(t *testing.T) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	key := generate(t, private, err)
+	key := mustGenerate(t, private, err)
 	der, err := x509.MarshalECPrivateKey(key)
 	text := slices.Concat(inPEM("EC PARAMETERS", []byte("x"), nil), inPEM("CERTIFICATE", []byte("x"), nil), inPEM("EC PRIVATE KEY", der, err))
 	if got, err := ParseKey(text); err != nil || got.algorithm != "ES256" {
@@ -138,11 +138,11 @@ func TestParseKeyBehindOthers(t *testing.T) {
 
 func TestParseKeyRefuses(t *testing.T) {
 	small, err := rsa.GenerateKey(rand.Reader, 1024)
-	small = generate(t, small, err)
+	small = mustGenerate(t, small, err)
 	large, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
-	large = generate(t, large, err)
+	large = mustGenerate(t, large, err)
 	agree, err := ecdh.X25519().GenerateKey(rand.Reader)
-	agree = generate(t, agree, err)
+	agree = mustGenerate(t, agree, err)
 	public, err := x509.MarshalPKIXPublicKey(small.Public())
 	legacy := "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\n" +
 		base64.StdEncoding.EncodeToString([]byte(canary.PasswordSecret)) + "\n-----END RSA PRIVATE KEY-----\n"
@@ -176,7 +176,7 @@ func TestParseKeyRefuses(t *testing.T) {
 
 func TestKeyIsNotPrinted(t *testing.T) {
 	_, edKey, err := ed25519.GenerateKey(rand.Reader)
-	key := must.Get(ParseKey(pkcs8(generate(t, edKey, err))))(t)
+	key := must.Get(ParseKey(pkcs8(mustGenerate(t, edKey, err))))(t)
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 		if got := fmt.Sprintf(verb, key); got != "jwt.Key(EdDSA)" {
 			t.Errorf("%s prints %q", verb, got)
@@ -187,11 +187,11 @@ func TestKeyIsNotPrinted(t *testing.T) {
 // FuzzParseKey verifies that no file leads to a panic, and that every parsed key can sign.
 func FuzzParseKey(f *testing.F) {
 	_, edKey, err := ed25519.GenerateKey(rand.Reader)
-	edKey = generate(f, edKey, err)
+	edKey = mustGenerate(f, edKey, err)
 	ecKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	ecKey = generate(f, ecKey, err)
+	ecKey = mustGenerate(f, ecKey, err)
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
-	rsaKey = generate(f, rsaKey, err)
+	rsaKey = mustGenerate(f, rsaKey, err)
 	for _, data := range [][]byte{
 		pkcs8(edKey), pkcs8(ecKey), inPEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsaKey), nil),
 		inPEM("ENCRYPTED PRIVATE KEY", nil, nil), []byte("-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n"),

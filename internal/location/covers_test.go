@@ -64,9 +64,9 @@ func TestCovers(t *testing.T) {
 // matches every label that the other matches. No glob contains the letter c, which stands for all
 // other bytes.
 func TestCoversEveryWord(t *testing.T) {
-	labels := words("abc", 5)
-	for _, wide := range words("ab*", 4) {
-		for _, narrow := range words("ab*", 3) {
+	labels := allStrings("abc", 5)
+	for _, wide := range allStrings("ab*", 4) {
+		for _, narrow := range allStrings("ab*", 3) {
 			want := true
 			for _, label := range labels {
 				if MatchLabel(narrow, label) && !MatchLabel(wide, label) {
@@ -98,7 +98,7 @@ func FuzzCovers(f *testing.F) {
 		if err != nil || err2 != nil {
 			return
 		}
-		for _, image := range append(instances(n), repository) {
+		for _, image := range append(sampleImages(n), repository) {
 			at, err := Parse(image)
 			if err != nil || !strings.HasPrefix(at.Path, "/") {
 				continue // not a repository
@@ -117,8 +117,8 @@ func FuzzCovers(f *testing.F) {
 	})
 }
 
-// instances returns some images that a pattern may match.
-func instances(p Pattern) (list []string) {
+// sampleImages returns some images that a pattern may match.
+func sampleImages(p Pattern) (list []string) {
 	port := ""
 	if p.Port != "" {
 		port = ":" + p.Port

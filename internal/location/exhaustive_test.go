@@ -32,8 +32,8 @@ func TestLocationEveryByte(t *testing.T) {
 	}
 }
 
-// words returns all strings of at most n characters of an alphabet.
-func words(alphabet string, n int) []string {
+// allStrings returns all strings of at most n characters of an alphabet.
+func allStrings(alphabet string, n int) []string {
 	all := []string{""}
 	for begin := 0; n > 0; n-- {
 		longest := all[begin:]
@@ -69,7 +69,7 @@ func naiveMatches(p, at Location) bool {
 // TestMatchEveryWord compares Match with a naive implementation for all short patterns
 // and images made of special characters.
 func TestMatchEveryWord(t *testing.T) {
-	patterns, images := words("ab.*:1/", 3), words("ab.1/", 4)
+	patterns, images := allStrings("ab.*:1/", 3), allStrings("ab.1/", 4)
 	patterns = append(patterns, "a*b", "*a*b", "a**b", "a*b*a", "*a.b", "a.*b", "a*.b*", "[::1]", "[::1].a", "*.[::a]")
 	tried := 0
 	for _, image := range images {
@@ -96,8 +96,8 @@ func TestMatchEveryWord(t *testing.T) {
 // TestLabelEveryWord compares MatchLabel with path.Match for all short patterns without character
 // classes.
 func TestLabelEveryWord(t *testing.T) {
-	labels := words("ab", 5)
-	for _, pattern := range words("ab*", 5) {
+	labels := allStrings("ab", 5)
+	for _, pattern := range allStrings("ab*", 5) {
 		for _, label := range labels {
 			if got, want := MatchLabel(pattern, label), naiveLabel(pattern, label); got != want {
 				t.Fatalf("MatchLabel(%q, %q) = %v, want %v", pattern, label, got, want)

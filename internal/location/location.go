@@ -54,10 +54,10 @@ func Parse(s string) (Location, error) {
 	return parseGeneral(s)
 }
 
-// IsValidBefore136 reports whether s is a valid pattern for kubelets before 1.36. Go
+// IsValidBeforeKubelet136 reports whether s is a valid pattern for kubelets before 1.36. Go
 // before 1.26 treats the last colon of a host without brackets as the start of the port
 // (GODEBUG urlstrictcolons).
-func IsValidBefore136(s string) bool {
+func IsValidBeforeKubelet136(s string) bool {
 	_, _, err := splitURL(s, strings.LastIndexByte)
 	return err == nil
 }

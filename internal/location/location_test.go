@@ -70,14 +70,14 @@ func checkLocation(t *testing.T, s string) {
 	}
 }
 
-// TestParseOldURLRule compares IsValidBefore136 with net/url. GODEBUG makes net/url apply its older
+// TestParseOldURLRule compares IsValidBeforeKubelet136 with net/url. GODEBUG makes net/url apply its older
 // rule.
 func TestParseOldURLRule(t *testing.T) {
 	t.Setenv("GODEBUG", "urlstrictcolons=0")
 	loose := 0
 	for _, s := range append(locationSeeds, "a:80:", "a:80:x", "a::80", ":::", "u:p@a:80:80/x", "a:b.c:80", "[::1]:80:80", "a:80:80%41", "[a:80:80") {
 		_, wantErr := naiveLocation(s)
-		if got := IsValidBefore136(s); got != (wantErr == nil) {
+		if got := IsValidBeforeKubelet136(s); got != (wantErr == nil) {
 			t.Errorf("ParsesBefore136(%q) = %t; net/url: %v", s, got, wantErr)
 		}
 		if _, err := Parse(s); err != nil && wantErr == nil {

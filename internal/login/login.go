@@ -122,7 +122,7 @@ func (r *Registry) Learn(resp *http.Response) *Challenge {
 func (r *Registry) learn(scheme string, resp *http.Response, authorized bool) *Challenge {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if scheme == "https" || r.Target.plain {
+	if scheme == "https" || r.Target.allowsPlainHTTP {
 		r.scheme = scheme
 	}
 	if resp.StatusCode != http.StatusUnauthorized {
@@ -163,7 +163,7 @@ func (r *Registry) UsesTokens() bool {
 // transport returns the transport that sends all requests. forToken is true for requests to token
 // servers.
 func (r *Registry) transport(forToken bool) http.RoundTripper {
-	return &retrier{budget: r.Budget, retry: r.Retry, forToken: forToken, inner: &wireTransport{
+	return &retrier{budget: r.Budget, retry: r.Retry, forToken: forToken, inner: &limitedTransport{
 		inner: cmp.Or(r.Transport, http.DefaultTransport), target: r.Target,
 		idle: cmp.Or(r.IdleTimeout, 30*time.Second), response: cmp.Or(r.ResponseTimeout, 5*time.Minute), secrets: r.Secrets, forToken: forToken,
 	}}

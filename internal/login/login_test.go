@@ -26,37 +26,37 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// front is an HTTP server that records the requests to a registry.
-type front struct {
+// recordingServer is an HTTP server that records the requests to a registry.
+type recordingServer struct {
 	*httptest.Server
-	inner http.Handler
-	on    func(http.ResponseWriter, *http.Request) bool // called first; reports whether it has sent a response
+	inner     http.Handler
+	intercept func(http.ResponseWriter, *http.Request) bool // called first; reports whether it has sent a response
 
-	mu   sync.Mutex
-	seen []string // "GET /v2/ agent"
+	mu         sync.Mutex
+	requestLog []string // "GET /v2/ agent"
 }
 
-func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *recordingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	agent, _, _ := strings.Cut(r.UserAgent(), " ")
-	f.seen = append(f.seen, r.Method+" "+r.URL.Path+" "+agent)
+	f.requestLog = append(f.requestLog, r.Method+" "+r.URL.Path+" "+agent)
 	f.mu.Unlock()
-	if f.on == nil || !f.on(w, r) {
+	if f.intercept == nil || !f.intercept(w, r) {
 		f.inner.ServeHTTP(w, r)
 	}
 }
 
-func (f *front) requests() []string {
+func (f *recordingServer) requests() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.Clone(f.seen)
+	return slices.Clone(f.requestLog)
 }
 
 // startRegistry starts a registry with the repository team/app for the user "good". It returns the
 // server and a Registry that connects to it.
-func startRegistry(t *testing.T, auth testregistry.Auth, tls bool, on func(http.ResponseWriter, *http.Request) bool) (*front, *Registry) {
+func startRegistry(t *testing.T, auth testregistry.Auth, tls bool, on func(http.ResponseWriter, *http.Request) bool) (*recordingServer, *Registry) {
 	t.Helper()
-	f := &front{on: on}
+	f := &recordingServer{intercept: on}
 	f.Server = httptest.NewUnstartedServer(f)
 	f.Config.ErrorLog = log.New(io.Discard, "", 0)
 	host, base := f.Listener.Addr().String(), "http://"+f.Listener.Addr().String()
@@ -165,7 +165,7 @@ func TestTimeouts(t *testing.T) {
 		get(t, s, f.URL+"/v2/team/app/manifests/v1")
 		first := n
 		if shared {
-			r.Budget.spend(r.Budget.left)
+			r.Budget.spend(r.Budget.remaining)
 		}
 		get(t, s, f.URL+"/v2/team/app/manifests/v1")
 		if again := n - first; first != 3 || shared && again != 1 || !shared && again != 3 {

@@ -115,11 +115,11 @@ func TestUploadProgress(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				sent := 0
-				w := &wireTransport{idle: time.Second, response: limit, secrets: &Secrets{}, inner: roundTripper(func(req *http.Request) (*http.Response, error) {
+				w := &limitedTransport{idle: time.Second, response: limit, secrets: &Secrets{}, inner: roundTripper(func(req *http.Request) (*http.Response, error) {
 					return tt.send(req, httptrace.ContextClientTrace(req.Context()))
 				})}
 				body := func() io.ReadCloser {
-					return &countedBody{dribble{45 << 10, 1 << 10, tt.produce}, &sent}
+					return &countedBody{slowBody{45 << 10, 1 << 10, tt.produce}, &sent}
 				}
 				req := must.Get(http.NewRequestWithContext(t.Context(), "PATCH", "https://example.com", body()))(t)
 				req.GetBody = func() (io.ReadCloser, error) { return body(), nil }
@@ -136,12 +136,12 @@ func TestUploadProgress(t *testing.T) {
 }
 
 type countedBody struct {
-	dribble
+	slowBody
 	sent *int
 }
 
 func (c *countedBody) Read(p []byte) (int, error) {
-	n, err := c.dribble.Read(p)
+	n, err := c.slowBody.Read(p)
 	*c.sent += n
 	return n, err
 }
@@ -152,7 +152,7 @@ func TestEarlyResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var trace *httptrace.ClientTrace
 		response, upload := io.Pipe()
-		w := &wireTransport{idle: time.Minute, response: time.Second, secrets: &Secrets{}, inner: roundTripper(func(req *http.Request) (*http.Response, error) {
+		w := &limitedTransport{idle: time.Minute, response: time.Second, secrets: &Secrets{}, inner: roundTripper(func(req *http.Request) (*http.Response, error) {
 			trace = httptrace.ContextClientTrace(req.Context())
 			go func() {
 				io.Copy(io.Discard, req.Body)
@@ -161,7 +161,7 @@ func TestEarlyResponse(t *testing.T) {
 			}()
 			return &http.Response{StatusCode: 201, Body: response}, nil
 		})}
-		req := must.Get(http.NewRequestWithContext(t.Context(), "PATCH", "https://example.com", &dribble{45 << 10, 1 << 10, 59 * time.Second}))(t)
+		req := must.Get(http.NewRequestWithContext(t.Context(), "PATCH", "https://example.com", &slowBody{45 << 10, 1 << 10, 59 * time.Second}))(t)
 		resp := must.Get(w.RoundTrip(req))(t)
 		defer resp.Body.Close()
 		trace.ConnectStart("tcp", "192.0.2.1:443")
@@ -192,11 +192,11 @@ func TestUploadOverNetwork(t *testing.T) {
 				ForceAttemptHTTP2: version == 2, MaxConnsPerHost: 1, ExpectContinueTimeout: 10 * time.Second,
 			}
 			t.Cleanup(inner.CloseIdleConnections)
-			w := &wireTransport{target: loopbackTarget(t, srv), idle: limit, response: limit, secrets: &Secrets{}, inner: inner}
+			w := &limitedTransport{target: loopbackTarget(t, srv), idle: limit, response: limit, secrets: &Secrets{}, inner: inner}
 			var wg sync.WaitGroup
 			for range 2 { // over HTTP/1.1, the second one waits for the first one's connection
 				wg.Go(func() {
-					req, _ := http.NewRequestWithContext(t.Context(), "PATCH", srv.URL, &dribble{10 << 10, 1 << 10, limit / 5})
+					req, _ := http.NewRequestWithContext(t.Context(), "PATCH", srv.URL, &slowBody{10 << 10, 1 << 10, limit / 5})
 					req.Header.Set("Expect", "100-continue")
 					resp, err := w.RoundTrip(req)
 					if err != nil {
@@ -220,7 +220,7 @@ func TestStalledUploadOverNetwork(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-done }))
 	t.Cleanup(srv.Close)
 	t.Cleanup(func() { close(done) })
-	w := &wireTransport{target: loopbackTarget(t, srv), idle: time.Minute, response: 100 * time.Millisecond, secrets: &Secrets{}, inner: &http.Transport{}}
+	w := &limitedTransport{target: loopbackTarget(t, srv), idle: time.Minute, response: 100 * time.Millisecond, secrets: &Secrets{}, inner: &http.Transport{}}
 	req := must.Get(http.NewRequestWithContext(t.Context(), "PATCH", srv.URL, bytes.NewReader(make([]byte, 64<<20))))(t)
 	_, err := w.RoundTrip(req)
 	if !errors.Is(err, errIdleTimeout) || !strings.Contains(err.Error(), "for 100ms") {

@@ -37,18 +37,18 @@ type RetryOptions struct {
 // RetryBudget is the remaining total time that one pull, or one request of a transport,
 // may spend waiting. It is safe for concurrent use.
 type RetryBudget struct {
-	attempts int
-	wait     time.Duration
-	mu       sync.Mutex
-	left     time.Duration
+	attempts  int
+	wait      time.Duration
+	mu        sync.Mutex
+	remaining time.Duration
 }
 
 // NewRetryBudget returns a full budget.
 func NewRetryBudget(r RetryOptions) *RetryBudget {
 	return &RetryBudget{
-		attempts: cmp.Or(r.Attempts, 4),
-		wait:     max(cmp.Or(r.Wait, 250*time.Millisecond), 1),
-		left:     cmp.Or(r.Budget, 30*time.Second),
+		attempts:  cmp.Or(r.Attempts, 4),
+		wait:      max(cmp.Or(r.Wait, 250*time.Millisecond), 1),
+		remaining: cmp.Or(r.Budget, 30*time.Second),
 	}
 }
 
@@ -76,10 +76,10 @@ func (b *RetryBudget) Wait(ctx context.Context, n int, asked time.Duration) bool
 func (b *RetryBudget) spend(d time.Duration) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if d > b.left {
+	if d > b.remaining {
 		return false
 	}
-	b.left -= d
+	b.remaining -= d
 	return true
 }
 
@@ -114,16 +114,16 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-type noWaitKey struct{}
+type noRateLimitWaitKey struct{}
 
 // WithoutRateLimitWait returns a context for requests that do not wait after a 429
 // response, because the caller has another server to try.
 func WithoutRateLimitWait(ctx context.Context) context.Context {
-	return context.WithValue(ctx, noWaitKey{}, true)
+	return context.WithValue(ctx, noRateLimitWaitKey{}, true)
 }
 
 func skipsRateLimitWait(req *http.Request, resp *http.Response) bool {
-	return resp != nil && resp.StatusCode == http.StatusTooManyRequests && req.Context().Value(noWaitKey{}) != nil
+	return resp != nil && resp.StatusCode == http.StatusTooManyRequests && req.Context().Value(noRateLimitWaitKey{}) != nil
 }
 
 func shouldRetry(resp *http.Response, err error) (again bool, asked time.Duration) {

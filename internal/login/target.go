@@ -24,7 +24,7 @@ type Target struct {
 	Registry name.Registry
 	Scope    string // scope of the token, such as "repository:team/app:pull"
 
-	plain bool // plain HTTP is allowed
+	allowsPlainHTTP bool // allowsPlainHTTP HTTP is allowed
 }
 
 // NewTarget returns a target that allows plain HTTP for registries on loopback, and for
@@ -33,8 +33,8 @@ func NewTarget(host name.Registry, scope string, insecure bool) (Target, error) 
 	t := Target{Registry: host, Scope: scope}
 	// go-containerregistry would also use plain HTTP for private addresses and *.localhost, but
 	// checkURL rejects that.
-	t.plain = insecure || registry.IsLoopback(stripPort(host.RegistryStr()))
-	if t.plain {
+	t.allowsPlainHTTP = insecure || registry.IsLoopback(stripPort(host.RegistryStr()))
+	if t.allowsPlainHTTP {
 		var err error
 		if t.Registry, err = name.NewRegistry(host.RegistryStr(), name.Insecure); err != nil {
 			return Target{}, err
@@ -81,7 +81,7 @@ func (t Target) checkURL(u *url.URL) error {
 	home := stripPort(t.Host())
 	own := host == home || registry.IsLoopback(host) && registry.IsLoopback(home)
 	switch {
-	case u.Scheme == "http" && !(t.plain && own):
+	case u.Scheme == "http" && !(t.allowsPlainHTTP && own):
 		return fmt.Errorf("refused plain HTTP to %q: %w", net.JoinHostPort(host, cmp.Or(u.Port(), "80")), ErrPlainHTTPNotAllowed)
 	case u.Scheme != "http" && u.Scheme != "https":
 		return fmt.Errorf("refused a URL with the unsupported scheme %q", u.Scheme)

@@ -83,7 +83,7 @@ func NewFailedAttempt(cred *regcred.Credential, err error, s *Secrets) FailedAtt
 			message = Truncate(s.Redact(escapeForQuotes(terr.Errors[0].Message)), 300)
 		}
 		// terr's text includes the whole body of the response.
-		text = strings.ReplaceAll(text, terr.Error(), refusalText(t, message))
+		text = strings.ReplaceAll(text, terr.Error(), errorResponseText(t, message))
 	}
 	if e, ok := errors.AsType[ResponseError](err); ok {
 		t.Status, t.Code = e.Response()
@@ -97,8 +97,8 @@ func NewFailedAttempt(cred *regcred.Credential, err error, s *Secrets) FailedAtt
 	return t
 }
 
-// refusalText describes a registry's error response.
-func refusalText(t FailedAttempt, message string) string {
+// errorResponseText describes a registry's error response.
+func errorResponseText(t FailedAttempt, message string) string {
 	text := fmt.Sprintf("HTTP %d", t.Status)
 	if t.Code != "" {
 		text += " " + t.Code

@@ -56,7 +56,7 @@ func TestNewFailedAttempt(t *testing.T) {
 		{cred, fmt.Errorf("login: %w", answer(418, canary.PasswordSecret, "")), 418, "login: HTTP 418 [redacted]"},
 		{cred, fmt.Errorf("broke: %w: %s", io.ErrUnexpectedEOF, canary.PasswordSecret), 0, "broke: unexpected EOF: [redacted]"},
 		{cred, errors.New("first\nsecond"), 0, "first"},
-		{cred, runtimeSaid{}, 403, "a runtime said it"},
+		{cred, runtimeError{}, 403, "a runtime said it"},
 		{cred, errors.New(strings.Repeat("é", 2000)), 0, "é"},
 	} {
 		got := NewFailedAttempt(tt.cred, tt.err, s)
@@ -74,11 +74,11 @@ func TestNewFailedAttempt(t *testing.T) {
 	}
 }
 
-// runtimeSaid is an error that states the registry's response.
-type runtimeSaid struct{}
+// runtimeError is an error that states the registry's response.
+type runtimeError struct{}
 
-func (runtimeSaid) Error() string                       { return "a runtime said it" }
-func (runtimeSaid) Response() (status int, code string) { return 403, "DENIED" }
+func (runtimeError) Error() string                       { return "a runtime said it" }
+func (runtimeError) Response() (status int, code string) { return 403, "DENIED" }
 
 func TestSafeErrorHidesUserinfo(t *testing.T) {
 	err := SafeError(fmt.Errorf("https://user:"+canary.PasswordSecret+"@registry.example: %w\nmore", io.EOF))

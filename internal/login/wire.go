@@ -21,11 +21,11 @@ const (
 	minRateBytes  = 32 << 10
 )
 
-// wireTransport is the innermost transport. All requests pass through it, including
+// limitedTransport is the innermost transport. All requests pass through it, including
 // token requests, redirects and retries. It rejects hosts and schemes that are not
 // allowed, cancels stalled and slow responses, limits the size of error responses, and
 // collects secrets.
-type wireTransport struct {
+type limitedTransport struct {
 	inner    http.RoundTripper
 	target   Target
 	idle     time.Duration
@@ -34,7 +34,7 @@ type wireTransport struct {
 	forToken bool // the requests go to token servers
 }
 
-func (w *wireTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+func (w *limitedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	w.secrets.addFromRequest(req, w.forToken)
 	if err := w.target.checkURL(req.URL); err != nil {
 		if req.Body != nil {
@@ -55,10 +55,10 @@ func (w *wireTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, progress.timeoutOr(err)
 	}
 	progress.setLimit(0)
-	b := &responseBody{ReadCloser: resp.Body, progress: progress, idle: w.idle, left: -1, host: req.URL.Host}
+	b := &responseBody{ReadCloser: resp.Body, progress: progress, idle: w.idle, remaining: -1, host: req.URL.Host}
 	resp.Body = b
 	if resp.StatusCode >= http.StatusBadRequest {
-		b.left = maxErrorBodySize
+		b.remaining = maxErrorBodySize
 	}
 	return resp, nil
 }
@@ -67,28 +67,28 @@ func (w *wireTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 // not counted.
 type responseBody struct {
 	io.ReadCloser
-	progress *progressTimer
-	idle     time.Duration
-	left     int64 // remaining bytes until the body is cut off; negative means no limit
-	host     string
+	progress  *progressTimer
+	idle      time.Duration
+	remaining int64 // remaining bytes until the body is cut off; negative means no limit
+	host      string
 
 	waited  time.Duration // waiting time in the current period
 	arrived int           // bytes received in the current period
 }
 
 func (b *responseBody) Read(p []byte) (int, error) {
-	if b.left == 0 {
+	if b.remaining == 0 {
 		return 0, io.EOF
 	}
-	if b.left > 0 {
-		p = p[:min(int64(len(p)), b.left)]
+	if b.remaining > 0 {
+		p = p[:min(int64(len(p)), b.remaining)]
 	}
 	b.progress.setLimit(b.idle)
 	began := time.Now()
 	n, err := b.ReadCloser.Read(p)
 	b.progress.setLimit(0)
-	if b.left > 0 {
-		b.left -= int64(n)
+	if b.remaining > 0 {
+		b.remaining -= int64(n)
 	}
 	switch {
 	case err == nil:

@@ -15,13 +15,13 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// dribble is a body of size bytes that arrives in small parts.
-type dribble struct {
+// slowBody is a body of size bytes that arrives in small parts.
+type slowBody struct {
 	size, chunk int
 	every       time.Duration
 }
 
-func (d *dribble) Read(p []byte) (int, error) {
+func (d *slowBody) Read(p []byte) (int, error) {
 	if d.size <= 0 {
 		return 0, io.EOF
 	}
@@ -31,13 +31,13 @@ func (d *dribble) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (d *dribble) Close() error { return nil }
+func (d *slowBody) Close() error { return nil }
 
 // TestFailedRequestIsReleased verifies that the context of a failed request is canceled
 // immediately.
 func TestFailedRequestIsReleased(t *testing.T) {
 	var sent context.Context
-	w := &wireTransport{idle: time.Minute, secrets: &Secrets{}, inner: roundTripper(func(req *http.Request) (*http.Response, error) {
+	w := &limitedTransport{idle: time.Minute, secrets: &Secrets{}, inner: roundTripper(func(req *http.Request) (*http.Response, error) {
 		sent = req.Context()
 		return nil, io.ErrUnexpectedEOF
 	})}
@@ -55,24 +55,24 @@ func TestFailedRequestIsReleased(t *testing.T) {
 func TestMinimumRate(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		body dribble
+		body slowBody
 		read time.Duration // delay of the reader between two reads
 		want error
 		took time.Duration
 	}{
-		{"a byte every 29 s", dribble{1 << 20, 1, 29 * time.Second}, 0, errTooSlow, 87 * time.Second},
-		{"a byte every second", dribble{1 << 20, 1, time.Second}, 0, errTooSlow, time.Minute},
-		{"2 kB/s", dribble{4 << 20, 2000, time.Second}, 0, nil, 2098 * time.Second},
-		{"2 kB/s in pieces of 29 s", dribble{4 << 20, 58000, 29 * time.Second}, 0, nil, 29 * 73 * time.Second},
-		{"just enough", dribble{20 * minRateBytes, minRateBytes, time.Minute - time.Millisecond}, 0, nil, 20*time.Minute - 20*time.Millisecond},
-		{"just too little", dribble{20 * minRateBytes, minRateBytes/2 - 1, 30 * time.Second}, 0, errTooSlow, time.Minute},
-		{"small, and whole within a minute", dribble{50, 1, time.Second}, 0, nil, 50 * time.Second},
-		{"a reader that takes its time", dribble{1 << 10, 1, 10 * time.Millisecond}, time.Minute, nil, 1024*time.Minute + 1024*10*time.Millisecond},
+		{"a byte every 29 s", slowBody{1 << 20, 1, 29 * time.Second}, 0, errTooSlow, 87 * time.Second},
+		{"a byte every second", slowBody{1 << 20, 1, time.Second}, 0, errTooSlow, time.Minute},
+		{"2 kB/s", slowBody{4 << 20, 2000, time.Second}, 0, nil, 2098 * time.Second},
+		{"2 kB/s in pieces of 29 s", slowBody{4 << 20, 58000, 29 * time.Second}, 0, nil, 29 * 73 * time.Second},
+		{"just enough", slowBody{20 * minRateBytes, minRateBytes, time.Minute - time.Millisecond}, 0, nil, 20*time.Minute - 20*time.Millisecond},
+		{"just too little", slowBody{20 * minRateBytes, minRateBytes/2 - 1, 30 * time.Second}, 0, errTooSlow, time.Minute},
+		{"small, and whole within a minute", slowBody{50, 1, time.Second}, 0, nil, 50 * time.Second},
+		{"a reader that takes its time", slowBody{1 << 10, 1, 10 * time.Millisecond}, time.Minute, nil, 1024*time.Minute + 1024*10*time.Millisecond},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				source := tt.body
-				w := &wireTransport{idle: time.Minute, secrets: &Secrets{}, inner: roundTripper(func(*http.Request) (*http.Response, error) {
+				w := &limitedTransport{idle: time.Minute, secrets: &Secrets{}, inner: roundTripper(func(*http.Request) (*http.Response, error) {
 					return &http.Response{StatusCode: 200, Body: &source}, nil
 				})}
 				req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://example.com", nil)
@@ -97,13 +97,13 @@ func TestMinimumRate(t *testing.T) {
 // TestMinimumRateOfEachPeriod verifies that a fast start does not compensate for a stalled end.
 func TestMinimumRateOfEachPeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		first := &dribble{64 << 20, 1 << 20, time.Second}
-		rest := &dribble{1 << 20, 1, time.Second}
+		first := &slowBody{64 << 20, 1 << 20, time.Second}
+		rest := &slowBody{1 << 20, 1, time.Second}
 		source := struct {
 			io.Reader
 			io.Closer
 		}{io.MultiReader(first, rest), rest}
-		w := &wireTransport{idle: time.Minute, secrets: &Secrets{}, inner: roundTripper(func(*http.Request) (*http.Response, error) {
+		w := &limitedTransport{idle: time.Minute, secrets: &Secrets{}, inner: roundTripper(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Body: source}, nil
 		})}
 		req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://example.com", nil)

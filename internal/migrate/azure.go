@@ -17,7 +17,7 @@ import (
 // planAzure adds the changes for Azure. The upstream plugin knows Azure's hosts, and
 // returns no credential for other hosts.
 func (e *cloudProvider) planAzure() {
-	cloud, known := e.cloudConfig()
+	cloud, known := e.readCloudConfig()
 	for _, m := range e.cloud.MirrorArgs(e.Arguments()) {
 		if m.Foreign {
 			e.addArg("--mirror-origin="+string(registry.OriginTrusted),
@@ -39,31 +39,31 @@ func (e *cloudProvider) planAzure() {
 		e.addArg("--static-client-secret", "the cloud configuration has a service principal; the upstream plugin returns its secret, but regcred's plugin returns a token, "+
 			"which requires access to Microsoft Entra ID. Omit this flag if the nodes can reach Entra ID")
 	}
-	if known && cloud.Refused != nil {
-		e.addRemark("regcred's plugin rejects the cloud configuration's file permissions, which the upstream plugin does not check: %v", cloud.Refused)
+	if known && cloud.PermissionErr != nil {
+		e.addRemark("regcred's plugin rejects the cloud configuration's file permissions, which the upstream plugin does not check: %v", cloud.PermissionErr)
 	}
 	if known && strings.HasPrefix(strings.ToLower(cloud.ResourceManager), "http:") {
 		e.addRemark("resourceManagerEndpoint uses http, so an attacker on the network can redirect the secret to another host; regcred's plugin requires https")
 	}
 }
 
-// cloudConfig holds the fields of azure.json that are used.
+// readCloudConfig holds the fields of azure.json that are used.
 type cloudConfig struct {
 	Cloud           string
 	ResourceManager string
 	ManagedIdentity bool
 	ClientID        string
 	ClientSecret    bool  // whether it is set
-	Refused         error // why regcred's plugin rejects the file
+	PermissionErr   error // why regcred's plugin rejects the file
 }
 
 func (c cloudConfig) hasCustomCloudNames() bool {
 	return c.ResourceManager != "" || strings.EqualFold(c.Cloud, "AzureStackCloud")
 }
 
-// cloudConfig reads the file named in the plugin's argument. Field names are
+// readCloudConfig reads the file named in the plugin's argument. Field names are
 // case-insensitive, as in the upstream plugin.
-func (e *cloudProvider) cloudConfig() (c cloudConfig, ok bool) {
+func (e *cloudProvider) readCloudConfig() (c cloudConfig, ok bool) {
 	path := e.positionalArg()
 	if path == "" {
 		return c, false

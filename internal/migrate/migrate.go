@@ -27,9 +27,9 @@ import (
 
 // Plan lists the changes that are needed to replace the plugins.
 type Plan struct {
-	Providers int      `json:"providers"` // number of providers that use a cloud's plugin
-	Changes   []Change `json:"changes"`
-	Remarks   []Remark `json:"remarks"`
+	ProviderCount int      `json:"providers"` // number of providers that use a cloud's plugin
+	Changes       []Change `json:"changes"`
+	Remarks       []Remark `json:"remarks"`
 }
 
 // Change is an argument that must be added to preserve the behavior.
@@ -61,7 +61,7 @@ func NewPlan(cfg *config.Config, readFile func(path string) (secretfile.File, er
 	plan := &Plan{Changes: []Change{}, Remarks: []Remark{}}
 	for i := range cfg.Providers {
 		if cloud := registry.CloudOfPlugin(cfg.Providers[i].Name); cloud != nil {
-			plan.Providers++
+			plan.ProviderCount++
 			e := &cloudProvider{plan: plan, index: i, Provider: &cfg.Providers[i], cloud: cloud, readFile: readFile}
 			e.planChanges()
 		}

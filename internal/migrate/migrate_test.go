@@ -19,10 +19,10 @@ import (
 
 // Contents of azure.json.
 const (
-	managed   = `{"cloud": "AzurePublicCloud", "useManagedIdentityExtension": true, "aadClientId": "msi", "aadClientSecret": "msi"}`
-	principal = "aadClientID: id\naadClientSecret: " + canary.PasswordSecret + "\n"
-	left      = `{"useManagedIdentityExtension": true, "aadClientId": "id", "aadClientSecret": "` + canary.PasswordSecret + `"}`
-	stack     = `{"cloud": "AzureStackCloud", "resourceManagerEndpoint": "http://management.example", "useManagedIdentityExtension": true}`
+	managedIdentityFile  = `{"cloud": "AzurePublicCloud", "useManagedIdentityExtension": true, "aadClientId": "msi", "aadClientSecret": "msi"}`
+	servicePrincipalFile = "aadClientID: id\naadClientSecret: " + canary.PasswordSecret + "\n"
+	left                 = `{"useManagedIdentityExtension": true, "aadClientId": "id", "aadClientSecret": "` + canary.PasswordSecret + `"}`
+	stack                = `{"cloud": "AzureStackCloud", "resourceManagerEndpoint": "http://management.example", "useManagedIdentityExtension": true}`
 )
 
 // TestPlan verifies the planned changes for configurations that occur on nodes.
@@ -65,32 +65,32 @@ func TestPlan(t *testing.T) {
 		"any host":           {provider: "ecr-credential-provider", patterns: `"*.*", "registry.corp.example"`, args: "--any-host"},
 		"GKE":                {provider: "auth-provider-gcp", patterns: `container.cloud.google.com, gcr.io, "*.gcr.io", "*.pkg.dev"`, args: "get-credentials, --v=3", remark: "exits with status 1"},
 		"Google's elsewhere": {provider: "gcr-credential-provider", patterns: `"*.pkg.dev", mirror.corp.example`, want: []string{"--allow-host=mirror.corp.example"}},
-		"AKS":                {provider: "acr-credential-provider", patterns: `"*.azurecr.io", "*.*.geo.azurecr.us"`, args: "/etc/kubernetes/azure.json", file: managed},
+		"AKS":                {provider: "acr-credential-provider", patterns: `"*.azurecr.io", "*.*.geo.azurecr.us"`, args: "/etc/kubernetes/azure.json", file: managedIdentityFile},
 		"AKS without a way out": {
-			provider: "acr-credential-provider", patterns: `"*.azurecr.io", mcr.microsoft.com`, file: managed,
+			provider: "acr-credential-provider", patterns: `"*.azurecr.io", mcr.microsoft.com`, file: managedIdentityFile,
 			args: "/etc/kubernetes/azure.json, --registry-mirror=mcr.microsoft.com:boot.azurecr.io",
 		},
 		"another's mirror": {
-			provider: "acr-credential-provider", patterns: `"*.azurecr.io", docker.io`, file: managed,
+			provider: "acr-credential-provider", patterns: `"*.azurecr.io", docker.io`, file: managedIdentityFile,
 			args: "-r, 'docker.io:boot.azurecr.io,quay.io:boot.azurecr.io', /etc/kubernetes/azure.json", want: []string{"--mirror-origin=trusted"},
 		},
-		"a service principal": {provider: "azure-acr-credential-provider", patterns: `"*.azurecr.io"`, args: "/etc/kubernetes/azure.json", file: principal, want: []string{"--static-client-secret"}},
+		"a service principal": {provider: "azure-acr-credential-provider", patterns: `"*.azurecr.io"`, args: "/etc/kubernetes/azure.json", file: servicePrincipalFile, want: []string{"--static-client-secret"}},
 		"a secret that others may read, as of Cluster API": {
-			provider: "acr-credential-provider", patterns: `"*.azurecr.io"`, args: "/etc/kubernetes/azure.json", file: principal, exposed: true,
+			provider: "acr-credential-provider", patterns: `"*.azurecr.io"`, args: "/etc/kubernetes/azure.json", file: servicePrincipalFile, exposed: true,
 			want: []string{"--static-client-secret"}, remark: `does not check: "/etc/kubernetes/azure.json": other users can read or change it; run chmod 600`,
 		},
 		"no secret that others may read": {
-			provider: "acr-credential-provider", patterns: `"*.azurecr.io"`, args: "/etc/kubernetes/azure.json", file: managed, exposed: true, remark: "[]",
+			provider: "acr-credential-provider", patterns: `"*.azurecr.io"`, args: "/etc/kubernetes/azure.json", file: managedIdentityFile, exposed: true, remark: "[]",
 		},
 		"migrated before": {
 			provider: "acr-credential-provider", patterns: `"*.azurecr.io"`, args: "--static-client-secret, /etc/kubernetes/azure.json", file: stack,
 			remark: "its own registry names",
 		},
 		"a letter's value": {
-			provider: "acr-credential-provider", patterns: `"*.azurecr.io", docker.io`, file: managed,
+			provider: "acr-credential-provider", patterns: `"*.azurecr.io", docker.io`, file: managedIdentityFile,
 			args: "'-rdocker.io:boot.azurecr.io', /etc/kubernetes/azure.json", want: []string{"--mirror-origin=trusted"}, remark: "[]",
 		},
-		"hosts of others":      {provider: "acr-credential-provider", patterns: `"*.azurecr.io", registry.corp.example`, args: "/etc/kubernetes/azure.json", file: managed, want: []string{"--other-hosts=empty"}},
+		"hosts of others":      {provider: "acr-credential-provider", patterns: `"*.azurecr.io", registry.corp.example`, args: "/etc/kubernetes/azure.json", file: managedIdentityFile, want: []string{"--other-hosts=empty"}},
 		"a cloud of its own":   {provider: "acr-credential-provider", patterns: `"*.azurecr.example"`, args: "--v=2, /etc/kubernetes/azure.json", file: stack, remark: "resourceManagerEndpoint uses http, so an attacker on the network can redirect the secret to another host; regcred's plugin requires https"},
 		"no file":              {provider: "acr-credential-provider", patterns: `"*.azurecr.io"`, args: "/etc/kubernetes/azure.json", remark: "cannot read the cloud configuration; if it has a service principal, add --static-client-secret to return the principal's secret, as the upstream plugin does"},
 		"no plugin of a cloud": {provider: "token-credential-provider", patterns: `"*.*"`},

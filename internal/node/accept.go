@@ -55,10 +55,10 @@ func (o *Origin) Load(ctx context.Context) (*config.Config, error) {
 	var target TargetKubelet
 	if err == nil {
 		// Check trust first, because ValidateConfig may run a kubelet that the origin names.
-		if err := o.reading.CheckDiscovered(o, cfg); err != nil {
+		if err := o.reader.CheckDiscovered(o, cfg); err != nil {
 			return nil, err
 		}
-		target, err = o.reading.ValidateConfig(ctx, o, cfg)
+		target, err = o.reader.ValidateConfig(ctx, o, cfg)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -129,13 +129,13 @@ func validateFor(cfg *config.Config, t config.Target) error {
 // targetKubelet returns the origin's kubelet: the running kubelet or, if none is running, the
 // kubelet of the node's service, if there is one. Its version may be unknown.
 func (r *Reader) targetKubelet(ctx context.Context, o *Origin) TargetKubelet {
-	if o.Kubelet != 0 {
-		if s := r.runningSetup(ctx, o.Kubelet); s != nil {
+	if o.KubeletPID != 0 {
+		if s := r.runningSetup(ctx, o.KubeletPID); s != nil {
 			return s.TargetKubelet()
 		}
 	}
 	own := r.InstalledKubelet(ctx)
-	if own.KubeletVersion == "" && !o.IsKubelet() && !o.Discovered {
+	if own.KubeletVersion == "" && !o.HasKubeletEnvironment() && !o.Discovered {
 		own.caveat = "" // the configuration may be for another machine
 	}
 	return own

@@ -32,9 +32,9 @@ providers:
   tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: true}
 `
 
-// accepted validates kubelet133Config with ValidateConfig. It returns the version of the
+// validationResult validates kubelet133Config with ValidateConfig. It returns the version of the
 // kubelet for which the configuration was validated and, if it is invalid, the error.
-func accepted(t *testing.T, n Node, o *Origin) string {
+func validationResult(t *testing.T, n Node, o *Origin) string {
 	t.Helper()
 	o.Config = filepath.Join(t.TempDir(), "config.yaml")
 	must.Do(t, os.WriteFile(o.Config, []byte(kubelet133Config), 0o600))
@@ -79,19 +79,19 @@ func TestAcceptInstalled(t *testing.T) {
 			n := Node{Foreign: true, Root: createNode(t, txtar.Parse([]byte("-- exec /usr/bin/kubelet --\n#!/bin/sh\necho Kubernetes v1.33.4\n"+
 				"-- /lib/systemd/system/kubelet.service --\n[Service]\nExecStart=/usr/bin/kubelet --config=/c.yaml --config-dir=/d "+tt.flags+"\n"+
 				"-- /c.yaml --\n"+tt.config+"\n-- link /l --\nd\n-- /d/1.conf --\n"+tt.dropIn+"\n-- /deep/"+strings.Repeat("d/", 20)+"1.conf --\n"+tt.dropIn+"\n")))}
-			if got := accepted(t, n, &Origin{Discovered: true}); got != tt.want {
+			if got := validationResult(t, n, &Origin{Discovered: true}); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
-			if got := accepted(t, n, &Origin{}); got != tt.want { // such as a file that a message of doctor names
+			if got := validationResult(t, n, &Origin{}); got != tt.want { // such as a file that a message of doctor names
 				t.Errorf("what was given: got %q, want %q", got, tt.want)
 			}
 			for version, want := range map[string]string{"1.37": byNewest, "1.33": "1.33"} {
 				o := &Origin{Target: &config.Target{KubeletVersion: version, FeatureGates: map[string]bool{tokenGate: true}}}
-				if got := accepted(t, n, o); !strings.HasPrefix(got, want) {
+				if got := validationResult(t, n, o); !strings.HasPrefix(got, want) {
 					t.Errorf("--kubelet-version %s: got %q, want %q", version, got, want)
 				}
 			}
-			if got := accepted(t, Node{Foreign: true, Root: t.TempDir()}, &Origin{}); !strings.HasPrefix(got, byNewest) {
+			if got := validationResult(t, Node{Foreign: true, Root: t.TempDir()}, &Origin{}); !strings.HasPrefix(got, byNewest) {
 				t.Errorf("without a kubelet: got %q", got)
 			}
 		})
@@ -107,7 +107,7 @@ func TestLoadInterrupted(t *testing.T) {
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, gaveUp)
 	defer cancel()
 	start := time.Now()
-	_, err := (&Origin{Config: filepath.Join(n.Root, "of133.yaml"), Unit: "kubelet.service", reading: n.NewReader()}).Load(ctx)
+	_, err := (&Origin{Config: filepath.Join(n.Root, "of133.yaml"), Unit: "kubelet.service", reader: n.NewReader()}).Load(ctx)
 	if took := time.Since(start); !errors.Is(err, gaveUp) || took > versionTimeout/2 {
 		t.Errorf("got %v after %v", err, took)
 	}
@@ -121,7 +121,7 @@ func TestLoadUnknownKubelet(t *testing.T) {
 	file := filepath.Join(n.Root, "of133.yaml")
 	const why = " (assuming kubelet version " + config.NewestKubelet + ", because this node's kubelet version is unknown: /usr/bin/kubelet --version: exit status 3)"
 	for unit, want := range map[string]string{"kubelet.service": why, "": ""} {
-		_, err := (&Origin{Config: file, Unit: unit, reading: n.NewReader()}).Load(t.Context())
+		_, err := (&Origin{Config: file, Unit: unit, reader: n.NewReader()}).Load(t.Context())
 		e, ok := errors.AsType[*HintError](err)
 		if want := "the kubelet would not start with this configuration" + want + `; fix the configuration and check it with "regcred validate ` + file + `"`; !ok || e.Hint != want {
 			t.Errorf("unit %q: got %#v, want the hint %q", unit, err, want)
@@ -166,12 +166,12 @@ func TestAcceptRunning(t *testing.T) {
 		want, args := tt.want, tt.args
 		cmd := startKubelet(t, "", nil, args...)
 		must.Do(t, os.Remove(cmd.Path))
-		if got := accepted(t, Node{}, &Origin{Kubelet: cmd.Process.Pid}); got != want {
+		if got := validationResult(t, Node{}, &Origin{KubeletPID: cmd.Process.Pid}); got != want {
 			t.Errorf("with %q: got %q, want %q", args, got, want)
 		}
 	}
 	other := startProgram(t, copyTestBinary(t, dir, "other"), "", nil)
-	if got := accepted(t, Node{Root: dir}, &Origin{Kubelet: other.Process.Pid}); !strings.HasPrefix(got, byNewest) {
+	if got := validationResult(t, Node{Root: dir}, &Origin{KubeletPID: other.Process.Pid}); !strings.HasPrefix(got, byNewest) {
 		t.Errorf("a program that is no kubelet: got %q", got)
 	}
 }

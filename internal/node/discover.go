@@ -16,9 +16,9 @@ import (
 // location. The order is the order of the search.
 func wellKnownLocations() (list []configLocation) {
 	for _, k := range kindTable() {
-		same := func(l configLocation) bool { return l.name == k.place.name }
-		if k.place.name != "" && !slices.ContainsFunc(list, same) {
-			list = append(list, k.place)
+		same := func(l configLocation) bool { return l.name == k.location.name }
+		if k.location.name != "" && !slices.ContainsFunc(list, same) {
+			list = append(list, k.location)
 		}
 	}
 	return append(list, configLocation{name: "this machine's configuration", config: DefaultConfig, binDir: DefaultBinDir})
@@ -62,10 +62,10 @@ func (r *fileReader) locationFromFlags(s kubeletService) (*configLocation, error
 		return nil, withHint(fmt.Errorf("the kubelet flags in %s include --%s but not --%s, so the kubelet does not start", strings.Join(r.flagFiles(), " and "), given, missing), "set both kubelet flags, or neither")
 	}
 	loc := &configLocation{
-		name:   "the kubelet flags in " + strings.Join(r.flagFiles(), " and "),
-		via:    r.usedFiles(),
-		config: r.HostPath(r.absolute(config)),
-		binDir: r.HostPath(r.absolute(binDir)),
+		name:        "the kubelet flags in " + strings.Join(r.flagFiles(), " and "),
+		sourceFiles: r.usedFiles(),
+		config:      r.HostPath(r.absolute(config)),
+		binDir:      r.HostPath(r.absolute(binDir)),
 	}
 	for _, known := range wellKnownLocations() {
 		if known.config != DefaultConfig && loc.config == r.HostPath(known.config) && loc.binDir == r.HostPath(known.binDir) {

@@ -57,7 +57,7 @@ func TestRootOfADrive(t *testing.T) {
 		path := filepath.Join("root", loc.config)
 		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("{}"), 0o600)))
 	}
-	o, err := Node{Root: "root", ConfigBy: "REGCRED_CONFIG", BinDirBy: "REGCRED_BIN_DIR"}.NewReader().Find(t.Context(), FindOptions{NeedBinDir: true})
+	o, err := Node{Root: "root", ConfigSetting: "REGCRED_CONFIG", BinDirSetting: "REGCRED_BIN_DIR"}.NewReader().Find(t.Context(), FindOptions{NeedBinDir: true})
 	hinted, _ := errors.AsType[*HintError](err)
 	if err == nil || hinted == nil || strings.Contains(hinted.Hint, DefaultConfig) {
 		t.Errorf("found %+v, and %v; want nothing, and a hint about only the variables", o, err)

@@ -22,7 +22,7 @@ import (
 // a service would start.
 type kubelet struct {
 	pid     int    // 0 if the kubelet is not running
-	unit    string // name of the service, if the kubelet is not running
+	unit    string // kubeletName of the service, if the kubelet is not running
 	root    string // root directory of the paths in flags; "" means "/"
 	files   []string
 	flags   map[string]string
@@ -162,7 +162,7 @@ func (r *Reader) nextKubelet(ctx context.Context, none error) (*kubelet, error) 
 // kubelet. If no process has a known name, it looks for the main process of the service's unit,
 // because the executable may have any name.
 func (r *fileReader) findKubeletProcess(s kubeletService) *RunningProcess {
-	names := s.kind.info().processes
+	names := s.kind.spec().processes
 	found := r.findRunning(func(p *process) bool { return slices.Contains(names, p.comm()) })
 	if found == nil && s.unit != nil {
 		found = r.findRunning(func(p *process) bool { return p.isMainOf(s.unit.name) })

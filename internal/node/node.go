@@ -34,9 +34,9 @@ type Node struct {
 	// Root is not "/".
 	Foreign bool
 
-	// ConfigBy and BinDirBy name the settings for the configuration and the plugin directory in
+	// ConfigSetting and BinDirSetting name the settings for the configuration and the plugin directory in
 	// errors and hints. The defaults are --config and --bin-dir.
-	ConfigBy, BinDirBy string
+	ConfigSetting, BinDirSetting string
 
 	// Overlay, if not nil, holds planned changes to the node's files. The node is then read
 	// as it would be after these changes.
@@ -46,7 +46,7 @@ type Node struct {
 // settingNames returns the names of the settings for the configuration and the plugin
 // directory.
 func (n Node) settingNames() (config, binDir string) {
-	return cmp.Or(n.ConfigBy, "--config"), cmp.Or(n.BinDirBy, "--bin-dir")
+	return cmp.Or(n.ConfigSetting, "--config"), cmp.Or(n.BinDirSetting, "--bin-dir")
 }
 
 // HostPath converts a path on the node to a path on this machine.

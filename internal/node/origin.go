@@ -44,11 +44,11 @@ type Origin struct {
 
 	NoProviders *NoProviders // set if the node has no configuration
 
-	Kubelet int    // process ID of the kubelet whose environment is used; 0 if no kubelet is running
-	Unit    string // service whose environment is used, if no kubelet is running
-	Environ []string
-	Dir     string
-	RootDir string
+	KubeletPID int    // process ID of the kubelet whose environment is used; 0 if no kubelet is running
+	Unit       string // service whose environment is used, if no kubelet is running
+	Environ    []string
+	Dir        string
+	RootDir    string
 
 	Kubeconfig string // the kubelet's --kubeconfig, if plugins run in a kubelet's environment
 
@@ -59,26 +59,26 @@ type Origin struct {
 
 	Target *config.Target // kubelet to validate the configuration for; nil means as in [Reader.ValidateConfig]
 
-	reading *Reader
+	reader *Reader
 }
 
 // Environment returns a description of the environment in which plugins run: "caller", "kubelet
 // pid N" or "unit NAME".
 func (o *Origin) Environment() string {
 	switch {
-	case o.Kubelet != 0:
-		return fmt.Sprintf("kubelet pid %d", o.Kubelet)
+	case o.KubeletPID != 0:
+		return fmt.Sprintf("kubelet pid %d", o.KubeletPID)
 	case o.Unit != "":
 		return "unit " + o.Unit
 	}
 	return "caller"
 }
 
-// IsKubelet reports whether plugins run in a kubelet's environment.
-func (o *Origin) IsKubelet() bool { return o.Kubelet != 0 || o.Unit != "" }
+// HasKubeletEnvironment reports whether plugins run in a kubelet's environment.
+func (o *Origin) HasKubeletEnvironment() bool { return o.KubeletPID != 0 || o.Unit != "" }
 
 // KubeletName describes the kubelet in messages.
-func (o *Origin) KubeletName() string { return (&kubelet{pid: o.Kubelet, unit: o.Unit}).String() }
+func (o *Origin) KubeletName() string { return (&kubelet{pid: o.KubeletPID, unit: o.Unit}).String() }
 
 // Find returns the configuration that the user has set. If the user has set none, Find searches
 // the kubelet's flags and then the well-known locations. With FindOptions.AsKubelet, it uses
@@ -116,7 +116,7 @@ func (r *Reader) FindEnvironment(ctx context.Context, w FindOptions) (*Origin, e
 }
 
 func (r *Reader) findEnvironment(ctx context.Context, w FindOptions) (*Origin, *kubelet, error) {
-	o := &Origin{Environ: w.Environ, Dir: w.Dir, reading: r}
+	o := &Origin{Environ: w.Environ, Dir: w.Dir, reader: r}
 	if w.AsKubelet == "" {
 		return o, nil, nil
 	}
@@ -127,7 +127,7 @@ func (r *Reader) findEnvironment(ctx context.Context, w FindOptions) (*Origin, *
 	if err != nil {
 		return nil, nil, err
 	}
-	o.Kubelet, o.Unit, o.Environ, o.Dir, o.Kubeconfig = k.pid, k.unit, k.environ, k.dir, k.path(KubeconfigFlag)
+	o.KubeletPID, o.Unit, o.Environ, o.Dir, o.Kubeconfig = k.pid, k.unit, k.environ, k.dir, k.path(KubeconfigFlag)
 	o.SourceFiles = k.files
 	return o, k, nil
 }
@@ -137,7 +137,7 @@ func (r *Reader) findEnvironment(ctx context.Context, w FindOptions) (*Origin, *
 func (r *Reader) applyKubeletFlags(ctx context.Context, o *Origin, k *kubelet, orNone bool) error {
 	o.From, o.RootDir = k.String(), cmp.Or(o.RootDir, k.path("root-dir"))
 	if orNone && o.Config+o.BinDir+k.path(configFlag)+k.path(binDirFlag) == "" {
-		o.NoProviders = r.newNoConfig(ctx, k.pid)
+		o.NoProviders = r.newNoProviders(ctx, k.pid)
 		return nil
 	}
 	if o.Config != "" || o.BinDir != "" {
@@ -174,7 +174,7 @@ func (r *Reader) discoverLocation(ctx context.Context, o *Origin, w FindOptions)
 		given := o.Config != "" || o.BinDir != ""
 		if w.AllowNone && !given && len(o.UnreadablePaths) == 0 {
 			o.From = "nowhere"
-			o.NoProviders, err = r.describeNoConfig(ctx)
+			o.NoProviders, err = r.describeNoProviders(ctx)
 			return err
 		}
 		return r.notDiscoveredError(o, w.NeedBinDir)
@@ -187,7 +187,7 @@ func (r *Reader) discoverLocation(ctx context.Context, o *Origin, w FindOptions)
 		o.BinDir = loc.binDir
 		o.DiscoveredFlags = append(o.DiscoveredFlags, "--bin-dir "+shown.QuoteShellWord(loc.binDir))
 	}
-	o.From, o.Discovered, o.SourceFiles = loc.name, true, loc.via
+	o.From, o.Discovered, o.SourceFiles = loc.name, true, loc.sourceFiles
 	return nil
 }
 
@@ -195,9 +195,9 @@ func (n Node) notDiscoveredError(o *Origin, needBinDir bool) error {
 	config, binDir := n.settingNames()
 	hint := fmt.Sprintf("set both %s and %s, or use the running kubelet's values with --as-kubelet", config, binDir)
 	switch {
-	case n.ConfigBy != "" && (!n.hasAbsolutePaths() || slices.Contains(o.UnreadablePaths, n.HostPath(DefaultConfig))):
+	case n.ConfigSetting != "" && (!n.hasAbsolutePaths() || slices.Contains(o.UnreadablePaths, n.HostPath(DefaultConfig))):
 		hint = fmt.Sprintf("set both %s and %s", config, binDir)
-	case n.ConfigBy != "":
+	case n.ConfigSetting != "":
 		hint = fmt.Sprintf("set both %s and %s, or put the files at %s and %s", config, binDir, DefaultConfig, DefaultBinDir)
 	case !needBinDir:
 		hint = fmt.Sprintf("set the configuration's path with %s, or use the running kubelet's configuration with --as-kubelet", config)

@@ -177,7 +177,7 @@ func TestPipes(t *testing.T) {
 
 // TestClosedToThisUser verifies that no hint suggests a path that this user cannot read.
 func TestClosedToThisUser(t *testing.T) {
-	n := Node{ConfigBy: "REGCRED_CONFIG", BinDirBy: "REGCRED_BIN_DIR"}
+	n := Node{ConfigSetting: "REGCRED_CONFIG", BinDirSetting: "REGCRED_BIN_DIR"}
 	for unread, want := range map[string]string{
 		DefaultConfig: "run it as root (sudo), or set both REGCRED_CONFIG and REGCRED_BIN_DIR",
 		"/etc/eks/it": "run it as root (sudo), or set both REGCRED_CONFIG and REGCRED_BIN_DIR, or put the files at /etc/regcred/credential-providers.yaml and /etc/regcred/bin",

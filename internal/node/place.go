@@ -13,16 +13,16 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// describePlace describes a path on the node.
-func (r *fileReader) describePlace(p string) Place {
+// describePath describes a path on the node.
+func (r *fileReader) describePath(p string) PathStatus {
 	if p == "" {
-		return Place{}
+		return PathStatus{}
 	}
 	p = r.absolute(p)
-	return Place{Path: p, Type: r.placeType(p), Fixed: r.notWritableReason(r.existing(p))}
+	return PathStatus{Path: p, Type: r.fileType(p), Fixed: r.notWritableReason(r.existingPrefix(p))}
 }
 
-func (r *fileReader) placeType(p string) FileType {
+func (r *fileReader) fileType(p string) FileType {
 	info, err := r.fs().Stat(p)
 	r.recordUnreadable(p, err)
 	switch {
@@ -38,8 +38,8 @@ func (r *fileReader) placeType(p string) FileType {
 	return TypeOther
 }
 
-// existing returns the longest existing prefix of a path, with symlinks resolved.
-func (r *fileReader) existing(p string) string {
+// existingPrefix returns the longest existing prefix of a path, with symlinks resolved.
+func (r *fileReader) existingPrefix(p string) string {
 	for at := p; ; at = path.Dir(at) {
 		if real, err := r.fs().EvalSymlinks(at); err == nil || at == "/" {
 			return cmp.Or(real, "/")
@@ -70,10 +70,10 @@ func (r *fileReader) absolute(p string) string {
 
 // describeBinDir describes a plugin directory. It also checks whether the file system is
 // mounted noexec.
-func (r *fileReader) describeBinDir(p string) Place {
-	out := r.describePlace(p)
+func (r *fileReader) describeBinDir(p string) PathStatus {
+	out := r.describePath(p)
 	if out.Fixed == "" && p != "" {
-		if existing := r.existing(out.Path); r.fs().IsNoExec(existing) {
+		if existing := r.existingPrefix(out.Path); r.fs().IsNoExec(existing) {
 			out.Fixed = existing + " is mounted noexec"
 		} else if r.service != nil && r.service.unit != nil {
 			out.Fixed = r.service.unit.noExecReason(out.Path)
@@ -87,7 +87,7 @@ func (r *fileReader) describeBinDir(p string) Place {
 func (r *fileReader) providerFlags(args []commandWord) Flags {
 	given := findFlags(args, configFlag, binDirFlag)
 	return Flags{
-		Config: Flag{r.describePlace(lastValue(given[configFlag], "")), given[configFlag]},
+		Config: Flag{r.describePath(lastValue(given[configFlag], "")), given[configFlag]},
 		BinDir: Flag{r.describeBinDir(lastValue(given[binDirFlag], "")), given[binDirFlag]},
 	}
 }

@@ -25,17 +25,17 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// playedKubelet is an environment variable that makes the test binary simulate a kubelet
-// process. Its value is the first action of playKubelet.
-const playedKubelet = "REGCRED_TEST_KUBELET"
+// fakeKubeletEnv is an environment variable that makes the test binary simulate a kubelet
+// process. Its value is the first action of runFakeKubelet.
+const fakeKubeletEnv = "REGCRED_TEST_KUBELET"
 
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "--version" {
 		fmt.Println("Kubernetes v1.33.4")
 		return
 	}
-	if what, ok := os.LookupEnv(playedKubelet); ok {
-		if err := playKubelet(what); err != nil {
+	if what, ok := os.LookupEnv(fakeKubeletEnv); ok {
+		if err := runFakeKubelet(what); err != nil {
 			fmt.Println(err)
 			os.Exit(1)
 		}
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func playKubelet(what string) error {
+func runFakeKubelet(what string) error {
 	verb, rest, _ := strings.Cut(what, " ")
 	switch verb {
 	case "chroot":
@@ -72,14 +72,14 @@ func playKubelet(what string) error {
 		}
 		time.Sleep(100 * time.Microsecond)
 		next := strconv.Itoa(n + 1)
-		return syscall.Exec("/proc/self/exe", []string{"kubelet", "--kubeconfig=/" + next}, []string{playedKubelet + "=become " + next, "GORACE=atexit_sleep_ms=0"}) // the process is then named "exe"
+		return syscall.Exec("/proc/self/exe", []string{"kubelet", "--kubeconfig=/" + next}, []string{fakeKubeletEnv + "=become " + next, "GORACE=atexit_sleep_ms=0"}) // the process is then named "exe"
 	}
 	fmt.Println("ready")
 	_, err := io.Copy(io.Discard, os.Stdin) // wait until the test ends
 	return err
 }
 
-// startKubelet starts a copy of the test binary as a process named kubelet. See playKubelet for
+// startKubelet starts a copy of the test binary as a process named kubelet. See runFakeKubelet for
 // what.
 func startKubelet(t *testing.T, what string, attr *syscall.SysProcAttr, args ...string) *exec.Cmd {
 	t.Helper()
@@ -93,7 +93,7 @@ func startKubelet(t *testing.T, what string, attr *syscall.SysProcAttr, args ...
 func startProgram(t *testing.T, name, what string, attr *syscall.SysProcAttr, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(name, args...)
-	cmd.Env, cmd.Dir, cmd.SysProcAttr = []string{playedKubelet + "=" + what}, "/", attr
+	cmd.Env, cmd.Dir, cmd.SysProcAttr = []string{fakeKubeletEnv + "=" + what}, "/", attr
 	stdin := must.Get(cmd.StdinPipe())(t)
 	stdout := must.Get(cmd.StdoutPipe())(t)
 	must.Do(t, cmd.Start())
@@ -193,8 +193,8 @@ func TestAsKubelet(t *testing.T) {
 					continue
 				}
 				want := &Origin{
-					Config: config, BinDir: bin, From: fmt.Sprintf("kubelet process %d", cmd.Process.Pid), Kubelet: cmd.Process.Pid,
-					Environ: []string{playedKubelet + "="}, Dir: "/", RootDir: DefaultRootDir, Discovered: true,
+					Config: config, BinDir: bin, From: fmt.Sprintf("kubelet process %d", cmd.Process.Pid), KubeletPID: cmd.Process.Pid,
+					Environ: []string{fakeKubeletEnv + "="}, Dir: "/", RootDir: DefaultRootDir, Discovered: true,
 				}
 				if diff := cmp.Diff(want, o, cmpopts.IgnoreUnexported(Origin{})); err != nil || diff != "" {
 					t.Errorf("%s: got %v, -want +got\n%s", which, err, diff)
@@ -211,7 +211,7 @@ func TestAsKubeletIgnoresContainers(t *testing.T) {
 	kind := startKubelet(t, "chroot "+sharedDir(t), nil)
 	kind2 := startKubelet(t, "chroot "+sharedDir(t), nil)
 	ours := startKubelet(t, "", nil)
-	if o, err := nodeWith(t, kind, ours, kind2).NewReader().FindEnvironment(t.Context(), FindOptions{AsKubelet: "auto"}); err != nil || o.Kubelet != ours.Process.Pid {
+	if o, err := nodeWith(t, kind, ours, kind2).NewReader().FindEnvironment(t.Context(), FindOptions{AsKubelet: "auto"}); err != nil || o.KubeletPID != ours.Process.Pid {
 		t.Errorf("got %+v, %v, want process %d", o, err, ours.Process.Pid)
 	}
 	if _, err := nodeWith(t, kind).NewReader().FindEnvironment(t.Context(), FindOptions{AsKubelet: "auto"}); err == nil || !strings.Contains(err.Error(), "a different root directory") {
@@ -266,7 +266,7 @@ func TestExecWhileReading(t *testing.T) {
 			continue
 		}
 		read++
-		flag, env := k.flags[KubeconfigFlag], Getenv(k.environ, playedKubelet)
+		flag, env := k.flags[KubeconfigFlag], Getenv(k.environ, fakeKubeletEnv)
 		if flag != "" && "become "+strings.TrimPrefix(flag, "/") != env {
 			t.Fatalf("the flag says %s, the environment %s", flag, env)
 		}
@@ -298,7 +298,7 @@ func TestFindUnprivileged(t *testing.T) {
 			want = fmt.Sprintf("the kubelet flags in %s [%s/kubeadm-flags.env]", flagsFile, kubelet)
 		}
 		cmd := exec.Command(program)
-		cmd.Env, cmd.Dir = []string{playedKubelet + "=find " + root, "GORACE=atexit_sleep_ms=0"}, "/"
+		cmd.Env, cmd.Dir = []string{fakeKubeletEnv + "=find " + root, "GORACE=atexit_sleep_ms=0"}, "/"
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: otherUser, Gid: otherUser}}
 		if out, _ := cmd.Output(); strings.TrimSpace(string(out)) != want {
 			t.Errorf("got %q, want %q", out, want)

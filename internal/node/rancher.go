@@ -36,7 +36,7 @@ func (r *fileReader) rancherFlags(s kubeletService) (f Flags, out *Rancher) {
 	out.Args = slices.Concat(kubelet[configFlag], kubelet[binDirFlag])
 	config = slices.Concat(config, given[configFlag], kubelet[configFlag])
 	binDir = slices.Concat(binDir, given[binDirFlag], kubelet[binDirFlag])
-	f.Config = Flag{r.describePlace(lastValue(config, rancherConfig)), config}
+	f.Config = Flag{r.describePath(lastValue(config, rancherConfig)), config}
 	f.BinDir = Flag{r.describeBinDir(lastValue(binDir, rancherBinDir)), binDir}
 	return f, out
 }

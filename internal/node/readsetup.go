@@ -52,7 +52,7 @@ func (r *Reader) setupSurvey(ctx context.Context) *Setup {
 	} else {
 		s.Running = rd.findRunning(func(p *process) bool { return p.comm() == "kubelet" })
 	}
-	s.Nodeadm = rd.describeNodeadm(next.kind.info().nodeConfigDir)
+	s.Nodeadm = rd.describeNodeadm(next.kind.spec().nodeConfigDir)
 	s.Way = configMethod(s)
 	s.Refusal = newRefusal(s)
 	s.Unread = rd.unreadablePaths
@@ -98,7 +98,7 @@ func (r *fileReader) describeUnit(s kubeletService) *Unit {
 	if s.unit == nil {
 		return nil
 	}
-	exec := s.original.startCommand()
+	exec := s.originalUnit.startCommand()
 	u := &Unit{
 		Name: s.unit.name, Files: s.unit.files,
 		Exec:  Command{exec.value, exec.file, exec.line},
@@ -114,10 +114,10 @@ func (r *fileReader) describeUnit(s kubeletService) *Unit {
 
 // dropInProblem returns why a drop-in cannot set the kubelet's flags, or "" if it can.
 func (r *fileReader) dropInProblem(s kubeletService, u *Unit) string {
-	if problem := commandProblem(s.original, s.args, s.program); problem != "" {
+	if problem := commandProblem(s.originalUnit, s.args, s.program); problem != "" {
 		return problem
 	}
-	if exec := u.Exec; path.Base(exec.File) > dropInName && exec.File != s.original.fragment {
+	if exec := u.Exec; path.Base(exec.File) > dropInName && exec.File != s.originalUnit.fragment {
 		return fmt.Sprintf("%s:%d overrides the start command and is read after %s", exec.File, exec.Line, u.DropIn)
 	}
 	for _, file := range u.Files {
@@ -125,7 +125,7 @@ func (r *fileReader) dropInProblem(s kubeletService, u *Unit) string {
 			return fmt.Sprintf("%s: %v", file, withoutPath(err))
 		}
 	}
-	return r.describePlace(u.DropIn).Fixed
+	return r.describePath(u.DropIn).Fixed
 }
 
 // describeNodeadm describes nodeadm on an EKS node. It returns nil on other nodes.

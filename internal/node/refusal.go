@@ -19,7 +19,7 @@ import (
 // KubeletLog returns the path of the kubelet's log file. It returns "" if the kubelet logs to
 // the service manager.
 func (s *Setup) KubeletLog() string {
-	log := s.Kind.info().log
+	log := s.Kind.spec().log
 	if log == "" || s.Rancher == nil {
 		return ""
 	}
@@ -28,7 +28,7 @@ func (s *Setup) KubeletLog() string {
 
 // newRefusal returns why regcred does not change a node, or nil if it can.
 func newRefusal(s *Setup) *ChangeRefusal {
-	k := s.Kind.info()
+	k := s.Kind.spec()
 	switch {
 	case k.refusalReason != "":
 		return &ChangeRefusal{Why: k.refusalReason, Reapplied: k.reapplied}
@@ -67,7 +67,7 @@ type DesiredConfig struct {
 // DesiredProvider holds a provider's settings. Systems such as Bottlerocket have their own
 // configuration format for them.
 type DesiredProvider struct {
-	Name          string // name of the executable
+	Name          string // kubeletName of the executable
 	MatchImages   []string
 	CacheDuration string // such as "10m0s"
 	Env           map[string]string
@@ -101,14 +101,14 @@ func (s *Setup) ManualInstructions(d DesiredConfig) (string, error) {
 			names = append(names, p.Name)
 		}
 	}
-	kind := s.Kind.info()
+	kind := s.Kind.spec()
 	var b strings.Builder
-	err = t.ExecuteTemplate(&b, cmp.Or(kind.manual, "flags")+".tmpl", struct {
+	err = t.ExecuteTemplate(&b, cmp.Or(kind.manualTemplate, "flags")+".tmpl", struct {
 		DesiredConfig
 		Setup        *Setup
 		Names, Flags []string
 		Values       string
-	}{d, s, names, []string{"--" + configFlag + "=" + d.ConfigPath, "--" + binDirFlag + "=" + d.BinDir}, kind.values})
+	}{d, s, names, []string{"--" + configFlag + "=" + d.ConfigPath, "--" + binDirFlag + "=" + d.BinDir}, kind.helmValues})
 	return b.String(), err
 }
 

@@ -95,7 +95,7 @@ func (n Node) RuntimeEndpoint(endpoint string, o *Origin) (string, error) {
 	if endpoint != AutoEndpoint {
 		return endpoint, nil
 	}
-	if o.Kubelet != 0 {
+	if o.KubeletPID != 0 {
 		return n.kubeletRuntime(o)
 	}
 	var found []string
@@ -117,7 +117,7 @@ func (n Node) RuntimeEndpoint(endpoint string, o *Origin) (string, error) {
 
 // kubeletRuntime returns the endpoint through which a running kubelet pulls images.
 func (n Node) kubeletRuntime(o *Origin) (string, error) {
-	p, err := n.openProcess(o.Kubelet)
+	p, err := n.openProcess(o.KubeletPID)
 	if err != nil {
 		return "", err
 	}

@@ -13,17 +13,17 @@ import (
 
 // kubeletService describes the service that starts the kubelet.
 type kubeletService struct {
-	kind     Kind
-	init     InitSystem
-	name     string       // name of the service in the init system; "" if there is no service
-	unit     *systemdUnit // nil unless the init system is systemd
-	original *systemdUnit // the unit without regcred's drop-in
-	vars     map[string]envVariable
-	args     []commandWord // words of the original unit's start command
-	embedded []commandWord // kubelet arguments that are not in the start command, as on MicroK8s and k0s
-	missing  []string
-	program  string      // base name of the executable that the service starts
-	foundBy  *fileReader // reader that found the service, with the files that it read
+	kind         Kind
+	init         InitSystem
+	name         string       // kubeletName of the service in the init system; "" if there is no service
+	unit         *systemdUnit // nil unless the init system is systemd
+	originalUnit *systemdUnit // the unit without regcred's drop-in
+	vars         map[string]envVariable
+	args         []commandWord // words of the original unit's start command
+	embedded     []commandWord // kubelet arguments that are not in the start command, as on MicroK8s and k0s
+	missing      []string
+	program      string      // base name of the executable that the service starts
+	foundBy      *fileReader // reader that found the service, with the files that it read
 }
 
 func (r *fileReader) findKubeletService() kubeletService {
@@ -34,12 +34,12 @@ func (r *fileReader) findKubeletService() kubeletService {
 				return s
 			}
 		}
-		if k0s := r.matchingUnits(K0s.info().unit); len(k0s) > 0 {
+		if k0s := r.matchingUnits(K0s.spec().unit); len(k0s) > 0 {
 			s := r.unitService(k0s[0])
 			return r.completeService(s, K0s)
 		}
 	}
-	s := r.unitService(cmp.Or(kind.info().unit, "kubelet.service"))
+	s := r.unitService(cmp.Or(kind.spec().unit, "kubelet.service"))
 	switch {
 	case kind == "" && s.unit.fragment == "":
 		return r.openRCService()
@@ -52,7 +52,7 @@ func (r *fileReader) findKubeletService() kubeletService {
 // completeService sets the fields of s that depend on the kind.
 func (r *fileReader) completeService(s kubeletService, kind Kind) kubeletService {
 	s.kind = kind
-	s.embedded = r.embeddedArgs(kind.info(), s.args)
+	s.embedded = r.embeddedArgs(kind.spec(), s.args)
 	if s.unit.fragment == "" {
 		s.unit, s.init, s.name = nil, InitUnknown, ""
 	}
@@ -62,14 +62,14 @@ func (r *fileReader) completeService(s kubeletService, kind Kind) kubeletService
 // detectKind returns the node's kind if a file identifies it, or "".
 func (r *fileReader) detectKind() (kind Kind) {
 	signs := r.fileCache.newReader(r.ctx) // separate reader, because the kubelet's flags do not depend on these files
-	applies := func(s kindSign) bool {
+	applies := func(s kindMarker) bool {
 		if s.pattern == "" {
 			return signs.exists(s.file)
 		}
 		return regexp.MustCompile("(?m)" + s.pattern).MatchString(strings.ReplaceAll(signs.readFile(s.file), `"`, ""))
 	}
 	for _, k := range kindTable() {
-		if slices.ContainsFunc(k.signs, applies) {
+		if slices.ContainsFunc(k.markers, applies) {
 			kind = k.kind
 			break
 		}
@@ -92,7 +92,7 @@ func (r *fileReader) matchingUnits(pattern string) (names []string) {
 
 // embeddedArgs returns the kubelet's arguments that are not in the start command. They are in a
 // file, as for MicroK8s, or in the value of a flag, as for k0s.
-func (r *fileReader) embeddedArgs(k kindInfo, command []commandWord) (args []commandWord) {
+func (r *fileReader) embeddedArgs(k kindSpec, command []commandWord) (args []commandWord) {
 	if k.argsFile != "" {
 		for i, line := range physicalLines(r.readFile(k.argsFile)) {
 			for _, w := range splitFlags(line) {
@@ -112,9 +112,9 @@ func (r *fileReader) embeddedArgs(k kindInfo, command []commandWord) (args []com
 
 // unitService reads a systemd unit and returns it as the kubelet's service.
 func (r *fileReader) unitService(name string) kubeletService {
-	s := kubeletService{init: InitSystemd, name: name, unit: r.readUnit(name, ""), original: r.readUnit(name, dropInPath(name)), program: "kubelet"}
-	s.vars, s.missing = r.unitVariables(s.original)
-	s.args = commandWords(s.original, s.original.startCommand(), s.vars)
+	s := kubeletService{init: InitSystemd, name: name, unit: r.readUnit(name, ""), originalUnit: r.readUnit(name, dropInPath(name)), program: "kubelet"}
+	s.vars, s.missing = r.unitVariables(s.originalUnit)
+	s.args = commandWords(s.originalUnit, s.originalUnit.startCommand(), s.vars)
 	return s
 }
 
@@ -129,10 +129,10 @@ const dropInName = "90-regcred.conf"
 // kubelet.service.
 func (s kubeletService) kindOfUnit() Kind {
 	var reads []string
-	for _, file := range s.original.files {
+	for _, file := range s.originalUnit.files {
 		reads = append(reads, path.Base(file))
 	}
-	for _, e := range s.original.envFiles {
+	for _, e := range s.originalUnit.envFiles {
 		reads = append(reads, strings.TrimPrefix(e.value, "-"))
 	}
 	for _, file := range reads {
@@ -142,7 +142,7 @@ func (s kubeletService) kindOfUnit() Kind {
 			}
 		}
 	}
-	return PlainUnit
+	return OtherSystemd
 }
 
 // rancherService reads a unit of k3s or rke2. It returns false if the unit starts another
@@ -180,8 +180,8 @@ func (r *fileReader) openRCService() kubeletService {
 		if !r.exists(script) {
 			continue
 		}
-		kind := cmp.Or(map[string]Kind{"k3s": K3sServer, "k3s-agent": K3sAgent}[name], OpenRCUnit)
-		s := kubeletService{init: InitOpenRC, name: name, kind: kind, program: kind.info().program}
+		kind := cmp.Or(map[string]Kind{"k3s": K3sServer, "k3s-agent": K3sAgent}[name], OtherOpenRC)
+		s := kubeletService{init: InitOpenRC, name: name, kind: kind, program: kind.spec().program}
 		s.vars = r.shellVariables(path.Join("/etc/conf.d", name), "/var/lib/kubelet/kubeadm-flags.env", "/etc/rancher/k3s/"+name+".env", script)
 		s.args = s.openRCArgs()
 		return s

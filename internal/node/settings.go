@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Variable returns an environment variable for the kubelet's next start, and where it is set.
+// EnvVariable returns an environment variable for the kubelet's next start, and where it is set.
 // It returns false if no file sets the variable.
-func (r *Reader) Variable(ctx context.Context, name string) (FlagOccurrence, bool) {
+func (r *Reader) EnvVariable(ctx context.Context, name string) (FlagOccurrence, bool) {
 	v, ok := r.kubeletService(r.newReader(ctx)).vars[name]
 	return FlagOccurrence{Value: v.value, File: r.HostPath(v.file), Line: v.line}, ok
 }
@@ -27,9 +27,9 @@ func (r *Reader) FlagOccurrences(ctx context.Context, flag string) (list []FlagO
 	return list
 }
 
-// GateSettings returns where flags and configuration files set a feature gate for the kubelet's
+// FeatureGateOccurrences returns where flags and configuration files set a feature gate for the kubelet's
 // next start.
-func (r *Reader) GateSettings(ctx context.Context, gate string) (list []FlagOccurrence) {
+func (r *Reader) FeatureGateOccurrences(ctx context.Context, gate string) (list []FlagOccurrence) {
 	rd := r.newReader(ctx)
 	next := r.nextStartConfig(rd)
 	for _, g := range findFlags(next.args, featureGatesFlag)[featureGatesFlag] {

@@ -11,7 +11,7 @@ type Setup struct {
 	Refusal *ChangeRefusal `json:",omitempty"` // why regcred does not change the node; nil if it can
 
 	Init    InitSystem
-	Service string `json:",omitempty"` // name of the service that starts the kubelet, such as "kubelet.service" or "k3s"
+	Service string `json:",omitempty"` // kubeletName of the service that starts the kubelet, such as "kubelet.service" or "k3s"
 	Unit    *Unit  `json:",omitempty"` // nil if systemd does not start the kubelet
 
 	// Flags holds the provider flags for the kubelet's next start, including regcred's drop-in.
@@ -47,8 +47,8 @@ const (
 	RKE2Server   Kind = "rke2-server" // the kubelet is a child process of rke2
 	RKE2Agent    Kind = "rke2-agent"
 	Kubespray    Kind = "kubespray"
-	PlainUnit    Kind = "kubelet.service" // another node with a kubelet.service
-	OpenRCUnit   Kind = "openrc"          // another node on which OpenRC starts the kubelet
+	OtherSystemd Kind = "kubelet.service" // another node with a kubelet.service
+	OtherOpenRC  Kind = "openrc"          // another node on which OpenRC starts the kubelet
 	NoKubelet    Kind = "none"            // the machine has no service that starts a kubelet
 	GKE          Kind = "gke"
 	AKS          Kind = "aks"
@@ -96,7 +96,7 @@ type Flags struct {
 
 // Flag describes one of the kubelet's credential provider flags.
 type Flag struct {
-	Place
+	PathStatus
 	Given []FlagOccurrence `json:",omitempty"` // all occurrences, in the order in which the kubelet parses them; the last one wins
 }
 
@@ -124,7 +124,7 @@ const (
 )
 
 // Place describes a path that a kubelet flag contains, and the file at that path.
-type Place struct {
+type PathStatus struct {
 	Path  string   `json:",omitempty"` // the value of the kubelet's flag
 	Type  FileType `json:",omitempty"`
 	Fixed string   `json:",omitempty"` // why files at Path cannot be written or executed: "/usr is mounted read-only"; "" if they can

@@ -47,7 +47,7 @@ func twoProviders() DesiredConfig {
 // change with golden files.
 func TestInstructions(t *testing.T) {
 	seen := map[Kind]bool{}
-	for file, archive := range trees(t) {
+	for file, archive := range loadNodeTrees(t) {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		if strings.HasPrefix(name, "bad-") && name != "bad-shell" {
 			continue
@@ -267,11 +267,11 @@ func TestSetupUnread(t *testing.T) {
 	const unit = "-- /etc/systemd/system/kubelet.service --\n[Service]\nEnvironmentFile=-/env\nExecStart=/usr/bin/kubelet $A\n-- closed /env --\nA=--v=1\n"
 	root := createNode(t, txtar.Parse([]byte(unit)))
 	self := must.Get(os.Executable())(t)
-	if os.Getenv(playedSurvey) == "" && os.Geteuid() == 0 {
+	if os.Getenv(unprivilegedEnv) == "" && os.Geteuid() == 0 {
 		name := filepath.Join(sharedDir(t), "survey")
 		must.Do(t, copyFile(self, name))
 		cmd := exec.Command(name, "-test.run=^TestSetupUnread$", "-test.v")
-		cmd.Env, cmd.Dir = []string{playedSurvey + "=1", "TMPDIR=" + sharedTemp(t)}, "/"
+		cmd.Env, cmd.Dir = []string{unprivilegedEnv + "=1", "TMPDIR=" + sharedTemp(t)}, "/"
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534, NoSetGroups: true}}
 		if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("--- PASS: TestSetupUnread")) {
 			t.Fatalf("%v\n%s", err, out)
@@ -284,7 +284,7 @@ func TestSetupUnread(t *testing.T) {
 	}
 }
 
-const playedSurvey = "REGCRED_TEST_SURVEY"
+const unprivilegedEnv = "REGCRED_TEST_SURVEY"
 
 // sharedTemp creates a directory in which every user can create files.
 func sharedTemp(t *testing.T) string {

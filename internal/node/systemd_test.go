@@ -23,8 +23,8 @@ import (
 	"github.com/regcred/regcred/internal/testenv"
 )
 
-// judged holds the files, command and environment that systemd reads from a unit.
-type judged struct {
+// parsedUnit holds the files, command and environment that systemd reads from a unit.
+type parsedUnit struct {
 	Files       []string
 	Command     []string // words of the command before variables are expanded
 	Environment []string
@@ -35,7 +35,7 @@ type judged struct {
 func TestSystemdAgrees(t *testing.T) {
 	program := systemd(t)
 	count := 0
-	for file, archive := range trees(t) {
+	for file, archive := range loadNodeTrees(t) {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		t.Run(name, func(t *testing.T) {
 			root := createNode(t, archive)
@@ -45,8 +45,8 @@ func TestSystemdAgrees(t *testing.T) {
 				return // systemd ignores the command of these units, or hangs
 			}
 			count++
-			want := askSystemd(t, program, root, found.unit.name)
-			if diff := cmp.Diff(want, ourJudgement(t, root, found)); diff != "" {
+			want := parseWithSystemd(t, program, root, found.unit.name)
+			if diff := cmp.Diff(want, parseWithRegcred(t, root, found)); diff != "" {
 				t.Errorf("-systemd +ours\n%s", diff)
 			}
 		})
@@ -64,8 +64,8 @@ func TestSystemdReadsQuotedWords(t *testing.T) {
 	root := createNode(t, archive)
 	s := must.Get(Node{Root: root}.NewReader().Setup(t.Context()))(t)
 	text := "[Service]\nExecStart=\nExecStart=" + s.Unit.Exec.With(args...) + "\n"
-	must.Do(t, plantFile(filepath.Join(root, s.Unit.DropIn), "file", []byte(text)))
-	got := askSystemd(t, systemd(t), root, s.Unit.Name).Command
+	must.Do(t, createFile(filepath.Join(root, s.Unit.DropIn), "file", []byte(text)))
+	got := parseWithSystemd(t, systemd(t), root, s.Unit.Name).Command
 	if len(got) < len(args) {
 		t.Fatalf("got %q", got)
 	}
@@ -89,10 +89,10 @@ func systemd(t *testing.T) string {
 	return ""
 }
 
-func ourJudgement(t *testing.T, root string, found kubeletService) judged {
+func parseWithRegcred(t *testing.T, root string, found kubeletService) parsedUnit {
 	t.Helper()
 	s := found.unit
-	var j judged
+	var j parsedUnit
 	for i, file := range s.files {
 		if file = filepath.Join(root, file); i == 0 {
 			if real, err := filepath.EvalSymlinks(file); err == nil {
@@ -116,9 +116,9 @@ func ourJudgement(t *testing.T, root string, found kubeletService) judged {
 	return j
 }
 
-// askSystemd runs systemd --test and returns what systemd reads from a unit. It runs systemd as
+// parseWithSystemd runs systemd --test and returns what systemd reads from a unit. It runs systemd as
 // another user, because systemd --test does not run as root.
-func askSystemd(t *testing.T, program, root, unit string) judged {
+func parseWithSystemd(t *testing.T, program, root, unit string) parsedUnit {
 	t.Helper()
 	var dirs []string
 	for _, dir := range unitDirs() {
@@ -128,7 +128,7 @@ func askSystemd(t *testing.T, program, root, unit string) judged {
 	basics := filepath.Join(root, "basics") // directory for units on which every unit depends
 	dirs = append(dirs, basics)
 	for _, name := range []string{"sysinit.target", "basic.target", "shutdown.target", "network-online.target", "kubelet-dependencies.target", "crio.service", "containerd.service"} {
-		if err := plantFile(filepath.Join(basics, name), "file", []byte("[Unit]\nDescription=x\n[Service]\nExecStart=/bin/true\n")); err != nil {
+		if err := createFile(filepath.Join(basics, name), "file", []byte("[Unit]\nDescription=x\n[Service]\nExecStart=/bin/true\n")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -148,7 +148,7 @@ func askSystemd(t *testing.T, program, root, unit string) judged {
 	if err != nil || !ok {
 		t.Skipf("systemd does not tell what it makes of units here: %v: %s", err, out[max(0, len(out)-300):])
 	}
-	return parseJudged(string(text))
+	return parseSystemdOutput(string(text))
 }
 
 // retarget rewrites the absolute symlinks in a directory, so that they point below the root
@@ -173,7 +173,7 @@ func makeReadable(t *testing.T, dir string) {
 	}
 }
 
-func parseJudged(text string) (j judged) {
+func parseSystemdOutput(text string) (j parsedUnit) {
 	text, _, _ = strings.Cut(text, "\n\t-> Unit ")
 	for line := range strings.Lines(text) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")

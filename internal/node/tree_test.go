@@ -41,12 +41,12 @@ func createNode(t *testing.T, archive *txtar.Archive) (root string) {
 		if name == golden {
 			continue
 		}
-		must.Do(t, plantFile(filepath.Join(root, name), kind, f.Data))
+		must.Do(t, createFile(filepath.Join(root, name), kind, f.Data))
 	}
 	return root
 }
 
-func plantFile(at, kind string, data []byte) error {
+func createFile(at, kind string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func plantFile(at, kind string, data []byte) error {
 	return os.WriteFile(at, data, 0o644)
 }
 
-func trees(t *testing.T) map[string]*txtar.Archive {
+func loadNodeTrees(t *testing.T) map[string]*txtar.Archive {
 	t.Helper()
 	files, err := filepath.Glob("testdata/nodes/*.txtar")
 	if err != nil || len(files) < 30 {
@@ -86,14 +86,14 @@ func trees(t *testing.T) map[string]*txtar.Archive {
 
 // TestNodeTrees compares the Setup of each node in testdata/nodes with the expected Setup.
 func TestNodeTrees(t *testing.T) {
-	for file, archive := range trees(t) {
+	for file, archive := range loadNodeTrees(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			if !bytes.Contains(archive.Comment, []byte("Source: ")) {
 				t.Error("it does not say where it is from")
 			}
 			root := createNode(t, archive)
 			s := must.Get(Node{Root: root, Foreign: true}.NewReader().Setup(t.Context()))(t)
-			got := shownSetup(t, s, root)
+			got := setupJSON(t, s, root)
 			if *update {
 				writeGolden(t, file, archive, got)
 				return
@@ -111,8 +111,8 @@ func TestNodeTrees(t *testing.T) {
 	}
 }
 
-// shownSetup returns a Setup as JSON. It removes the root directory from paths.
-func shownSetup(t *testing.T, s *Setup, root string) string {
+// setupJSON returns a Setup as JSON. It removes the root directory from paths.
+func setupJSON(t *testing.T, s *Setup, root string) string {
 	t.Helper()
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

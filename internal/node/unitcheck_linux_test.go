@@ -53,7 +53,7 @@ func TestCheckUnits(t *testing.T) {
 
 // TestCheckUnitsTrees verifies that CheckUnits has no findings for the valid nodes in testdata.
 func TestCheckUnitsTrees(t *testing.T) {
-	for file, archive := range trees(t) {
+	for file, archive := range loadNodeTrees(t) {
 		if strings.HasPrefix(filepath.Base(file), "bad-") {
 			continue
 		}
@@ -80,7 +80,7 @@ func TestCheckUnitsWord(t *testing.T) {
 	}
 }
 
-// TestGateSet verifies that GateSettings returns all settings of a feature gate, and no
+// TestGateSet verifies that FeatureGateOccurrences returns all settings of a feature gate, and no
 // settings of other gates.
 func TestGateSet(t *testing.T) {
 	dir := t.TempDir()
@@ -88,7 +88,7 @@ func TestGateSet(t *testing.T) {
 	put(t, filepath.Join(dir, "c.yaml"), "# Gate: no\nfeatureGates:\n  GateB: true\n  Gate: true\n")
 	put(t, filepath.Join(dir, "d/1.conf"), `{"featureGates": {"X": true, "Gate": false}}`+"\n")
 	var got []string
-	for _, g := range (Node{Root: dir}).NewReader().GateSettings(t.Context(), "Gate") {
+	for _, g := range (Node{Root: dir}).NewReader().FeatureGateOccurrences(t.Context(), "Gate") {
 		got = append(got, fmt.Sprintf("%s:%d", strings.TrimPrefix(g.File, dir), g.Line))
 	}
 	if want := []string{"/lib/systemd/system/kubelet.service:2", "/c.yaml:4", "/d/1.conf:1"}; !slices.Equal(got, want) {
@@ -111,7 +111,7 @@ func TestRancherFeatureGates(t *testing.T) {
 		t.Errorf("got %v, %v, want %v", s.Gates, err, want)
 	}
 	var got []string
-	for _, g := range n.GateSettings(t.Context(), "Gate") {
+	for _, g := range n.FeatureGateOccurrences(t.Context(), "Gate") {
 		got = append(got, fmt.Sprintf("%s:%d", strings.TrimPrefix(g.File, dir), g.Line))
 	}
 	if want := []string{"/etc/rancher/k3s/config.yaml.d/1.yaml:1", "/var/lib/rancher/k3s/agent/etc/kubelet.conf.d/9.conf:1"}; !slices.Equal(got, want) {

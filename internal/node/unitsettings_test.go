@@ -45,7 +45,7 @@ func TestDropInReachedTwice(t *testing.T) {
 		"usr/lib/systemd/system/kubelet.service.d/90-regcred.conf": "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --image-credential-provider-config=/c --image-credential-provider-bin-dir=/b\n",
 		"etc/systemd/system/none":                                  "",
 	})
-	must.Do(t, plantFile(root+"/etc/systemd/system/kubelet.service.d", "link", []byte("/usr/lib/systemd/system/kubelet.service.d")))
+	must.Do(t, createFile(root+"/etc/systemd/system/kubelet.service.d", "link", []byte("/usr/lib/systemd/system/kubelet.service.d")))
 	s := must.Get(Node{Root: root}.NewReader().Setup(t.Context()))(t)
 	if s.Config.Path != "/c" || s.Vendor.Config.IsSet() || s.Unit.Ours == nil || s.Unit.Exec.Text != "/usr/bin/kubelet" {
 		t.Errorf("configuration %q, without regcred %q, command %q", s.Config.Path, s.Vendor.Config.Path, s.Unit.Exec.Text)

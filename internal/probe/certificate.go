@@ -17,14 +17,14 @@ import (
 
 // certProblem is a reason to reject a certificate.
 type certProblem struct {
-	what, fix        string
+	message, fix     string
 	unknownAuthority bool // the CA is not trusted
 }
 
 func describeProblems(problems []certProblem) string {
 	var parts []string
 	for _, p := range problems {
-		parts = append(parts, p.what)
+		parts = append(parts, p.message)
 	}
 	return strings.Join(parts, "; and ")
 }
@@ -77,11 +77,11 @@ func (a *session) chainProblems(chain []*x509.Certificate, host string) (list []
 	at := now
 	switch {
 	case now.After(leaf.NotAfter):
-		list = append(list, certProblem{what: fmt.Sprintf("%s expired %s ago, at %s%s", what, durationText(now.Sub(leaf.NotAfter)), dateText(leaf.NotAfter), clock),
+		list = append(list, certProblem{message: fmt.Sprintf("%s expired %s ago, at %s%s", what, durationText(now.Sub(leaf.NotAfter)), dateText(leaf.NotAfter), clock),
 			fix: "renew the registry's certificate, or set the clock if it is wrong (timedatectl)"})
 		at = leaf.NotAfter
 	case now.Before(leaf.NotBefore):
-		list = append(list, certProblem{what: fmt.Sprintf("%s is not valid until %s (in %s)%s", what, dateText(leaf.NotBefore), durationText(leaf.NotBefore.Sub(now)), clock),
+		list = append(list, certProblem{message: fmt.Sprintf("%s is not valid until %s (in %s)%s", what, dateText(leaf.NotBefore), durationText(leaf.NotBefore.Sub(now)), clock),
 			fix: "set the clock if it is wrong (timedatectl), or wait"})
 		at = leaf.NotBefore
 	}
@@ -90,7 +90,7 @@ func (a *session) chainProblems(chain []*x509.Certificate, host string) (list []
 		if list := certNames(leaf); list != nil {
 			has = strings.Join(list, ", ")
 		}
-		list = append(list, certProblem{what: fmt.Sprintf("%s is not valid for %s; names in the certificate: %s", what, host, has),
+		list = append(list, certProblem{message: fmt.Sprintf("%s is not valid for %s; names in the certificate: %s", what, host, has),
 			fix: "use one of these names for the registry, or add the registry's name to its certificate (subjectAltName)"})
 	}
 	if p := a.unknownAuthorityProblem(chain, at, what); p != nil {
@@ -115,22 +115,22 @@ func (a *session) unknownAuthorityProblem(chain []*x509.Certificate, at time.Tim
 		if past := time.Since(at) > time.Minute; past {
 			return nil // the certificate is verified for a time in the past, so the CA's validity at that time does not matter
 		}
-		return &certProblem{what: fmt.Sprintf("the certificate of the CA %q is valid only from %s to %s", invalid.Cert.Subject, dateText(invalid.Cert.NotBefore), dateText(invalid.Cert.NotAfter)),
+		return &certProblem{message: fmt.Sprintf("the certificate of the CA %q is valid only from %s to %s", invalid.Cert.Subject, dateText(invalid.Cert.NotBefore), dateText(invalid.Cert.NotAfter)),
 			fix: "configure the registry to send the CA's renewed certificate"}
 	}
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); !ok {
-		return &certProblem{what: fmt.Sprintf("%s is not accepted: %v", what, err), fix: "replace the registry's certificate"}
+		return &certProblem{message: fmt.Sprintf("%s is not accepted: %v", what, err), fix: "replace the registry's certificate"}
 	}
 	last := chain[len(chain)-1]
 	selfSigned := leaf.CheckSignature(leaf.SignatureAlgorithm, leaf.RawTBSCertificate, leaf.Signature) == nil && leaf.Subject.String() == leaf.Issuer.String()
 	switch {
 	case selfSigned:
-		return &certProblem{what: what + " is self-signed and not trusted by " + a.caFilesText(), fix: a.trustCAFix("the certificate"), unknownAuthority: true}
+		return &certProblem{message: what + " is self-signed and not trusted by " + a.caFilesText(), fix: a.trustCAFix("the certificate"), unknownAuthority: true}
 	case len(chain) == 1 && len(leaf.IssuingCertificateURL) > 0:
-		return &certProblem{what: fmt.Sprintf("the registry sends only its own certificate, without the intermediate certificate %q, which is also missing from %s", leaf.Issuer, a.caFilesText()),
+		return &certProblem{message: fmt.Sprintf("the registry sends only its own certificate, without the intermediate certificate %q, which is also missing from %s", leaf.Issuer, a.caFilesText()),
 			fix: fmt.Sprintf("configure the registry to send the full chain (the intermediate is at %.200s)", leaf.IssuingCertificateURL[0])}
 	}
-	return &certProblem{what: fmt.Sprintf("the CA %q that signed %s is not in %s", last.Issuer, what, a.caFilesText()), fix: a.trustCAFix("its certificate"), unknownAuthority: true}
+	return &certProblem{message: fmt.Sprintf("the CA %q that signed %s is not in %s", last.Issuer, what, a.caFilesText()), fix: a.trustCAFix("its certificate"), unknownAuthority: true}
 }
 
 // caFilesText names the files of the trusted CAs.

@@ -31,7 +31,7 @@ func (a *session) requestChallenge(ctx context.Context) bool {
 	if err != nil {
 		return a.addRequestError(ctx, err)
 	}
-	a.first = got
+	a.anonymousResponse = got
 	switch status := got.StatusCode; {
 	case status == http.StatusTooManyRequests || status >= 500:
 		return a.reportUnavailable(got)

@@ -20,9 +20,9 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// ownNetwork reports whether this process has its own network and mount namespaces. If not,
+// inNetworkNamespace reports whether this process has its own network and mount namespaces. If not,
 // it runs the test in a new process that has them.
-func ownNetwork(t *testing.T) bool {
+func inNetworkNamespace(t *testing.T) bool {
 	t.Helper()
 	const inside = "REGCRED_TEST_OWN_NETWORK"
 	if os.Getenv(inside) != "" {
@@ -60,8 +60,8 @@ func replaceFile(t *testing.T, at, text string) {
 	t.Cleanup(func() { syscall.Unmount(at, syscall.MNT_DETACH) })
 }
 
-// serveNames starts a DNS server at 127.0.0.53.
-func serveNames(t *testing.T) {
+// startNameserver starts a DNS server at 127.0.0.53.
+func startNameserver(t *testing.T) {
 	t.Helper()
 	conn := must.Get(net.ListenPacket("udp", "127.0.0.53:53"))(t)
 	t.Cleanup(func() { conn.Close() })
@@ -106,7 +106,7 @@ func answerName(m *dnsmessage.Message) {
 // TestNoNameserver verifies the error if no nameserver is listening. Each test case needs its
 // own process, because Go reads resolv.conf only every five seconds.
 func TestNoNameserver(t *testing.T) {
-	if ownNetwork(t) {
+	if inNetworkNamespace(t) {
 		replaceFile(t, "/etc/resolv.conf", "nameserver 127.0.0.54\n")
 		check(t, newProber("").Query(t.Context(), newHop("https", "registry.example"), nil), probe.StepDNS,
 			"nothing is listening at the nameserver 127.0.0.54 of /etc/resolv.conf")
@@ -114,7 +114,7 @@ func TestNoNameserver(t *testing.T) {
 }
 
 func TestNoRouteToNameserver(t *testing.T) {
-	if ownNetwork(t) {
+	if inNetworkNamespace(t) {
 		replaceFile(t, "/etc/resolv.conf", "nameserver 10.255.255.1\n")
 		check(t, newProber("").Query(t.Context(), newHop("https", "registry.example"), nil), probe.StepDNS,
 			"there is no route to the nameserver 10.255.255.1", "ip route")
@@ -123,7 +123,7 @@ func TestNoRouteToNameserver(t *testing.T) {
 
 // TestDNS verifies the results of name resolution.
 func TestDNS(t *testing.T) {
-	if !ownNetwork(t) {
+	if !inNetworkNamespace(t) {
 		return
 	}
 	reg := newRegistry(t, testregistry.AuthNone)
@@ -134,19 +134,19 @@ func TestDNS(t *testing.T) {
 		return p.Query(t.Context(), newHop("http", net.JoinHostPort(host, port)), nil)
 	}
 	replaceFile(t, "/etc/hosts", "127.0.0.1 localhost\n# a comment\n127.0.0.1\tpinned.example # and another\n")
-	serveNames(t)
+	startNameserver(t)
 	replaceFile(t, "/etc/resolv.conf", "search corp.example\nnameserver 127.0.0.53\noptions ndots:5\n")
 
 	// Plain HTTP is only used for loopback names, so the query fails after the connection.
 	// This test checks only the earlier steps.
 	r := send("registry.example")
-	if got := show(r); !strings.Contains(got, "ok dns: registry.example is 127.0.0.1 (nameserver 127.0.0.53 of /etc/resolv.conf)") || !strings.Contains(got, "ok tcp") {
+	if got := formatSteps(r); !strings.Contains(got, "ok dns: registry.example is 127.0.0.1 (nameserver 127.0.0.53 of /etc/resolv.conf)") || !strings.Contains(got, "ok tcp") {
 		t.Errorf("got:\n%s", got)
 	}
-	if got := show(send("pinned.example")); !strings.Contains(got, "ok dns: pinned.example is 127.0.0.1 (/etc/hosts:3)") {
+	if got := formatSteps(send("pinned.example")); !strings.Contains(got, "ok dns: pinned.example is 127.0.0.1 (/etc/hosts:3)") {
 		t.Errorf("got:\n%s", got)
 	}
-	if got := show(send("short")); !strings.Contains(got, "warning dns: short was found in a search domain (corp.example); with ndots:5, search domains are tried before the name itself") {
+	if got := formatSteps(send("short")); !strings.Contains(got, "warning dns: short was found in a search domain (corp.example); with ndots:5, search domains are tried before the name itself") {
 		t.Errorf("got:\n%s", got)
 	}
 	// Go's resolver queries no nameserver for these names.

@@ -24,7 +24,7 @@ import (
 // Query queries one host and tries each credential in turn until one is accepted.
 func (p *Prober) Query(ctx context.Context, hop route.Hop, creds []regcred.Credential) *Result {
 	a := &session{Prober: p, hop: hop, base: *hop.Base, result: &Result{URL: hop.URL, Accepted: -1}, dialed: map[string]netip.AddrPort{}}
-	if hop.HTTPToo {
+	if hop.TriesHTTPSFirst {
 		a.base.Scheme = "https"
 	}
 	if err := a.loadCertificates(ctx); err != nil {

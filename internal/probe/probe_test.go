@@ -37,21 +37,21 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// authority is a CA.
-type authority struct {
+// testCA is a CA.
+type testCA struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 	by   []*x509.Certificate // certificates from this CA up to the root
 }
 
-func newAuthority(t *testing.T, name string, parent *authority) *authority {
+func newTestCA(t *testing.T, name string, parent *testCA) *testCA {
 	t.Helper()
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
-	a := &authority{}
+	a := &testCA{}
 	a.cert, a.key = sign(t, template, parent)
 	if parent != nil {
 		a.by = append([]*x509.Certificate{a.cert}, parent.by...)
@@ -59,7 +59,7 @@ func newAuthority(t *testing.T, name string, parent *authority) *authority {
 	return a
 }
 
-func sign(t *testing.T, template *x509.Certificate, by *authority) (*x509.Certificate, *ecdsa.PrivateKey) {
+func sign(t *testing.T, template *x509.Certificate, by *testCA) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	parent, signer := template, key
@@ -72,7 +72,7 @@ func sign(t *testing.T, template *x509.Certificate, by *authority) (*x509.Certif
 }
 
 // leaf issues a server certificate for 127.0.0.1. change may modify it.
-func (a *authority) leaf(t *testing.T, change func(*x509.Certificate)) tls.Certificate {
+func (a *testCA) leaf(t *testing.T, change func(*x509.Certificate)) tls.Certificate {
 	t.Helper()
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "registry"},
@@ -93,15 +93,15 @@ func (a *authority) leaf(t *testing.T, change func(*x509.Certificate)) tls.Certi
 }
 
 // file writes the CA's certificate to a file, and returns the path.
-func (a *authority) file(t *testing.T) string {
+func (a *testCA) file(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "ca.pem")
 	must.Do(t, os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}), 0o600))
 	return name
 }
 
-// serve starts an HTTP server, with TLS if cfg is not nil, and returns its address.
-func serve(t *testing.T, handler http.Handler, cfg *tls.Config) string {
+// startServer starts an HTTP server, with TLS if cfg is not nil, and returns its address.
+func startServer(t *testing.T, handler http.Handler, cfg *tls.Config) string {
 	t.Helper()
 	s := httptest.NewUnstartedServer(handler)
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -128,14 +128,14 @@ func credential(user, password string) regcred.Credential {
 	return regcred.Credential{Username: user, Password: plugin.NewSecret(password), Provider: "good"}
 }
 
-func good() []regcred.Credential {
+func goodCredentials() []regcred.Credential {
 	return []regcred.Credential{credential("ci", canary.PasswordSecret)}
 }
 
 // newHop returns a hop to the image's own registry at addr.
 func newHop(scheme, addr string) route.Hop {
 	h := route.NewHop(scheme, addr, "v2", "team/app")
-	h.Origin = true
+	h.IsOrigin = true
 	return h
 }
 
@@ -148,7 +148,7 @@ func newProber(caFile string) *probe.Prober {
 	}
 }
 
-func show(r *probe.Result) string {
+func formatSteps(r *probe.Result) string {
 	var b strings.Builder
 	for _, s := range r.Steps {
 		fmt.Fprintf(&b, "%s %s: %s\n    fix: %s\n", s.Severity, s.Rule, s.Message, s.Fix)
@@ -159,15 +159,15 @@ func show(r *probe.Result) string {
 // check checks which step failed, and its message and fix. If step is "", no step may fail.
 func check(t *testing.T, r *probe.Result, step string, says ...string) {
 	t.Helper()
-	all := show(r)
+	all := formatSteps(r)
 	t.Log("\n" + all)
 	if canary.FindMarker(all) != "" {
 		t.Error("a password is shown")
 	}
 	failed := r.FailedStep()
 	if step == "" {
-		if failed != nil || !r.Pulls {
-			t.Fatalf("it ends at %v, pulls: %v", failed, r.Pulls)
+		if failed != nil || !r.CanPull {
+			t.Fatalf("it ends at %v, pulls: %v", failed, r.CanPull)
 		}
 		failed = &r.Steps[len(r.Steps)-1]
 	} else if failed == nil || failed.Rule != step || failed.Severity != finding.SeverityError {
@@ -183,13 +183,13 @@ func check(t *testing.T, r *probe.Result, step string, says ...string) {
 func TestHealthy(t *testing.T) {
 	for name, auth := range map[string]testregistry.Auth{"open": testregistry.AuthNone, "basic": testregistry.AuthBasic, "bearer": testregistry.AuthBearer} {
 		t.Run(name, func(t *testing.T) {
-			ca := newAuthority(t, "Our CA", nil)
+			ca := newTestCA(t, "Our CA", nil)
 			reg := newRegistry(t, auth)
-			addr := serve(t, reg, &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
+			addr := startServer(t, reg, &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
 			if auth == testregistry.AuthBearer {
 				return // the token server does not use TLS; see TestPlainRealm
 			}
-			r := newProber(ca.file(t)).Query(t.Context(), newHop("https", addr), good())
+			r := newProber(ca.file(t)).Query(t.Context(), newHop("https", addr), goodCredentials())
 			check(t, r, "", "v1 exists, sha256:")
 			if auth == testregistry.AuthBasic && r.Accepted != 0 {
 				t.Errorf("accepted %d", r.Accepted)
@@ -203,8 +203,8 @@ func TestHealthy(t *testing.T) {
 func TestPlain(t *testing.T) {
 	reg := newRegistry(t, testregistry.AuthBearer)
 	h := newHop("https", reg.Addr())
-	h.HTTPToo = true
-	r := newProber("/nonexistent").Query(t.Context(), h, good())
+	h.TriesHTTPSFirst = true
+	r := newProber("/nonexistent").Query(t.Context(), h, goodCredentials())
 	check(t, r, "", "v1 exists")
 	if r.Challenge == nil || r.Challenge.Scheme != "Bearer" || r.Challenge.Service != "testregistry" || r.Challenge.Scope != "repository:team/app:pull" {
 		t.Errorf("challenge: %+v", r.Challenge)
@@ -218,8 +218,8 @@ func TestPlain(t *testing.T) {
 
 // TestTLS verifies the error and the fix for each certificate problem.
 func TestTLS(t *testing.T) {
-	ca := newAuthority(t, "Our CA", nil)
-	inter := newAuthority(t, "Intermediate", ca)
+	ca := newTestCA(t, "Our CA", nil)
+	inter := newTestCA(t, "Intermediate", ca)
 	tests := map[string]struct {
 		cert   tls.Certificate
 		change func(*tls.Config)
@@ -236,15 +236,15 @@ func TestTLS(t *testing.T) {
 			says: []string{"is not valid for 127.0.0.1; names in the certificate: other.example"}},
 		"common name": {cert: ca.leaf(t, func(c *x509.Certificate) { c.IPAddresses = nil }),
 			says: []string{"(the common name is ignored)", "subjectAltName"}},
-		"unknown": {cert: newAuthority(t, "Their CA", nil).leaf(t, nil),
+		"unknown": {cert: newTestCA(t, "Their CA", nil).leaf(t, nil),
 			says: []string{`the CA "CN=Their CA"`, "(from SSL_CERT_FILE and SSL_CERT_DIR in the environment of containerd, process 812)", "/etc/containerd/certs.d/127.0.0.1:", "hosts.toml", "restart containerd"}},
-		"self-signed": {cert: (*authority)(nil).leaf(t, nil), says: []string{"is self-signed"}},
+		"self-signed": {cert: (*testCA)(nil).leaf(t, nil), says: []string{"is self-signed"}},
 		"intermediate": {cert: func() tls.Certificate {
 			c := inter.leaf(t, func(c *x509.Certificate) { c.IssuingCertificateURL = []string{"http://ca.example/i.crt"} })
 			c.Certificate = c.Certificate[:1]
 			return c
 		}(), says: []string{`without the intermediate certificate "CN=Intermediate"`, "configure the registry to send the full chain (the intermediate is at http://ca.example/i.crt"}},
-		"several": {cert: newAuthority(t, "Their CA", nil).leaf(t, func(c *x509.Certificate) {
+		"several": {cert: newTestCA(t, "Their CA", nil).leaf(t, func(c *x509.Certificate) {
 			c.NotAfter = time.Now().Add(-time.Hour)
 			c.NotBefore = time.Now().Add(-2 * time.Hour)
 			c.IPAddresses = nil
@@ -264,7 +264,7 @@ func TestTLS(t *testing.T) {
 			if tt.change != nil {
 				tt.change(cfg)
 			}
-			r := newProber(caFile).Query(t.Context(), newHop("https", serve(t, reg, cfg)), good())
+			r := newProber(caFile).Query(t.Context(), newHop("https", startServer(t, reg, cfg)), goodCredentials())
 			check(t, r, probe.StepTLS, tt.says...)
 			for _, req := range reg.Requests() {
 				if req.Path != "/v2/team/app/manifests/v1" { // newRegistry pushes the image with PUT
@@ -281,19 +281,19 @@ func TestTLS(t *testing.T) {
 // TestConfiguredCA verifies that the CA file in hosts.toml is used, and that skip_verify is a
 // warning.
 func TestConfiguredCA(t *testing.T) {
-	ca := newAuthority(t, "Our CA", nil)
-	addr := serve(t, newRegistry(t, testregistry.AuthBasic), &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
+	ca := newTestCA(t, "Our CA", nil)
+	addr := startServer(t, newRegistry(t, testregistry.AuthBasic), &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
 	h := newHop("https", addr)
 	h.File, h.CA = "hosts.toml", []string{ca.file(t)}
-	check(t, newProber("/nonexistent").Query(t.Context(), h, good()), "", "accepted")
+	check(t, newProber("/nonexistent").Query(t.Context(), h, goodCredentials()), "", "accepted")
 
 	h.CA = []string{filepath.Join(t.TempDir(), "gone.pem")}
-	check(t, newProber("/nonexistent").Query(t.Context(), h, good()), probe.StepTLS, "read the CAs set in hosts.toml", "gone.pem")
+	check(t, newProber("/nonexistent").Query(t.Context(), h, goodCredentials()), probe.StepTLS, "read the CAs set in hosts.toml", "gone.pem")
 
 	h.CA, h.SkipVerify = nil, true
-	r := newProber("/nonexistent").Query(t.Context(), h, good())
+	r := newProber("/nonexistent").Query(t.Context(), h, goodCredentials())
 	check(t, r, "", "accepted")
-	if !strings.Contains(show(r), "warning tls") || !strings.Contains(show(r), "certificate verification is turned off in hosts.toml") {
+	if !strings.Contains(formatSteps(r), "warning tls") || !strings.Contains(formatSteps(r), "certificate verification is turned off in hosts.toml") {
 		t.Error("the missing verification is not reported")
 	}
 }
@@ -311,12 +311,12 @@ func TestConnection(t *testing.T) {
 	h := newHop("https", newRegistry(t, testregistry.AuthBasic).Addr())
 	check(t, newProber("").Query(t.Context(), h, nil), probe.StepTLS, "uses plain HTTP, not TLS", `server = "http://127.0.0.1:`)
 
-	ca := newAuthority(t, "Our CA", nil)
-	addr := serve(t, newRegistry(t, testregistry.AuthBasic), &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
+	ca := newTestCA(t, "Our CA", nil)
+	addr := startServer(t, newRegistry(t, testregistry.AuthBasic), &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
 	check(t, newProber("").Query(t.Context(), newHop("http", addr), nil), probe.StepTLS, "uses TLS, but the request uses plain HTTP")
 
 	for _, host := range []string{"169.254.169.254", "metadata.google.internal", "[fd00:ec2::254]", "0.0.0.0"} {
-		check(t, newProber("").Query(t.Context(), newHop("http", host), good()), probe.StepDNS, "never contacts")
+		check(t, newProber("").Query(t.Context(), newHop("http", host), goodCredentials()), probe.StepDNS, "never contacts")
 	}
 }
 
@@ -330,23 +330,23 @@ func TestRefused(t *testing.T) {
 			check(t, newProber("").Query(t.Context(), newHop("http", reg.Addr()), []regcred.Credential{wrong}), step,
 				`provider "good", user "ci"`, "HTTP 401", "is wrong, has expired", "correct the user name and password")
 
-			r := newProber("").Query(t.Context(), newHop("http", reg.Addr()), []regcred.Credential{wrong, good()[0], wrong})
+			r := newProber("").Query(t.Context(), newHop("http", reg.Addr()), []regcred.Credential{wrong, goodCredentials()[0], wrong})
 			check(t, r, "", "not tried")
 			if r.Accepted != 1 {
 				t.Errorf("accepted %d, want 1", r.Accepted)
 			}
-			if got := show(r); strings.Count(got, "warning "+step) != 1 {
+			if got := formatSteps(r); strings.Count(got, "warning "+step) != 1 {
 				t.Error("there is no warning about the rejected first one")
 			}
 			check(t, newProber("").Query(t.Context(), newHop("http", reg.Addr()), nil), probe.StepManifest, "anonymous", "401", "no credential was found")
 
 			h := newHop("http", reg.Addr())
 			h.Repository = "team/gone"
-			check(t, newProber("").Query(t.Context(), h, good()), probe.StepManifest, "HTTP 404", "check the name and the tag")
+			check(t, newProber("").Query(t.Context(), h, goodCredentials()), probe.StepManifest, "HTTP 404", "check the name and the tag")
 
 			h = newHop("http", reg.Addr())
-			h.Shown = route.CredentialNone
-			check(t, newProber("").Query(t.Context(), h, good()), probe.StepManifest, "anonymous")
+			h.Credential = route.CredentialNone
+			check(t, newProber("").Query(t.Context(), h, goodCredentials()), probe.StepManifest, "anonymous")
 		})
 	}
 }
@@ -424,12 +424,12 @@ func TestFaults(t *testing.T) {
 		}, probe.StepManifest, []string{"HEAD returned HTTP 403, but GET returned 200"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newProber("").Query(t.Context(), newHop("http", serve(t, tt.handler, nil)), good())
+			r := newProber("").Query(t.Context(), newHop("http", startServer(t, tt.handler, nil)), goodCredentials())
 			check(t, r, tt.step, tt.says...)
-			if strings.Contains(show(r), "\x1b") {
+			if strings.Contains(formatSteps(r), "\x1b") {
 				t.Error("a control character is not escaped")
 			}
-			if name == "scope" && !strings.Contains(show(r), "does not grant access to this image: it grants repository:team/other:pull") {
+			if name == "scope" && !strings.Contains(formatSteps(r), "does not grant access to this image: it grants repository:team/other:pull") {
 				t.Error("the token's scope is not reported")
 			}
 		})
@@ -439,10 +439,10 @@ func TestFaults(t *testing.T) {
 // TestPlainRealm verifies that no password is sent to a token server without TLS if the
 // registry uses TLS.
 func TestPlainRealm(t *testing.T) {
-	ca := newAuthority(t, "Our CA", nil)
+	ca := newTestCA(t, "Our CA", nil)
 	reg := newRegistry(t, testregistry.AuthBearer)
-	addr := serve(t, reg, &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
-	check(t, newProber(ca.file(t)).Query(t.Context(), newHop("https", addr), good()), probe.StepChallenge, "plain HTTP", "/token")
+	addr := startServer(t, reg, &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
+	check(t, newProber(ca.file(t)).Query(t.Context(), newHop("https", addr), goodCredentials()), probe.StepChallenge, "plain HTTP", "/token")
 	for _, req := range reg.Requests() {
 		if req.Path == "/token" && req.User != "" {
 			t.Error("the password went over plain HTTP")
@@ -454,17 +454,17 @@ func TestPlainRealm(t *testing.T) {
 // server's name and the failed step.
 func TestTokenServer(t *testing.T) {
 	closed := testenv.FreeAddr(t)
-	addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	addr := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="http://%s/token",service="x"`, closed))
 		w.WriteHeader(http.StatusUnauthorized)
 	}), nil)
-	check(t, newProber("").Query(t.Context(), newHop("http", addr), good()), probe.StepTCP, "token server "+closed+": ", "refused the connection")
+	check(t, newProber("").Query(t.Context(), newHop("http", addr), goodCredentials()), probe.StepTCP, "token server "+closed+": ", "refused the connection")
 }
 
 // TestPlatform verifies the error for an index that lacks the node's platform.
 func TestPlatform(t *testing.T) {
 	index := `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[{"platform":{"os":"linux","architecture":"s390x"}}]}`
-	addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	addr := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/vnd.oci.image.index.v1+json")
 		io.WriteString(w, index)
 	}), nil)
@@ -479,14 +479,14 @@ func TestPlatform(t *testing.T) {
 func TestMirror(t *testing.T) {
 	reg := newRegistry(t, testregistry.AuthBasic)
 	var asked []string
-	addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	addr := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.URL.String())
 		r.URL.Path = strings.Replace(r.URL.Path, "/v2/cache/", "/v2/", 1)
 		reg.ServeHTTP(w, r)
 	}), nil)
 	h := newHop("http", addr)
-	h.Origin, h.Base = false, &url.URL{Scheme: "http", Host: addr, Path: "/v2/cache"}
-	check(t, newProber("").Query(t.Context(), h, good()), "", "accepted")
+	h.IsOrigin, h.Base = false, &url.URL{Scheme: "http", Host: addr, Path: "/v2/cache"}
+	check(t, newProber("").Query(t.Context(), h, goodCredentials()), "", "accepted")
 	for _, u := range asked {
 		if u != "/v2/cache/team/app/manifests/v1?ns=registry.example" {
 			t.Errorf("asked for %s", u)
@@ -502,7 +502,7 @@ func TestBounded(t *testing.T) {
 	cancel()
 	p := newProber("")
 	p.StepTimeout = time.Hour
-	if r := p.Query(ctx, newHop("https", silent.Addr().String()), good()); r.FailedStep() == nil {
+	if r := p.Query(ctx, newHop("https", silent.Addr().String()), goodCredentials()); r.FailedStep() == nil {
 		t.Error("it does not fail")
 	}
 }

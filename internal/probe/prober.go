@@ -65,7 +65,7 @@ type Result struct {
 	Challenge    *Challenge    `json:"challenge,omitempty"`    // nil if no credential is required
 	Status       int           `json:"status,omitempty"`       // status of the last manifest response
 	Accepted     int           `json:"-"`                      // index of the accepted credential; -1 means none
-	Pulls        bool          `json:"pulls"`                  // the manifest can be read, with Accepted or anonymously
+	CanPull      bool          `json:"pulls"`                  // the manifest can be read, with Accepted or anonymously
 	Digest       string        `json:"digest,omitempty"`       // manifest digest reported by the host
 	MediaType    string        `json:"mediaType,omitempty"`    // media type reported by the host
 	Platforms    []string      `json:"platforms,omitempty"`    // platforms in an index

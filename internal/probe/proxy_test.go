@@ -19,14 +19,14 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// newProxiedProber queries registry.example, a name that only the proxy can resolve, and
+// queryThroughProxy queries registry.example, a name that only the proxy can resolve, and
 // returns the result.
-func newProxiedProber(t *testing.T, caFile, proxy string, more ...string) *probe.Result {
+func queryThroughProxy(t *testing.T, caFile, proxy string, more ...string) *probe.Result {
 	t.Helper()
 	p := newProber(caFile)
 	p.Runtime.Environ = append(p.Runtime.Environ, "HTTPS_PROXY="+proxy)
 	p.Runtime.Environ = append(p.Runtime.Environ, more...)
-	return p.Query(t.Context(), newHop("https", "registry.example"), good())
+	return p.Query(t.Context(), newHop("https", "registry.example"), goodCredentials())
 }
 
 // TestProxy verifies that the proxy in the runtime's environment is used.
@@ -47,82 +47,82 @@ func TestProxy(t *testing.T) {
 			proxy = value
 		}
 	}
-	r := newProxiedProber(t, fakeNet.CAFile(), strings.Replace(proxy, "://", "://user:"+canary.PasswordSecret+"@", 1))
+	r := queryThroughProxy(t, fakeNet.CAFile(), strings.Replace(proxy, "://", "://user:"+canary.PasswordSecret+"@", 1))
 	check(t, r, "", "accepted")
 	for _, want := range []string{"registry.example is reached through the proxy 127.0.0.1:", "(HTTPS_PROXY in the environment of containerd, process 812)", "the credential is sent to that host"} {
-		if !strings.Contains(show(r), want) {
+		if !strings.Contains(formatSteps(r), want) {
 			t.Errorf("want %q", want)
 		}
 	}
 
 	// The server's certificate is signed by the proxy's CA.
-	check(t, newProxiedProber(t, newAuthority(t, "Our CA", nil).file(t), proxy), probe.StepTLS, "CN=testcloud", "the proxy intercepts TLS")
+	check(t, queryThroughProxy(t, newTestCA(t, "Our CA", nil).file(t), proxy), probe.StepTLS, "CN=testcloud", "the proxy intercepts TLS")
 
 	p := newProber(fakeNet.CAFile())
 	p.Runtime.Environ = append(p.Runtime.Environ, "HTTPS_PROXY="+proxy)
-	check(t, p.Query(t.Context(), newHop("https", "gone.example"), good()), probe.StepProxy,
+	check(t, p.Query(t.Context(), newHop("https", "gone.example"), goodCredentials()), probe.StepProxy,
 		"refuses to connect to gone.example:443: HTTP 502 Bad Gateway", "NO_PROXY in the environment of containerd: gone.example")
 
 	fakeNet.Handle("auth.example", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
-	check(t, newProxiedProber(t, fakeNet.CAFile(), proxy), probe.StepToken, "HTTP 503", "try again later")
+	check(t, queryThroughProxy(t, fakeNet.CAFile(), proxy), probe.StepToken, "HTTP 503", "try again later")
 }
 
 // TestProxyRefuses verifies the error for each response of a proxy, including invalid
 // responses.
 func TestProxyRefuses(t *testing.T) {
 	answers := func(status int) string {
-		return "http://" + serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(status) }), nil)
+		return "http://" + startServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(status) }), nil)
 	}
-	check(t, newProxiedProber(t, "", answers(http.StatusProxyAuthRequired)), probe.StepProxy, "HTTP 407", "set the proxy's user name and password")
-	check(t, newProxiedProber(t, "", answers(http.StatusForbidden)), probe.StepProxy, "HTTP 403", "allow the host in the proxy", "NO_PROXY")
+	check(t, queryThroughProxy(t, "", answers(http.StatusProxyAuthRequired)), probe.StepProxy, "HTTP 407", "set the proxy's user name and password")
+	check(t, queryThroughProxy(t, "", answers(http.StatusForbidden)), probe.StepProxy, "HTTP 403", "allow the host in the proxy", "NO_PROXY")
 	closed := testenv.FreeAddr(t)
-	check(t, newProxiedProber(t, "", "http://"+closed), probe.StepTCP, "refused the connection", "check the proxy "+closed, "HTTPS_PROXY in the environment of containerd, process 812")
+	check(t, queryThroughProxy(t, "", "http://"+closed), probe.StepTCP, "refused the connection", "check the proxy "+closed, "HTTPS_PROXY in the environment of containerd, process 812")
 
 	// A proxy is never used for loopback, but the variable is checked anyway.
 	p := newProber("")
 	p.Runtime.Environ = append(p.Runtime.Environ, "HTTPS_PROXY=http://user:"+canary.PasswordSecret+"@%zz")
 	r := p.Query(t.Context(), newHop("https", closed), nil)
 	check(t, r, probe.StepTCP)
-	if !strings.Contains(show(r), "warning proxy: HTTPS_PROXY in the environment of containerd, process 812 is not a proxy address") {
+	if !strings.Contains(formatSteps(r), "warning proxy: HTTPS_PROXY in the environment of containerd, process 812 is not a proxy address") {
 		t.Error("the address is not named")
 	}
 
 	silent := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { silent.Close() })
-	check(t, newProxiedProber(t, "", "http://"+silent.Addr().String()), probe.StepProxy, "no response within 300ms")
+	check(t, queryThroughProxy(t, "", "http://"+silent.Addr().String()), probe.StepProxy, "no response within 300ms")
 
-	talks := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	talks := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err == nil {
 			io.WriteString(conn, "220 mail.example ESMTP\r\n")
 			conn.Close()
 		}
 	}), nil)
-	check(t, newProxiedProber(t, "", "http://"+talks), probe.StepProxy, "does not send a valid HTTP proxy")
+	check(t, queryThroughProxy(t, "", "http://"+talks), probe.StepProxy, "does not send a valid HTTP proxy")
 }
 
 // TestProxySchemes verifies that proxy URLs are used as in package http, and that an https
 // proxy gets the password only over TLS.
 func TestProxySchemes(t *testing.T) {
 	user := "://user:" + canary.PasswordSecret + "@"
-	ca := newAuthority(t, "Our CA", nil)
+	ca := newTestCA(t, "Our CA", nil)
 	var shown []string
 	proxy := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		shown = append(shown, r.Method+" "+r.Header.Get("Proxy-Authorization"))
 		w.WriteHeader(http.StatusForbidden)
 	})
-	plain := serve(t, proxy, nil)
-	secured := serve(t, proxy, &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
+	plain := startServer(t, proxy, nil)
+	secured := startServer(t, proxy, &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, nil)}})
 
-	check(t, newProxiedProber(t, "", "socks5"+user+plain), probe.StepChallenge, "check the proxy "+plain)
-	check(t, newProxiedProber(t, "", "ftp"+user+plain), probe.StepProxy, "HTTP 403")
-	check(t, newProxiedProber(t, ca.file(t), "https"+user+secured), probe.StepProxy, "HTTP 403")
+	check(t, queryThroughProxy(t, "", "socks5"+user+plain), probe.StepChallenge, "check the proxy "+plain)
+	check(t, queryThroughProxy(t, "", "ftp"+user+plain), probe.StepProxy, "HTTP 403")
+	check(t, queryThroughProxy(t, ca.file(t), "https"+user+secured), probe.StepProxy, "HTTP 403")
 	if len(shown) != 2 || !strings.HasPrefix(shown[1], "CONNECT Basic ") {
 		t.Errorf("shown: %d", len(shown))
 	}
 	shown = nil
-	check(t, newProxiedProber(t, newAuthority(t, "Their CA", nil).file(t), "https"+user+secured), probe.StepProxy, "TLS connection to the proxy "+secured, "Our CA")
-	check(t, newProxiedProber(t, ca.file(t), "https"+user+plain), probe.StepProxy, "TLS connection to the proxy "+plain)
+	check(t, queryThroughProxy(t, newTestCA(t, "Their CA", nil).file(t), "https"+user+secured), probe.StepProxy, "TLS connection to the proxy "+secured, "Our CA")
+	check(t, queryThroughProxy(t, ca.file(t), "https"+user+plain), probe.StepProxy, "TLS connection to the proxy "+plain)
 	if shown != nil {
 		t.Errorf("a proxy that nobody vouches for is shown the password")
 	}

@@ -107,7 +107,7 @@ func (a *session) sendRequest(ctx context.Context, rt http.RoundTripper, method 
 
 func (a *session) manifestURL() *url.URL {
 	u := a.base.JoinPath(a.hop.Repository, "manifests", a.Image.tagOrDigest())
-	if a.Image.Host != "" && !a.hop.Origin && a.Runtime.Name == "containerd" {
+	if a.Image.Host != "" && !a.hop.IsOrigin && a.Runtime.Name == "containerd" {
 		u.RawQuery = url.Values{login.NamespaceParam: {a.Image.Host}}.Encode()
 	}
 	return u

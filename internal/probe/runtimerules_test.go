@@ -31,15 +31,15 @@ func TestRuntimeRules(t *testing.T) {
 		crio       string
 		says       string // for containerd, or for CRI-O if containerd pulls
 	}{
-		"Basic before Bearer":      {[]string{basic, bearer}, 0, `{"access_token":"t","token":"t"}`, 0, "Bearer t", good(), "", probe.StepManifest, "HTTP 401"},
-		"Bearer before Basic":      {[]string{bearer, basic}, 0, `{"access_token":"t","token":"t"}`, 0, "Bearer t", good(), "", "", ""},
-		"Negotiate, Digest, Basic": {[]string{"Negotiate", `Digest realm="x"`, basic}, 0, "", 0, "Basic", good(), "", "", ""},
-		"token with status 201":    {[]string{bearer}, 0, `{"access_token":"t"}`, 201, "Bearer t", good(), "", probe.StepToken, "HTTP 201"},
-		"issued_at":                {[]string{bearer}, 0, `{"access_token":"t","issued_at":"2026-11-25 10:00:00"}`, 0, "Bearer t", good(), probe.StepToken, probe.StepToken, "issued_at is not a time in RFC 3339 format"},
-		"float":                    {[]string{bearer}, 0, `{"access_token":"t","expires_in":300.5}`, 0, "Bearer t", good(), probe.StepToken, probe.StepToken, "correct the token server's response: containerd cannot decode it"},
-		"/v2/ 404":                 {[]string{basic}, 404, "", 0, "Basic", good(), "", probe.StepChallenge, "HTTP 404"},
-		"/v2/ 403":                 {[]string{bearer}, 403, `{"access_token":"t"}`, 0, "Bearer t", good(), "", probe.StepChallenge, "HTTP 403"},
-		"/v2/ open":                {[]string{basic}, 200, "", 0, "Basic", good(), "", probe.StepManifest, "HTTP 401"},
+		"Basic before Bearer":      {[]string{basic, bearer}, 0, `{"access_token":"t","token":"t"}`, 0, "Bearer t", goodCredentials(), "", probe.StepManifest, "HTTP 401"},
+		"Bearer before Basic":      {[]string{bearer, basic}, 0, `{"access_token":"t","token":"t"}`, 0, "Bearer t", goodCredentials(), "", "", ""},
+		"Negotiate, Digest, Basic": {[]string{"Negotiate", `Digest realm="x"`, basic}, 0, "", 0, "Basic", goodCredentials(), "", "", ""},
+		"token with status 201":    {[]string{bearer}, 0, `{"access_token":"t"}`, 201, "Bearer t", goodCredentials(), "", probe.StepToken, "HTTP 201"},
+		"issued_at":                {[]string{bearer}, 0, `{"access_token":"t","issued_at":"2026-11-25 10:00:00"}`, 0, "Bearer t", goodCredentials(), probe.StepToken, probe.StepToken, "issued_at is not a time in RFC 3339 format"},
+		"float":                    {[]string{bearer}, 0, `{"access_token":"t","expires_in":300.5}`, 0, "Bearer t", goodCredentials(), probe.StepToken, probe.StepToken, "correct the token server's response: containerd cannot decode it"},
+		"/v2/ 404":                 {[]string{basic}, 404, "", 0, "Basic", goodCredentials(), "", probe.StepChallenge, "HTTP 404"},
+		"/v2/ 403":                 {[]string{bearer}, 403, `{"access_token":"t"}`, 0, "Bearer t", goodCredentials(), "", probe.StepChallenge, "HTTP 403"},
+		"/v2/ open":                {[]string{basic}, 200, "", 0, "Basic", goodCredentials(), "", probe.StepManifest, "HTTP 401"},
 		"no user name, public":     {[]string{bearer}, 0, `{"access_token":"t","token":"t"}`, 0, "Bearer t", []regcred.Credential{credential("", canary.PasswordSecret)}, "", "", ""},
 		"no password, public":      {[]string{bearer}, 0, `{"access_token":"t","token":"t"}`, 0, "Bearer t", []regcred.Credential{credential("u", "")}, "", "", ""},
 		"no user name, Basic":      {[]string{basic}, 0, "", 0, "Basic", []regcred.Credential{credential("", canary.PasswordSecret)}, probe.StepToken, probe.StepToken, "no user name or no password"},
@@ -47,7 +47,7 @@ func TestRuntimeRules(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for runtime, step := range map[string]string{"containerd": tt.containerd, "CRI-O": tt.crio} {
-				addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				addr := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					switch auth := r.Header.Get("Authorization"); {
 					case r.URL.Path == "/token":
 						w.WriteHeader(max(tt.status, 200))
@@ -96,7 +96,7 @@ func TestDigest(t *testing.T) {
 		"other sha512":            {fmt.Sprintf("sha512:%x", sha512.Sum512([]byte(image))), sha(other), other, "", false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			addr := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
 				if tt.mediaType != "" {
 					w.Header().Set("Content-Type", tt.mediaType)
@@ -112,7 +112,7 @@ func TestDigest(t *testing.T) {
 			p := newProber("")
 			p.Image.Tag, p.Image.Digest = "v1", tt.digest
 			hop := newHop("http", addr)
-			hop.Origin = !tt.mirror
+			hop.IsOrigin = !tt.mirror
 			if tt.fails {
 				check(t, p.Query(t.Context(), hop, nil), probe.StepManifest, "was requested, but the content", "serves another image")
 			} else {

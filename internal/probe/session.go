@@ -24,14 +24,14 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// session queries one host.
+// loginSession queries one host.
 type session struct {
 	*Prober
 	hop    route.Hop
 	base   url.URL // URL of hop, with the scheme that works
 	result *Result
 
-	proxy string // fix for proxy errors while connecting to a proxy; "" otherwise
+	proxyErrorFix string // fix for proxy errors while connecting to a proxy; "" otherwise
 
 	messagePrefix string // prefix such as "token server auth.example: " while the realm is queried
 
@@ -39,11 +39,11 @@ type session struct {
 	caFiles []string          // where the trusted CAs were read from
 	certs   []tls.Certificate // client certificates that the runtime presents
 
-	registry *login.Registry
-	tokens   *tokenRecorder
-	session  *login.Session            // session with the current credential; nil without a credential
-	first    serverResponse            // response to the request without a credential
-	dialed   map[string]netip.AddrPort // from host:port to the address that was reached
+	registry          *login.Registry
+	tokens            *tokenRecorder
+	loginSession      *login.Session            // loginSession with the current credential; nil without a credential
+	anonymousResponse serverResponse            // response to the request without a credential
+	dialed            map[string]netip.AddrPort // from host:port to the address that was reached
 }
 
 // addStep adds a finding about a step.
@@ -54,8 +54,8 @@ func (a *session) addStep(step string, severity finding.Severity, fix, format st
 // addFailedStep adds a failed step and returns false.
 func (a *session) addFailedStep(step, fix, format string, args ...any) bool {
 	switch {
-	case a.proxy != "":
-		fix = a.proxy
+	case a.proxyErrorFix != "":
+		fix = a.proxyErrorFix
 	case a.messagePrefix != "": // the token server's address comes from the registry
 		fix = strings.TrimPrefix(fix+"; ", "; ") + "the address comes from the registry (the realm in its challenge); if it is wrong, correct the registry's settings"
 	}

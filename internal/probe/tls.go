@@ -44,7 +44,7 @@ func (a *session) loadCertificates(ctx context.Context) error {
 		}
 		a.caFiles = append(a.caFiles, file)
 	}
-	for _, pair := range a.hop.Client {
+	for _, pair := range a.hop.ClientCertificates {
 		cert, err := readKeyPair(ctx, pair)
 		if err != nil {
 			return fmt.Errorf("read the client certificate set in %s: %w", a.hop.File, err)
@@ -100,7 +100,7 @@ func (a *session) verifyHandshake(ctx context.Context, conn net.Conn, u *url.URL
 	secured, err := a.handshakeUnverified(ctx, conn, u, &wanted)
 	switch {
 	case err == nil:
-	case isPlainHTTPError(err) && a.hop.HTTPToo && a.messagePrefix == "":
+	case isPlainHTTPError(err) && a.hop.TriesHTTPSFirst && a.messagePrefix == "":
 		a.addStep(StepTLS, finding.SeverityOK, "", "%s uses plain HTTP, which %s falls back to if TLS fails", hostPort(u), a.runtimeName())
 		a.base.Scheme = "http"
 		return true

@@ -23,7 +23,7 @@ import (
 func tokenServer(t *testing.T, ways map[string]http.HandlerFunc) (addr string, shown *[]string) {
 	t.Helper()
 	shown = new([]string)
-	return serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return startServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/token" {
 			if r.Header.Get("Authorization") == "Bearer good" {
 				io.WriteString(w, `{"schemaVersion":2}`)
@@ -50,7 +50,7 @@ func status(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(code) }
 }
 
-func gives(name string) http.HandlerFunc {
+func respondToken(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		json.NewEncoder(w).Encode(map[string]string{name: "good"})
 	}
@@ -70,25 +70,25 @@ func TestTokenMethods(t *testing.T) {
 		step    string
 		says    []string
 	}{
-		"both":                   {"containerd", map[string]http.HandlerFunc{post: gives("access_token")}, []string{post}, "", nil},
-		"POST alone":             {"containerd", map[string]http.HandlerFunc{post: gives("access_token"), get: status(405)}, []string{post}, "", nil},
-		"POST alone, no runtime": {"", map[string]http.HandlerFunc{post: gives("access_token"), get: status(404)}, []string{post}, "", nil},
-		"GET alone, 400":         {"containerd", map[string]http.HandlerFunc{post: status(400), get: gives("token")}, []string{post, get}, "", nil},
-		"GET alone, 401":         {"containerd", map[string]http.HandlerFunc{post: status(401), get: gives("token")}, []string{post, get}, "", nil},
-		"GET alone, 404":         {"containerd", map[string]http.HandlerFunc{post: status(404), get: gives("token")}, []string{post, get}, "", nil},
-		"GET alone, 405":         {"containerd", map[string]http.HandlerFunc{post: status(405), get: gives("access_token")}, []string{post, get}, "", nil},
-		"redirects POST":         {"containerd", map[string]http.HandlerFunc{post: away, get: gives("token")}, []string{post, get}, "", nil},
-		"CRI-O":                  {"CRI-O", map[string]http.HandlerFunc{get: gives("token")}, []string{get}, "", nil},
+		"both":                   {"containerd", map[string]http.HandlerFunc{post: respondToken("access_token")}, []string{post}, "", nil},
+		"POST alone":             {"containerd", map[string]http.HandlerFunc{post: respondToken("access_token"), get: status(405)}, []string{post}, "", nil},
+		"POST alone, no runtime": {"", map[string]http.HandlerFunc{post: respondToken("access_token"), get: status(404)}, []string{post}, "", nil},
+		"GET alone, 400":         {"containerd", map[string]http.HandlerFunc{post: status(400), get: respondToken("token")}, []string{post, get}, "", nil},
+		"GET alone, 401":         {"containerd", map[string]http.HandlerFunc{post: status(401), get: respondToken("token")}, []string{post, get}, "", nil},
+		"GET alone, 404":         {"containerd", map[string]http.HandlerFunc{post: status(404), get: respondToken("token")}, []string{post, get}, "", nil},
+		"GET alone, 405":         {"containerd", map[string]http.HandlerFunc{post: status(405), get: respondToken("access_token")}, []string{post, get}, "", nil},
+		"redirects POST":         {"containerd", map[string]http.HandlerFunc{post: away, get: respondToken("token")}, []string{post, get}, "", nil},
+		"CRI-O":                  {"CRI-O", map[string]http.HandlerFunc{get: respondToken("token")}, []string{get}, "", nil},
 		"CRI-O, POST alone":      {"CRI-O", map[string]http.HandlerFunc{get: status(405)}, []string{get}, probe.StepToken, []string{"HTTP 405"}},
 		"GET alone, 403":         {"containerd", map[string]http.HandlerFunc{post: status(403)}, []string{post}, probe.StepToken, []string{"HTTP 403", "this is the response to POST", "or 405"}},
 		"refused":                {"containerd", map[string]http.HandlerFunc{post: status(401), get: status(401)}, []string{post, get}, probe.StepToken, []string{"HTTP 401", "correct the user name and password"}},
-		"no access_token":        {"containerd", map[string]http.HandlerFunc{post: gives("token")}, []string{post}, probe.StepToken, []string{"without access_token"}},
+		"no access_token":        {"containerd", map[string]http.HandlerFunc{post: respondToken("token")}, []string{post}, probe.StepToken, []string{"without access_token"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			addr, shown := tokenServer(t, tt.ways)
 			p := newProber("")
 			p.Runtime.Name = tt.runtime
-			check(t, p.Query(t.Context(), newHop("http", addr), good()), tt.step, tt.says...)
+			check(t, p.Query(t.Context(), newHop("http", addr), goodCredentials()), tt.step, tt.says...)
 			if !slices.Equal(*shown, tt.shown) {
 				t.Errorf("the password was shown by %v, want %v", *shown, tt.shown)
 			}
@@ -121,7 +121,7 @@ func TestNoToken(t *testing.T) {
 				addr, _ := tokenServer(t, map[string]http.HandlerFunc{http.MethodPost: tt.way, http.MethodGet: tt.way})
 				p := newProber("")
 				p.Runtime.Name = runtime
-				check(t, p.Query(t.Context(), newHop("http", addr), good()), probe.StepToken,
+				check(t, p.Query(t.Context(), newHop("http", addr), goodCredentials()), probe.StepToken,
 					fmt.Sprintf("the token server http://%s/token returns no token for ", addr), tt.says, "check that the realm in the registry's settings is the address of its token server")
 			}
 		})
@@ -143,7 +143,7 @@ func TestNoManifest(t *testing.T) {
 		"broken index":   {index, "sha256:1", "[[[[", 200, probe.StepManifest, "the response is not a manifest"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			addr := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", tt.kind)
 				if tt.digest != "" {
 					w.Header().Set("Docker-Content-Digest", tt.digest)
@@ -166,9 +166,9 @@ func TestTokenRefused(t *testing.T) {
 	addr, _ := tokenServer(t, map[string]http.HandlerFunc{http.MethodPost: func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, `{"access_token":"bad"}`)
 	}})
-	r := newProber("").Query(t.Context(), newHop("http", addr), good())
+	r := newProber("").Query(t.Context(), newHop("http", addr), goodCredentials())
 	check(t, r, probe.StepManifest, "HTTP 401, although the token server "+addr+" issued a token", "allow the user to pull team/app")
-	if strings.Contains(show(r), "password is wrong") {
+	if strings.Contains(formatSteps(r), "password is wrong") {
 		t.Error("the password is blamed")
 	}
 }
@@ -179,13 +179,13 @@ func TestSlowTokenServer(t *testing.T) {
 	addr, _ := tokenServer(t, map[string]http.HandlerFunc{http.MethodPost: hang})
 	p := newProber("")
 	p.StepTimeout = 50 * time.Millisecond
-	check(t, p.Query(t.Context(), newHop("http", addr), good()), probe.StepToken, "the token server "+addr+": no response within 50ms", "token server's log")
+	check(t, p.Query(t.Context(), newHop("http", addr), goodCredentials()), probe.StepToken, "the token server "+addr+": no response within 50ms", "token server's log")
 }
 
 // TestRejectedCredentialFix verifies that the fix for a rejected credential depends on where
 // the credential is from.
 func TestRejectedCredentialFix(t *testing.T) {
-	addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	addr := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="r"`)
 		w.WriteHeader(http.StatusUnauthorized)
 	}), nil)

@@ -50,7 +50,7 @@ func (a *session) tryCredentials(ctx context.Context, creds []regcred.Credential
 
 // usableCredentials returns the credentials that the runtime would send to the host.
 func (a *session) usableCredentials(creds []regcred.Credential) []regcred.Credential {
-	if a.result.Challenge != nil && (a.hop.Shown == route.CredentialKubelet || a.hop.Shown == route.CredentialHeader) {
+	if a.result.Challenge != nil && (a.hop.Credential == route.CredentialKubelet || a.hop.Credential == route.CredentialHeader) {
 		return creds
 	}
 	return nil
@@ -58,7 +58,7 @@ func (a *session) usableCredentials(creds []regcred.Credential) []regcred.Creden
 
 // recordAccepted records the accepted credential. Earlier failures become warnings.
 func (a *session) recordAccepted(from, i int, shown []regcred.Credential) {
-	a.result.Pulls = true
+	a.result.CanPull = true
 	for j := range a.result.Steps[from:] {
 		if s := &a.result.Steps[from+j]; s.Severity == finding.SeverityError {
 			s.Severity = finding.SeverityWarning
@@ -79,7 +79,7 @@ func (a *session) requestToken(ctx context.Context, cred *regcred.Credential) bo
 	if err != nil {
 		return a.addTokenError(ctx, cred, err)
 	}
-	a.session = session
+	a.loginSession = session
 	who := login.FailedAttempt{Credential: cred}.CredentialText()
 	if what, fix := a.tokens.missingTokenProblem(); what != "" {
 		return a.addFailedStep(StepToken, fix, "%s: %s", who, what)
@@ -99,7 +99,7 @@ func (a *session) requestToken(ctx context.Context, cred *regcred.Credential) bo
 func (a *session) logIn(ctx context.Context, cred *regcred.Credential) (*login.Session, error) {
 	ctx, cancel := a.withStepTimeout(ctx)
 	defer cancel()
-	if a.first.StatusCode != http.StatusOK && a.result.Challenge == nil {
+	if a.anonymousResponse.StatusCode != http.StatusOK && a.result.Challenge == nil {
 		return nil, nil // no credential is required
 	}
 	session, err := a.registry.Login(ctx, cred)
@@ -171,8 +171,8 @@ func (a *session) missingAccessText() string {
 // requestManifest requests the manifest using the current session.
 func (a *session) requestManifest(ctx context.Context, cred *regcred.Credential) bool {
 	var rt http.RoundTripper = a.registry
-	if a.session != nil {
-		rt = a.session
+	if a.loginSession != nil {
+		rt = a.loginSession
 	}
 	try := login.FailedAttempt{Credential: cred}
 	got, err := a.sendRequest(ctx, rt, http.MethodHead, a.manifestURL(), 0)
@@ -194,13 +194,13 @@ func (a *session) requestManifest(ctx context.Context, cred *regcred.Credential)
 	}
 	a.result.Status = got.StatusCode
 	if got.StatusCode != http.StatusOK {
-		return a.addRefusal(cred, got)
+		return a.addManifestError(cred, got)
 	}
 	return a.checkManifest(ctx, rt, try.CredentialText(), got)
 }
 
-// addRefusal reports a status other than 200.
-func (a *session) addRefusal(cred *regcred.Credential, got serverResponse) bool {
+// addManifestError reports a status other than 200.
+func (a *session) addManifestError(cred *regcred.Credential, got serverResponse) bool {
 	try := login.NewFailedAttempt(cred, got.registryError(), a.registry.Secrets)
 	text := try.Err.Error()
 	if i := strings.Index(text, "HTTP "); i > 0 {
@@ -221,9 +221,9 @@ func (a *session) addRefusal(cred *regcred.Credential, got serverResponse) bool 
 		}
 	}
 	switch {
-	case cred == nil && a.hop.Shown == route.CredentialRuntime:
-		fix = fmt.Sprintf("%s sends the registry a credential from %s, which was not tried here: check that the credential is correct", a.runtimeName(), cmp.Or(a.hop.OwnFile, a.hop.File))
-	case cred == nil && a.hop.Shown == route.CredentialHeader:
+	case cred == nil && a.hop.Credential == route.CredentialRuntime:
+		fix = fmt.Sprintf("%s sends the registry a credential from %s, which was not tried here: check that the credential is correct", a.runtimeName(), cmp.Or(a.hop.CredentialFile, a.hop.File))
+	case cred == nil && a.hop.Credential == route.CredentialHeader:
 		fix = fmt.Sprintf("%s sends the registry the header from %s:%d, which was not tried here: check that the header is correct", a.runtimeName(), a.hop.File, a.hop.Line)
 	}
 	return a.addFailedStep(StepManifest, fix+retryAfterText(got), "%s: %s", try.CredentialText(), text)

@@ -47,10 +47,10 @@ func TestDescriptorsAreClosed(t *testing.T) {
 // deadline, even if a child process in another session still holds the other ends.
 func TestEscapedChildKeepsNoDescriptors(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	f := newFIFOs(t)
+	f := newTestPipes(t)
 	before := openDescriptors(t)
 	deadline := make(chan time.Time, 1)
-	done := goRun(t.Context(), testCommand(t, "fork-escape", f.env...), deadline)
+	done := runInBackground(t.Context(), testCommand(t, "fork-escape", f.env...), deadline)
 	pids := f.pids(t, 2)
 	held := openDescriptors(t) - before // descriptors of the run, and of the test for its two processes
 	deadline <- time.Time{}
@@ -60,7 +60,7 @@ func TestEscapedChildKeepsNoDescriptors(t *testing.T) {
 		t.Errorf("%d descriptors more than before, and %d during the run; want two less, since standard output and error are closed", after, held)
 	}
 	syscall.Kill(pids["child"], syscall.SIGKILL)
-	f.allGone(t)
+	f.checkAllExited(t)
 }
 
 // TestStartErrorsInDir verifies the errors for a relative path, which is relative to Dir, and for

@@ -17,7 +17,7 @@ import (
 // and not earlier.
 func TestDrainEnds(t *testing.T) {
 	for limit, want := range map[time.Duration]string{time.Millisecond: "cut off", time.Hour: "wrote everything"} {
-		f := newFIFOs(t)
+		f := newTestPipes(t)
 		p := must.Get(testCommand(t, "fork-writer", append(f.env, testStdout+"="+output)...).start(runLimits{ctx: t.Context()}))(t)
 		if failed := p.writeAndWait(runLimits{ctx: t.Context()}, strings.NewReader("request")); failed != nil {
 			t.Fatal(failed)
@@ -28,11 +28,11 @@ func TestDrainEnds(t *testing.T) {
 		if limit < time.Hour {
 			<-p.groupExited // the pipes are closed although the child is still running
 		}
-		f.goOn(t)
+		f.resume(t)
 		if line, _ := f.next(t); line != want {
 			t.Errorf("limit %v: the child reports %q, want %q", limit, line, want)
 		}
-		f.allGone(t)
+		f.checkAllExited(t)
 		<-p.groupExited
 	}
 }

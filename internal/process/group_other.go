@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// NewGroup returns nil, because Windows has no process groups. On systems that cannot
+// NewGroupAttr returns nil, because Windows has no process groups. On systems that cannot
 // run programs, such as js/wasm, the package only has to compile.
-func NewGroup() *syscall.SysProcAttr { return nil }
+func NewGroupAttr() *syscall.SysProcAttr { return nil }
 
 // killGroup kills only the program, because Windows has no process groups.
 func killGroup(p *os.Process) { p.Kill() }

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// NewGroup returns the attributes that start a program in its own process group, so
+// NewGroupAttr returns the attributes that start a program in its own process group, so
 // that it can be killed together with its child processes.
-func NewGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+func NewGroupAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // killGroup kills the program and its process group. It is safe after the program has
 // exited, because the kernel does not reuse the group's ID while a process remains in the

@@ -18,7 +18,7 @@ type pipeReader struct {
 	sink io.Writer // nil after dropSink
 }
 
-func newStream(r *os.File, sink io.Writer) *pipeReader {
+func newPipeReader(r *os.File, sink io.Writer) *pipeReader {
 	s := &pipeReader{r: r, eof: make(chan struct{}), sink: sink}
 	go s.copyLoop()
 	return s
@@ -56,9 +56,9 @@ type boundedBuffer struct {
 	max      int
 	exceeded chan struct{} // closed after more than max bytes
 
-	mu     sync.Mutex
-	buf    []byte
-	isOver bool
+	mu         sync.Mutex
+	buf        []byte
+	overflowed bool
 }
 
 func (b *boundedBuffer) Write(data []byte) (int, error) {
@@ -66,8 +66,8 @@ func (b *boundedBuffer) Write(data []byte) (int, error) {
 	defer b.mu.Unlock()
 	room := b.max - len(b.buf)
 	b.buf = append(b.buf, data[:min(room, len(data))]...)
-	if len(data) > room && !b.isOver {
-		b.isOver = true
+	if len(data) > room && !b.overflowed {
+		b.overflowed = true
 		close(b.exceeded)
 	}
 	return len(data), nil

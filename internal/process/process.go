@@ -40,9 +40,9 @@ type Result struct {
 	Started  time.Time        // zero if the program did not start
 	Duration time.Duration
 
-	// Lingering reports whether the program exited while one of its child processes
+	// ChildHoldsOutput reports whether the program exited while one of its child processes
 	// still held its standard output or standard error.
-	Lingering bool
+	ChildHoldsOutput bool
 }
 
 // ExitCode returns the exit code, or -1 if the program did not exit on its own.
@@ -108,7 +108,7 @@ func (c Command) run(l runLimits, stdin io.Reader) (*Result, error) {
 		defer killGroup(p.cmd.Process)
 	}
 	res := &Result{Started: p.started, Duration: time.Since(p.started)}
-	if res.Lingering = (failed == nil || failed.Reason == ReasonExited) && !isClosed(p.groupExited); res.Lingering {
+	if res.ChildHoldsOutput = (failed == nil || failed.Reason == ReasonExited) && !isClosed(p.groupExited); res.ChildHoldsOutput {
 		p.drainOutput(drainTimeout)
 	}
 	if isClosed(p.exited) {
@@ -140,7 +140,7 @@ func WithGroupKilled(ctx context.Context) context.Context {
 // KillGroupOnCancel makes cmd kill its whole process group, instead of only the program,
 // when its context is done.
 func KillGroupOnCancel(cmd *exec.Cmd) {
-	cmd.SysProcAttr = NewGroup()
+	cmd.SysProcAttr = NewGroupAttr()
 	cmd.Cancel = func() error {
 		killGroup(cmd.Process)
 		return nil

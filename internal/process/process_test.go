@@ -22,28 +22,28 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// patience is how long a test waits for an event that must occur.
-const patience = time.Minute
+// eventTimeout is how long a test waits for an event that must occur.
+const eventTimeout = time.Minute
 
-// fifos holds the two named pipes between a test and the programs that it starts. One receives
+// testPipes holds the two named pipes between a test and the programs that it starts. One receives
 // their reports, and the other lets them continue.
-type fifos struct {
-	env    []string
-	goPath string
-	lines  chan string // reports of the programs; closed when all programs have exited
+type testPipes struct {
+	env        []string
+	resumePath string
+	lines      chan string // reports of the programs; closed when all programs have exited
 }
 
-func newFIFOs(t *testing.T) *fifos {
+func newTestPipes(t *testing.T) *testPipes {
 	t.Helper()
 	dir := t.TempDir()
 	report, goPath := filepath.Join(dir, "report"), filepath.Join(dir, "go")
 	for _, path := range []string{report, goPath} {
 		must.Do(t, syscall.Mkfifo(path, 0o600))
 	}
-	f := &fifos{
-		env:    []string{testReport + "=" + report, testGo + "=" + goPath},
-		goPath: goPath,
-		lines:  make(chan string, 10),
+	f := &testPipes{
+		env:        []string{envReportPipe + "=" + report, envResumePipe + "=" + goPath},
+		resumePath: goPath,
+		lines:      make(chan string, 10),
 	}
 	go func() {
 		defer close(f.lines)
@@ -60,19 +60,19 @@ func newFIFOs(t *testing.T) *fifos {
 }
 
 // next returns the next report. ok is false if all programs have exited.
-func (f *fifos) next(t *testing.T) (line string, ok bool) {
+func (f *testPipes) next(t *testing.T) (line string, ok bool) {
 	t.Helper()
 	select {
 	case line, ok = <-f.lines:
 		return line, ok
-	case <-time.After(patience):
+	case <-time.After(eventTimeout):
 		t.Fatal("the processes neither report nor end")
 		return "", false
 	}
 }
 
 // pids reads n reports of the form "name PID".
-func (f *fifos) pids(t *testing.T, n int) map[string]int {
+func (f *testPipes) pids(t *testing.T, n int) map[string]int {
 	t.Helper()
 	pids := make(map[string]int)
 	for range n {
@@ -87,20 +87,20 @@ func (f *fifos) pids(t *testing.T, n int) map[string]int {
 	return pids
 }
 
-// allGone fails the test if a program that opened the report pipe is still running.
-func (f *fifos) allGone(t *testing.T) {
+// checkAllExited fails the test if a program that opened the report pipe is still running.
+func (f *testPipes) checkAllExited(t *testing.T) {
 	t.Helper()
 	if line, ok := f.next(t); ok {
 		t.Errorf("a process lives on, and reports %q", line)
 	}
 }
 
-// goOn lets a program continue that waits in awaitGo.
-func (f *fifos) goOn(t *testing.T) {
+// resume lets a program continue that waits in waitForResume.
+func (f *testPipes) resume(t *testing.T) {
 	t.Helper()
 	opened := make(chan error, 1)
 	go func() {
-		w, err := os.OpenFile(f.goPath, os.O_WRONLY, 0)
+		w, err := os.OpenFile(f.resumePath, os.O_WRONLY, 0)
 		if err == nil {
 			w.Close()
 		}
@@ -111,12 +111,12 @@ func (f *fifos) goOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-	case <-time.After(patience):
+	case <-time.After(eventTimeout):
 		t.Fatal("no process waits")
 	}
 }
 
-type ran struct {
+type runResult struct {
 	x   *Result
 	err error
 }
@@ -139,50 +139,50 @@ func checkRun(t *testing.T, x *Result, err error, want FailureReason) {
 	}
 }
 
-// gone reports whether no process has this process ID.
-func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+// isGone reports whether no process has this process ID.
+func isGone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
-// goRun runs c in the background. The test determines when the deadline is reached.
-func goRun(ctx context.Context, c Command, deadline <-chan time.Time) <-chan ran {
-	done := make(chan ran, 1)
+// runInBackground runs c in the background. The test determines when the deadline is reached.
+func runInBackground(ctx context.Context, c Command, deadline <-chan time.Time) <-chan runResult {
+	done := make(chan runResult, 1)
 	go func() {
 		x, err := c.run(runLimits{ctx, deadline}, strings.NewReader("request"))
-		done <- ran{x, err}
+		done <- runResult{x, err}
 	}()
 	return done
 }
 
-func (f *fifos) wait(t *testing.T, done <-chan ran) (*Result, error) {
+func (f *testPipes) wait(t *testing.T, done <-chan runResult) (*Result, error) {
 	t.Helper()
 	select {
 	case r := <-done:
 		return r.x, r.err
-	case <-time.After(patience):
+	case <-time.After(eventTimeout):
 		t.Fatal("Run does not return")
 		return nil, nil
 	}
 }
 
 func TestForkedChildLivesOn(t *testing.T) {
-	f := newFIFOs(t)
+	f := newTestPipes(t)
 	c := testCommand(t, "fork", append(f.env, testStdout+"="+output)...)
 	x, err := c.Run(t.Context(), strings.NewReader("request"))
 	checkRun(t, x, err, 0)
 	child := f.pids(t, 1)["child"]
-	if gone(child) {
+	if isGone(child) {
 		t.Fatal("the child was killed")
 	}
-	f.goOn(t)
+	f.resume(t)
 	if line, _ := f.next(t); line != "wrote everything" {
 		t.Errorf("the child could not write on: %q", line)
 	}
-	f.allGone(t)
+	f.checkAllExited(t)
 }
 
 // TestForkedChildKilled verifies that WithGroupKilled ends a child process that the program left
 // running.
 func TestForkedChildKilled(t *testing.T) {
-	f := newFIFOs(t)
+	f := newTestPipes(t)
 	c := testCommand(t, "fork", append(f.env, testStdout+"="+output)...)
 	x, err := c.Run(WithGroupKilled(t.Context()), strings.NewReader("request"))
 	checkRun(t, x, err, 0)
@@ -190,40 +190,40 @@ func TestForkedChildKilled(t *testing.T) {
 		t.Errorf("output %q", x.Stdout)
 	}
 	f.pids(t, 1)
-	f.allGone(t)
+	f.checkAllExited(t)
 }
 
 func TestForkedChildOfFailedPluginLivesOn(t *testing.T) {
-	f := newFIFOs(t)
+	f := newTestPipes(t)
 	c := testCommand(t, "fork", append(f.env, testExit+"=3")...)
 	x, err := c.Run(t.Context(), strings.NewReader("request"))
 	checkRun(t, x, err, ReasonExited)
 	f.pids(t, 1)
-	f.goOn(t)
+	f.resume(t)
 	if line, _ := f.next(t); line != "wrote everything" {
 		t.Errorf("the child could not write on: %q", line)
 	}
-	f.allGone(t)
+	f.checkAllExited(t)
 }
 
 func TestForkedChildFinishesAnswer(t *testing.T) {
-	f := newFIFOs(t)
+	f := newTestPipes(t)
 	c := testCommand(t, "fork-half", append(f.env, testStdout+"="+output)...)
-	done := goRun(t.Context(), c, nil)
+	done := runInBackground(t.Context(), c, nil)
 	child := f.pids(t, 1)["child"]
 	select {
 	case <-done:
 		t.Fatal("Run returns with half a response")
-	case <-time.After(3 * closeTimeout): // longer than the wait for a complete response
+	case <-time.After(3 * pipeCloseTimeout): // longer than the wait for a complete response
 	}
-	f.goOn(t)
+	f.resume(t)
 	x, err := f.wait(t, done)
 	checkRun(t, x, err, 0)
-	if gone(child) {
+	if isGone(child) {
 		t.Error("the child was killed")
 	}
 	syscall.Kill(child, syscall.SIGKILL)
-	f.allGone(t)
+	f.checkAllExited(t)
 }
 
 func TestDeadlineKillsGroup(t *testing.T) {
@@ -238,12 +238,12 @@ func TestDeadlineKillsGroup(t *testing.T) {
 	} {
 		for _, stage := range []FailureReason{ReasonTimedOut, ReasonCanceled} {
 			t.Run(tt.mode+" "+fmt.Sprint(stage), func(t *testing.T) {
-				f := newFIFOs(t)
+				f := newTestPipes(t)
 				c := testCommand(t, tt.mode, append(f.env, testStdout+"="+output)...)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				deadline := make(chan time.Time, 1)
-				done := goRun(ctx, c, deadline)
+				done := runInBackground(ctx, c, deadline)
 				pids := f.pids(t, tt.processes)
 				if stage == ReasonTimedOut {
 					deadline <- time.Time{}
@@ -258,56 +258,56 @@ func TestDeadlineKillsGroup(t *testing.T) {
 				if x.ExitCode() != tt.exitCode {
 					t.Errorf("got exit code %d, want %d", x.ExitCode(), tt.exitCode)
 				}
-				if pid, ok := pids["plugin"]; ok && !gone(pid) {
+				if pid, ok := pids["plugin"]; ok && !isGone(pid) {
 					t.Error("the plugin lives on")
 				}
-				f.allGone(t)
+				f.checkAllExited(t)
 			})
 		}
 	}
 }
 
 func TestDeadlineHoldsForEscapedChild(t *testing.T) {
-	f := newFIFOs(t)
+	f := newTestPipes(t)
 	c := testCommand(t, "fork-escape", append(f.env, testStdout+"="+output)...)
 	deadline := make(chan time.Time, 1)
-	done := goRun(t.Context(), c, deadline)
+	done := runInBackground(t.Context(), c, deadline)
 	pids := f.pids(t, 2)
 	deadline <- time.Time{}
 	x, err := f.wait(t, done)
 	checkRun(t, x, err, ReasonTimedOut)
-	if gone(pids["child"]) {
+	if isGone(pids["child"]) {
 		t.Error("a child in its own session was killed; this test proves nothing")
 	}
 	syscall.Kill(pids["child"], syscall.SIGKILL)
-	f.allGone(t)
+	f.checkAllExited(t)
 }
 
 func TestStdoutClosedBeforeExit(t *testing.T) {
-	f := newFIFOs(t)
+	f := newTestPipes(t)
 	c := testCommand(t, "close-stdout-early", append(f.env, testStdout+"="+output)...)
-	done := goRun(t.Context(), c, nil)
+	done := runInBackground(t.Context(), c, nil)
 	f.pids(t, 1)
 	select {
 	case <-done:
 		t.Fatal("Run returns before the plugin has exited")
 	default:
 	}
-	f.goOn(t)
+	f.resume(t)
 	x, err := f.wait(t, done)
 	checkRun(t, x, err, 0)
 }
 
 func TestReplacedWhileRunning(t *testing.T) {
-	f := newFIFOs(t)
+	f := newTestPipes(t)
 	c := testCommand(t, "close-stdout-early", append(f.env, testStdout+"="+output)...)
 	c.Path = copySelf(t, "plug")
-	done := goRun(t.Context(), c, nil)
+	done := runInBackground(t.Context(), c, nil)
 	f.pids(t, 1)
 	newer := c.Path + ".new"
 	must.Do(t, os.WriteFile(newer, []byte("#!/bin/sh\nexit 7\n"), 0o755))
 	must.Do(t, os.Rename(newer, c.Path))
-	f.goOn(t)
+	f.resume(t)
 	x, err := f.wait(t, done)
 	checkRun(t, x, err, 0)
 	x, err = c.Run(t.Context(), strings.NewReader("request"))
@@ -361,19 +361,19 @@ func TestMaxOutput(t *testing.T) {
 }
 
 func TestTooMuchOutputKills(t *testing.T) {
-	f := newFIFOs(t)
+	f := newTestPipes(t)
 	c := testCommand(t, "hang", append(f.env, testStdout+"="+output)...)
 	c.MaxOutput = 10
-	done := goRun(t.Context(), c, nil)
+	done := runInBackground(t.Context(), c, nil)
 	x, err := f.wait(t, done)
 	checkRun(t, x, err, ReasonOutputTooLong)
 	f.pids(t, 1)
-	f.allGone(t)
+	f.checkAllExited(t)
 }
 
 func TestStdinIsClosed(t *testing.T) {
 	// The child holds standard input but does not read it.
-	f := newFIFOs(t)
+	f := newTestPipes(t)
 	c := testCommand(t, "fork", append(f.env, testStdout+"="+output)...)
 	l := runLimits{ctx: t.Context()}
 	p := must.Get(c.start(l))(t)
@@ -385,9 +385,9 @@ func TestStdinIsClosed(t *testing.T) {
 	}
 	p.takeOutput()
 	f.pids(t, 1)
-	f.goOn(t)
+	f.resume(t)
 	f.next(t) // it has written all output
-	f.allGone(t)
+	f.checkAllExited(t)
 }
 
 // TestHeadTailEveryLength verifies Head, Tail and Omitted for outputs around the size limits, in
@@ -421,13 +421,13 @@ func TestHeadTailEveryLength(t *testing.T) {
 // when ctx ends. A second SIGTERM would kill a program that handles only the first.
 func TestGraceSendsOneSignal(t *testing.T) {
 	for _, reason := range []FailureReason{ReasonTimedOut, ReasonCanceled} {
-		f := newFIFOs(t)
+		f := newTestPipes(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		c := testCommand(t, "count-sigterm", f.env...)
-		c.Grace = patience
+		c.Grace = eventTimeout
 		deadline := make(chan time.Time, 1)
-		done := goRun(ctx, c, deadline)
+		done := runInBackground(ctx, c, deadline)
 		f.pids(t, 1)
 		if reason == ReasonTimedOut {
 			deadline <- time.Now()
@@ -444,12 +444,12 @@ func TestGraceSendsOneSignal(t *testing.T) {
 
 // TestGraceEnds checks that a program that ignores SIGTERM is killed after Grace.
 func TestGraceEnds(t *testing.T) {
-	f := newFIFOs(t)
+	f := newTestPipes(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	c := testCommand(t, "hang", f.env...)
 	c.Grace = time.Millisecond
-	done := goRun(ctx, c, nil)
+	done := runInBackground(ctx, c, nil)
 	f.pids(t, 1)
 	cancel()
 	x, err := f.wait(t, done)
@@ -457,27 +457,27 @@ func TestGraceEnds(t *testing.T) {
 	if x.ExitCode() != -1 {
 		t.Errorf("got exit code %d, want it killed", x.ExitCode())
 	}
-	f.allGone(t)
+	f.checkAllExited(t)
 }
 
 func TestChildHoldsStdout(t *testing.T) {
 	x, err := testCommand(t, "say", testStdout+"="+output).Run(t.Context(), strings.NewReader("request"))
 	checkRun(t, x, err, 0)
-	if x.Lingering {
+	if x.ChildHoldsOutput {
 		t.Error("Lingering is set without a child process")
 	}
 	for name, exit := range map[string]string{"after an answer": "0", "after a failure": "3"} {
 		t.Run(name, func(t *testing.T) {
-			f := newFIFOs(t)
+			f := newTestPipes(t)
 			c := testCommand(t, "fork", append(f.env, testStdout+"="+output, testExit+"="+exit)...)
 			x, _ := c.Run(t.Context(), strings.NewReader("request"))
-			if !x.Lingering {
+			if !x.ChildHoldsOutput {
 				t.Error("the child that holds standard output was not noticed")
 			}
 			f.pids(t, 1)
-			f.goOn(t)
+			f.resume(t)
 			f.next(t) // it has written all output
-			f.allGone(t)
+			f.checkAllExited(t)
 		})
 	}
 }

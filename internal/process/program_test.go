@@ -26,12 +26,12 @@ import (
 // Environment variables for the programs that the test binary runs as. testMode selects the
 // program.
 const (
-	testMode   = "PROGRAM_MODE"
-	testStdout = "PROGRAM_STDOUT"
-	testStderr = "PROGRAM_STDERR"
-	testExit   = "PROGRAM_EXIT"
-	testReport = "PROGRAM_REPORT" // named pipe for reports, which a program keeps open while it runs
-	testGo     = "PROGRAM_GO"     // named pipe from which a program reads before it continues
+	testMode      = "PROGRAM_MODE"
+	testStdout    = "PROGRAM_STDOUT"
+	testStderr    = "PROGRAM_STDERR"
+	testExit      = "PROGRAM_EXIT"
+	envReportPipe = "PROGRAM_REPORT" // named pipe for reports, which a program keeps open while it runs
+	envResumePipe = "PROGRAM_GO"     // named pipe from which a program reads before it continues
 )
 
 func TestMain(m *testing.M) {
@@ -57,29 +57,29 @@ func testCommand(t testing.TB, mode string, env ...string) Command {
 	}
 }
 
-var modes = map[string]func() int{
+var testPrograms = map[string]func() int{
 	"say": func() int { // reads its input, then writes the texts from its environment
 		io.Copy(io.Discard, os.Stdin)
-		return say()
+		return writeResponse()
 	},
-	"not-read": say,
+	"not-read": writeResponse,
 	"close-stdout-early": func() int { // responds, closes stdout, and exits later
-		say()
+		writeResponse()
 		os.Stdout.Close()
 		os.Stderr.Close()
 		defer report("plugin %d", os.Getpid())()
-		awaitGo()
+		waitForResume()
 		return 0
 	},
 	"flood-stdout": func() int { return flood(os.Stdout, 1<<30) },
 	"flood-stderr": func() int {
 		flood(os.Stderr, 1<<30)
-		return say()
+		return writeResponse()
 	},
-	"hang": hangDeaf,
+	"hang": hangIgnoringSIGTERM,
 	"fork": func() int { // leaves a child process that keeps stdout and stderr open
 		startChild("child", nil)
-		return say()
+		return writeResponse()
 	},
 	"fork-half": func() int { // writes half of the response, which a child process completes
 		answer := os.Getenv(testStdout)
@@ -89,15 +89,15 @@ var modes = map[string]func() int{
 	},
 	"fork-hang": func() int {
 		startChild("child", nil)
-		return hangDeaf()
+		return hangIgnoringSIGTERM()
 	},
 	"fork-escape": func() int {
 		startChild("child", &syscall.SysProcAttr{Setsid: true})
-		return hangDeaf()
+		return hangIgnoringSIGTERM()
 	},
 	"child": func() int {
 		defer report("child %d", os.Getpid())()
-		awaitGo()
+		waitForResume()
 		// Write more than fits into a pipe. If the pipe is closed, the child is killed here.
 		if flood(os.Stdout, 1<<20) == 0 && flood(os.Stderr, 1<<20) == 0 {
 			report("wrote everything")
@@ -106,12 +106,12 @@ var modes = map[string]func() int{
 	},
 	"fork-writer": func() int {
 		startChild("child-writer", nil)
-		return say()
+		return writeResponse()
 	},
 	"child-writer": func() int { // ignores SIGPIPE, and reports whether its pipes were closed
 		signal.Ignore(syscall.SIGPIPE)
 		defer report("child %d", os.Getpid())()
-		awaitGo()
+		waitForResume()
 		if flood(os.Stdout, 1<<20) != 0 && flood(os.Stderr, 1<<20) != 0 {
 			report("cut off")
 		} else {
@@ -135,7 +135,7 @@ var modes = map[string]func() int{
 	"child-half": func() int {
 		io.Copy(io.Discard, os.NewFile(3, "parent"))
 		defer report("child %d", os.Getpid())()
-		awaitGo()
+		waitForResume()
 		answer := os.Getenv(testStdout)
 		os.Stdout.WriteString(answer[len(answer)/2:])
 		hang()
@@ -144,15 +144,15 @@ var modes = map[string]func() int{
 }
 
 func runTestProgram(mode string) int {
-	f, ok := modes[mode]
+	f, ok := testPrograms[mode]
 	if !ok {
-		fmt.Fprintln(os.Stderr, "no such mode; there are", slices.Sorted(maps.Keys(modes)))
+		fmt.Fprintln(os.Stderr, "no such mode; there are", slices.Sorted(maps.Keys(testPrograms)))
 		return 99
 	}
 	return f()
 }
 
-func say() int {
+func writeResponse() int {
 	os.Stdout.WriteString(os.Getenv(testStdout))
 	os.Stderr.WriteString(os.Getenv(testStderr))
 	code, _ := strconv.Atoi(os.Getenv(testExit))
@@ -169,11 +169,11 @@ func flood(w io.Writer, n int) int {
 	return 0
 }
 
-// hangDeaf writes the response, ignores SIGTERM and never exits.
-func hangDeaf() int {
+// hangIgnoringSIGTERM writes the response, ignores SIGTERM and never exits.
+func hangIgnoringSIGTERM() int {
 	signal.Ignore(syscall.SIGTERM)
 	defer report("plugin %d", os.Getpid())()
-	say()
+	writeResponse()
 	hang()
 	return 0
 }
@@ -187,7 +187,7 @@ func hang() {
 // report writes a line to the test. It keeps the named pipe open until the returned function is
 // called or the process ends.
 func report(format string, args ...any) func() error {
-	f, err := os.OpenFile(os.Getenv(testReport), os.O_WRONLY, 0)
+	f, err := os.OpenFile(os.Getenv(envReportPipe), os.O_WRONLY, 0)
 	if err != nil {
 		return func() error { return err }
 	}
@@ -195,8 +195,8 @@ func report(format string, args ...any) func() error {
 	return f.Close
 }
 
-func awaitGo() {
-	if f, err := os.Open(os.Getenv(testGo)); err == nil {
+func waitForResume() {
+	if f, err := os.Open(os.Getenv(envResumePipe)); err == nil {
 		io.Copy(io.Discard, f)
 		f.Close()
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 )
 
-// closeTimeout is the polling interval after the program exits. If the pipes are still open
+// pipeCloseTimeout is the polling interval after the program exits. If the pipes are still open
 // after one to two intervals, a child process holds them.
-const closeTimeout = 250 * time.Millisecond
+const pipeCloseTimeout = 250 * time.Millisecond
 
 // drainTimeout is how long output is read if a child process outlives the program. Until
 // then, the run uses two descriptors and three goroutines. A process that writes later gets
@@ -26,16 +26,16 @@ const drainTimeout = 10 * time.Minute
 // runningProgram is a started program. It uses its own pipes, because with the pipes of
 // os/exec, Wait does not return until every process that holds them has closed them.
 type runningProgram struct {
-	command     Command
-	cmd         *exec.Cmd
-	started     time.Time
-	exited      chan struct{} // closed when the program has exited and cmd.ProcessState is set
-	groupExited chan struct{} // closed when the program has exited and no process holds its pipes
-	stdin       *os.File
-	stdout      *pipeReader
-	stderr      *pipeReader
-	out         *boundedBuffer
-	err         *HeadTail
+	command      Command
+	cmd          *exec.Cmd
+	started      time.Time
+	exited       chan struct{} // closed when the program has exited and cmd.ProcessState is set
+	groupExited  chan struct{} // closed when the program has exited and no process holds its pipes
+	stdin        *os.File
+	stdout       *pipeReader
+	stderr       *pipeReader
+	stdoutBuffer *boundedBuffer
+	stderrBuffer *HeadTail
 }
 
 // startWithPipes starts cmd with three new pipes.
@@ -64,16 +64,16 @@ func (c Command) startWithPipes() (*runningProgram, error) {
 		ends[child].Close()
 	}
 	p := &runningProgram{
-		command:     c,
-		cmd:         cmd,
-		started:     time.Now(),
-		exited:      make(chan struct{}),
-		groupExited: make(chan struct{}),
-		stdin:       ends[1],
-		out:         &boundedBuffer{max: c.MaxOutput, exceeded: make(chan struct{})},
-		err:         &HeadTail{},
+		command:      c,
+		cmd:          cmd,
+		started:      time.Now(),
+		exited:       make(chan struct{}),
+		groupExited:  make(chan struct{}),
+		stdin:        ends[1],
+		stdoutBuffer: &boundedBuffer{max: c.MaxOutput, exceeded: make(chan struct{})},
+		stderrBuffer: &HeadTail{},
 	}
-	p.stdout, p.stderr = newStream(ends[2], p.out), newStream(ends[4], p.err)
+	p.stdout, p.stderr = newPipeReader(ends[2], p.stdoutBuffer), newPipeReader(ends[4], p.stderrBuffer)
 	go watchExit(cmd, p.exited, p.groupExited, p.stdout.eof, p.stderr.eof)
 	return p, nil
 }
@@ -110,12 +110,12 @@ func (p *runningProgram) writeAndWait(l runLimits, stdin io.Reader) *Error {
 
 // waitForExit returns when the program has exited and its output is complete.
 func (p *runningProgram) waitForExit(l runLimits) *Error {
-	ticker := time.NewTicker(closeTimeout)
+	ticker := time.NewTicker(pipeCloseTimeout)
 	defer ticker.Stop()
 	exited, checked := false, 0
 	for {
 		select {
-		case <-p.out.exceeded:
+		case <-p.stdoutBuffer.exceeded:
 			return p.outputTooLongError()
 		case <-l.ctx.Done():
 			return canceledError(l.ctx)
@@ -128,7 +128,7 @@ func (p *runningProgram) waitForExit(l runLimits) *Error {
 				continue
 			}
 			if !exited {
-				exited = true // closeTimeout begins
+				exited = true // pipeCloseTimeout begins
 				continue
 			}
 			// A child process holds the pipes. The output is complete if the program
@@ -137,9 +137,9 @@ func (p *runningProgram) waitForExit(l runLimits) *Error {
 			if isClosed(p.stdout.eof) || !p.cmd.ProcessState.Success() {
 				return p.exitError()
 			}
-			if n := p.out.len(); n != checked {
+			if n := p.stdoutBuffer.len(); n != checked {
 				checked = n
-				if p.out.isJSON() {
+				if p.stdoutBuffer.isJSON() {
 					return p.exitError()
 				}
 			}
@@ -149,7 +149,7 @@ func (p *runningProgram) waitForExit(l runLimits) *Error {
 
 // exitError returns why a program that exited has failed, or nil if it succeeded.
 func (p *runningProgram) exitError() *Error {
-	if isClosed(p.out.exceeded) {
+	if isClosed(p.stdoutBuffer.exceeded) {
 		return p.outputTooLongError()
 	}
 	if state := p.cmd.ProcessState; !state.Success() {
@@ -159,7 +159,7 @@ func (p *runningProgram) exitError() *Error {
 }
 
 func (p *runningProgram) outputTooLongError() *Error {
-	return &Error{ReasonOutputTooLong, &regularfile.LimitError{Msg: fmt.Sprintf("standard output is longer than %d bytes", p.out.max)}}
+	return &Error{ReasonOutputTooLong, &regularfile.LimitError{Msg: fmt.Sprintf("standard output is longer than %d bytes", p.stdoutBuffer.max)}}
 }
 
 // terminate sends SIGTERM and waits at most Grace for the program to exit.
@@ -179,7 +179,7 @@ func (p *runningProgram) terminate() {
 // processes that have left the group.
 func (p *runningProgram) kill() {
 	killGroup(p.cmd.Process)
-	timer := time.NewTimer(closeTimeout)
+	timer := time.NewTimer(pipeCloseTimeout)
 	defer timer.Stop()
 	// Wait briefly for the exit status and the end of standard error.
 	for _, done := range []<-chan struct{}{p.exited, p.stderr.eof} {
@@ -211,7 +211,7 @@ func (p *runningProgram) drainOutput(limit time.Duration) {
 func (p *runningProgram) takeOutput() (stdout []byte, stderr HeadTail) {
 	p.stdout.dropSink()
 	p.stderr.dropSink()
-	return p.out.buf, *p.err
+	return p.stdoutBuffer.buf, *p.stderrBuffer
 }
 
 func isClosed(c <-chan struct{}) bool {

@@ -52,6 +52,6 @@ func (c Command) execCmd() *exec.Cmd {
 		Args:        append([]string{path}, c.Args...),
 		Env:         append([]string{}, c.Environ...), // os/exec treats nil as "inherit"
 		Dir:         c.Dir,
-		SysProcAttr: NewGroup(),
+		SysProcAttr: NewGroupAttr(),
 	}
 }

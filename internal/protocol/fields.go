@@ -24,17 +24,17 @@ const (
 	KindOutOfTreeResponse = "RegistryCredentialPluginResponse"
 )
 
-// Timeout is how long a kubelet lets a plugin run
+// KubeletTimeout is how long a kubelet lets a plugin run
 // (pkg/credentialprovider/plugin/plugin.go).
-const Timeout = time.Minute
+const KubeletTimeout = time.Minute
 
-// ServeTimeout is the default time limit of plugin.Serve. It is less than [Timeout], so
+// ServeTimeout is the default time limit of plugin.Serve. It is less than [KubeletTimeout], so
 // that the plugin can report the timeout.
 const ServeTimeout = 50 * time.Second
 
-// ValidCacheKeyType reports whether a kubelet accepts a cacheKeyType in a
+// IsValidCacheKeyType reports whether a kubelet accepts a cacheKeyType in a
 // response.
-func ValidCacheKeyType(t string) bool { return t == "Image" || t == "Registry" || t == "Global" }
+func IsValidCacheKeyType(t string) bool { return t == "Image" || t == "Registry" || t == "Global" }
 
 // KindAuthConfig identifies the entries of a response's auth map in [Fields]. It is not
 // a message kind.

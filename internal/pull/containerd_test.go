@@ -56,7 +56,7 @@ func TestContainerdLogin(t *testing.T) {
 	r, _ := dialContainerd(t, RuntimeOptions{OnRejected: func(c regcred.Credential) { refused = append(refused, c.Provider) }})
 	for name, auth := range map[string]testregistry.Auth{"Basic": testregistry.AuthBasic, "Bearer": testregistry.AuthBearer} {
 		t.Run(name, func(t *testing.T) {
-			reg, image, _ := startWith(t, testregistry.Options{Auth: auth, Rules: []testregistry.Rule{{User: "ci", Pull: true}}}, testregistry.Image{Seed: int64(auth)})
+			reg, image, _ := startRegistryWith(t, testregistry.Options{Auth: auth, Rules: []testregistry.Rule{{User: "ci", Pull: true}}}, testregistry.Image{Seed: int64(auth)})
 			refused = nil
 			for _, tt := range []struct {
 				creds  []regcred.Credential
@@ -89,7 +89,7 @@ func TestContainerdLogin(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if res.Credential.Provider != "good" || len(res.Failed) != 2 || !strings.HasPrefix(res.Ref, "sha256:") || res.Size == 0 {
+			if res.Credential.Provider != "good" || len(res.Failed) != 2 || !strings.HasPrefix(res.ImageRef, "sha256:") || res.Size == 0 {
 				t.Errorf("got %+v, want a pull with the third credential", res)
 			}
 			if diff := cmp.Diff([]string{"ci"}, servedUsers(reg, http.StatusOK)); diff != "" {
@@ -170,14 +170,14 @@ func TestContainerdPins(t *testing.T) {
 				if len(mirror.Requests()) == 0 {
 					t.Fatal("the mirror got no request")
 				}
-				if got := loggedIn(mirror); got != "" {
+				if got := lastUser(mirror); got != "" {
 					t.Errorf("%s: the mirror got the credential of user %q", host, got)
 				}
 				// Without a server address, as in a kubelet's pull, containerd sends the
 				// credential to the mirror.
 				auth := &runtimeapi.AuthConfig{Username: good.Username, Password: good.Password.Reveal()}
 				_, err = r.images.PullImage(t.Context(), &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: elsewhere}, Auth: auth})
-				if got := loggedIn(mirror); err != nil || got != good.Username {
+				if got := lastUser(mirror); err != nil || got != good.Username {
 					t.Errorf("%s: a credential that is not pinned: the mirror got the credential of user %q, %v", host, got, err)
 				}
 			}
@@ -188,8 +188,8 @@ func TestContainerdPins(t *testing.T) {
 	}
 }
 
-// loggedIn returns the last user who sent a credential.
-func loggedIn(reg *testregistry.Server) (user string) {
+// lastUser returns the last user who sent a credential.
+func lastUser(reg *testregistry.Server) (user string) {
 	for _, req := range reg.Requests() {
 		if req.User != "" {
 			user = req.User
@@ -201,7 +201,7 @@ func loggedIn(reg *testregistry.Server) (user string) {
 // TestContainerdDockerHub pulls from a fake Docker Hub. containerd's requests to Docker Hub
 // go through a proxy to the test server.
 func TestContainerdDockerHub(t *testing.T) {
-	reg, _, _ := startWith(t, testregistry.Options{Auth: testregistry.AuthBasic}, testregistry.Image{})
+	reg, _, _ := startRegistryWith(t, testregistry.Options{Auth: testregistry.AuthBasic}, testregistry.Image{})
 	must.Get(reg.Push("library/nginx", "latest", testregistry.Image{}))(t)
 	hub := httptest.NewUnstartedServer(reg)
 	hub.Config.ErrorLog = log.New(io.Discard, "", 0) // containerd retries with verification of the certificate

@@ -39,7 +39,7 @@ func smallDisk(t *testing.T) string {
 func TestDiskFull(t *testing.T) {
 	disk := smallDisk(t)
 	dir := filepath.Join(disk, "layout")
-	reg, image, _ := startWith(t, testregistry.Options{Auth: testregistry.AuthBasic}, testregistry.Image{})
+	reg, image, _ := startRegistryWith(t, testregistry.Options{Auth: testregistry.AuthBasic}, testregistry.Image{})
 	creds := []regcred.Credential{good, dev}
 	mustPull(t, &Puller{}, image, creds, dir)
 	before := tree(t, dir)["index.json"]

@@ -25,9 +25,9 @@ const (
 	signature    = canary.ArgSecret + "%2Fsigned"
 )
 
-// echoForms returns responses with which a registry can return a secret to the client. The
+// echoResponses returns responses with which a registry can return a secret to the client. The
 // keys are test names.
-func echoForms() map[string]func(w http.ResponseWriter, r *http.Request, secret string) {
+func echoResponses() map[string]func(w http.ResponseWriter, r *http.Request, secret string) {
 	list := map[string]func(w http.ResponseWriter, r *http.Request, secret string){}
 	for _, status := range []int{400, 401, 403, 404, 500} {
 		list[fmt.Sprintf("%d with a message", status)] = func(w http.ResponseWriter, r *http.Request, secret string) {
@@ -85,7 +85,7 @@ func TestEchoes(t *testing.T) {
 		{"/v2/x/manifests/v1", []string{"password", "pair", "token", "refresh", "identity"}},
 		{"/signed", slices.Collect(maps.Keys(secrets))},
 	}
-	list := echoForms()
+	list := echoResponses()
 	for _, s := range steps {
 		for _, name := range slices.Sorted(maps.Keys(list)) {
 			var sent []string
@@ -116,7 +116,7 @@ func TestEchoes(t *testing.T) {
 					}
 					return tr.RoundTrip(r)
 				})
-				err := mustFail(t, &Puller{Transport: n, Retry: fast}, "example.com/x:v1", []regcred.Credential{good, dev}, t.TempDir())
+				err := mustFail(t, &Puller{Transport: n, Retry: fastRetry}, "example.com/x:v1", []regcred.Credential{good, dev}, t.TempDir())
 				said := fmt.Sprintf("%v %+v %#v", err, err.Tries, err.Tries[0].Err)
 				raw, _ := json.Marshal(err.Tries)
 				said += string(raw)
@@ -143,10 +143,10 @@ func TestFloodOfSecrets(t *testing.T) {
 		case r.URL.RawQuery == "":
 			http.Redirect(w, r, "https://example.com/x?signature="+strings.Repeat("q", 1<<20), http.StatusTemporaryRedirect)
 		default:
-			echoForms()["403 with a message"](w, r, canary.PasswordSecret+" "+basicAuth(&good))
+			echoResponses()["403 with a message"](w, r, canary.PasswordSecret+" "+basicAuth(&good))
 		}
 	})
-	err := mustFail(t, &Puller{Transport: n, Retry: fast}, "example.com/x:v1", []regcred.Credential{good}, t.TempDir())
+	err := mustFail(t, &Puller{Transport: n, Retry: fastRetry}, "example.com/x:v1", []regcred.Credential{good}, t.TempDir())
 	if err.Tries[0].Status != http.StatusForbidden { // status of the response with the password; mustFail checks that the error does not contain it
 		t.Errorf("it did not come as far as the echo: %v", err)
 	}

@@ -21,12 +21,12 @@ import (
 
 // fetcher stores the contents of an image in a layout.
 type fetcher struct {
-	session  *session
-	layout   *layout.Layout
-	progress func(Event)
-	parallel int
-	bytes    atomic.Int64 // downloaded
-	reused   []bool       // indexed like plan.blobs; each element is written by one goroutine
+	session    *session
+	layout     *layout.Layout
+	progress   func(Event)
+	parallel   int
+	downloaded atomic.Int64 // downloaded
+	reused     []bool       // indexed like plan.blobs; each element is written by one goroutine
 }
 
 // fetch stores the blobs and manifests of an image in the layout. It does not change
@@ -58,7 +58,7 @@ func (f *fetcher) fetch(ctx context.Context, pl *plan) error {
 		if err := f.layout.PutBlob(ctx, m.desc, m.raw); err != nil {
 			return err
 		}
-		f.bytes.Add(int64(len(m.raw)))
+		f.downloaded.Add(int64(len(m.raw)))
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func (f *fetcher) fetchBlob(ctx context.Context, i int, b blob) error {
 	for n := 1; ; n++ {
 		err := f.download(ctx, b)
 		if err == nil {
-			f.bytes.Add(b.Size)
+			f.downloaded.Add(b.Size)
 			f.report(EventDone, b, b.Size, false)
 			return nil
 		}

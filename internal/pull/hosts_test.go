@@ -24,18 +24,18 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// seen is a request that a pull sent.
-type seen struct{ url, auth string }
+// sentRequest is a request that a pull sent.
+type sentRequest struct{ url, auth string }
 
-// network sends every TLS request to the handler, for any host name. It rejects requests
+// fakeNetwork sends every TLS request to the handler, for any host name. It rejects requests
 // without TLS.
-type network struct {
+type fakeNetwork struct {
 	mu   sync.Mutex
-	seen []seen
+	seen []sentRequest
 	tls  http.RoundTripper
 }
 
-func newNetwork(t *testing.T, h http.HandlerFunc) *network {
+func newNetwork(t *testing.T, h http.HandlerFunc) *fakeNetwork {
 	t.Helper()
 	srv := httptest.NewTLSServer(h)
 	t.Cleanup(srv.Close)
@@ -44,13 +44,13 @@ func newNetwork(t *testing.T, h http.HandlerFunc) *network {
 	tr.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", srv.Listener.Addr().String())
 	}
-	return &network{tls: tr}
+	return &fakeNetwork{tls: tr}
 }
 
-func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
+func (n *fakeNetwork) RoundTrip(r *http.Request) (*http.Response, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.seen = append(n.seen, seen{r.URL.String(), r.Header.Get("Authorization")})
+	n.seen = append(n.seen, sentRequest{r.URL.String(), r.Header.Get("Authorization")})
 	if r.URL.Scheme != "https" {
 		return nil, errors.New("nobody speaks plain HTTP here")
 	}
@@ -58,7 +58,7 @@ func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // checkAuth fails the test if a credential was sent to any other host, or without TLS.
-func (n *network) checkAuth(t *testing.T, hosts ...string) {
+func (n *fakeNetwork) checkAuth(t *testing.T, hosts ...string) {
 	t.Helper()
 	for _, s := range n.seen {
 		u := must.Get(url.Parse(s.url))(t)
@@ -122,7 +122,7 @@ func TestHosts(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n := newNetwork(t, tt.handler)
-			p := &Puller{Transport: n, Retry: fast, Insecure: tt.insecure}
+			p := &Puller{Transport: n, Retry: fastRetry, Insecure: tt.insecure}
 			err := mustFail(t, p, tt.host+"/x:v1", []regcred.Credential{good}, t.TempDir())
 			if !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("error %q does not say %q", err, tt.says)
@@ -166,7 +166,7 @@ func TestNoPlainHTTP(t *testing.T) {
 		t.Run(fmt.Sprintf("%s %t", tt.host, tt.insecure), func(t *testing.T) {
 			var mu sync.Mutex
 			got := false
-			p := &Puller{Insecure: tt.insecure, Retry: fast, Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			p := &Puller{Insecure: tt.insecure, Retry: fastRetry, Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 				mu.Lock()
 				defer mu.Unlock()
 				got = got || r.URL.Scheme == "http"
@@ -209,7 +209,7 @@ func TestTokenServerElsewhere(t *testing.T) {
 func TestBlobsOnOtherServer(t *testing.T) {
 	for _, auth := range []testregistry.Auth{testregistry.AuthBasic, testregistry.AuthBearer} {
 		store, _, _ := startRegistry(t, testregistry.AuthNone)
-		reg, image, _ := startWith(t, testregistry.Options{Auth: auth, RedirectBlobs: store.URL()}, testregistry.Image{})
+		reg, image, _ := startRegistryWith(t, testregistry.Options{Auth: auth, RedirectBlobs: store.URL()}, testregistry.Image{})
 		mustPull(t, &Puller{}, image, []regcred.Credential{good}, t.TempDir())
 		got := store.Requests()
 		if len(got) != 3 {
@@ -279,7 +279,7 @@ func TestEchoingServer(t *testing.T) {
 					auth := base64.StdEncoding.EncodeToString([]byte("ci:" + cred.Password.Reveal()))
 					tt.answer(w, auth, cred.Password.Reveal())
 				})
-				err := mustFail(t, &Puller{Transport: n, Retry: fast}, "example.com/x:v1", []regcred.Credential{cred}, t.TempDir())
+				err := mustFail(t, &Puller{Transport: n, Retry: fastRetry}, "example.com/x:v1", []regcred.Credential{cred}, t.TempDir())
 				canary.AssertAbsent(t, "the try", fmt.Sprintf("%+v", err.Tries[0]))
 				if s := err.Error(); strings.ContainsAny(s, "\x1b\n") || len(s) > 3000 {
 					t.Errorf("%d bytes of error with control characters, or too long: %.300q", len(s), s)

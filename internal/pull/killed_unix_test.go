@@ -22,13 +22,13 @@ import (
 	"github.com/regcred/regcred/internal/testregistry"
 )
 
-// killedPull is an environment variable that makes the test binary pull an image and kill
+// killedPullEnv is an environment variable that makes the test binary pull an image and kill
 // itself. Its value is "IMAGE DIR EVENT DELAY". The process is killed DELAY microseconds
 // after the progress event with this number.
-const killedPull = "REGCRED_TEST_KILLED_PULL"
+const killedPullEnv = "REGCRED_TEST_KILLED_PULL"
 
 func TestMain(m *testing.M) {
-	if args := strings.Fields(os.Getenv(killedPull)); len(args) == 4 {
+	if args := strings.Fields(os.Getenv(killedPullEnv)); len(args) == 4 {
 		if err := pullAndDie(args); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -65,7 +65,7 @@ func pullAndDie(args []string) error {
 // Each time, the layout must be valid and contain the earlier image. The next pull must
 // succeed and remove temporary files.
 func TestKilled(t *testing.T) {
-	reg, image, digest := startWith(t, testregistry.Options{}, testregistry.Image{Seed: 1, Layers: 1})
+	reg, image, digest := startRegistryWith(t, testregistry.Options{}, testregistry.Image{Seed: 1, Layers: 1})
 	newer := strings.Replace(image, ":v1", ":v2", 1)
 	must.Get(reg.Push("team/app", "v2", testregistry.Image{Seed: 2}))(t)
 	self := must.Get(os.Executable())(t)
@@ -73,7 +73,7 @@ func TestKilled(t *testing.T) {
 	run := func(dir string, event, delay int) (string, bool) {
 		cmd := exec.Command(self)
 		// Without this setting, the race detector sleeps for a second at exit.
-		cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", fmt.Sprintf("%s=%s %s %d %d", killedPull, newer, dir, event, delay))
+		cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", fmt.Sprintf("%s=%s %s %d %d", killedPullEnv, newer, dir, event, delay))
 		cmd.Stderr = os.Stderr
 		out, err := cmd.Output()
 		status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
@@ -105,7 +105,7 @@ func TestKilled(t *testing.T) {
 		if err := layout.CheckDir(t.Context(), dir); err != nil {
 			t.Fatalf("killed at %v: %v", p, err)
 		}
-		if got := names(t, dir)[image]; got != digest {
+		if got := taggedDigests(t, dir)[image]; got != digest {
 			t.Errorf("killed at %v: index.json has %q for the image that was there, want %q", p, got, digest)
 		}
 		mustPull(t, &Puller{}, newer, nil, dir) // mustPull reads the whole layout, and finds no temporary files

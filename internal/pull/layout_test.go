@@ -120,18 +120,18 @@ func TestSecondImageAndReplacement(t *testing.T) {
 	second := must.Get(reg.Push("team/app", "v2", testregistry.Image{Seed: 2}))(t)
 	image2 := strings.Replace(image, ":v1", ":v2", 1)
 	mustPull(t, &Puller{}, image2, nil, dir)
-	if diff := cmp.Diff(map[string]string{image: first, image2: second}, names(t, dir)); diff != "" {
+	if diff := cmp.Diff(map[string]string{image: first, image2: second}, taggedDigests(t, dir)); diff != "" {
 		t.Errorf("index.json (-want +got):\n%s", diff)
 	}
 	third := must.Get(reg.Push("team/app", "v1", testregistry.Image{Seed: 3}))(t)
 	mustPull(t, &Puller{}, image, nil, dir)
-	if diff := cmp.Diff(map[string]string{image: third, image2: second}, names(t, dir)); diff != "" {
+	if diff := cmp.Diff(map[string]string{image: third, image2: second}, taggedDigests(t, dir)); diff != "" {
 		t.Errorf("index.json after replacement (-want +got):\n%s", diff)
 	}
 }
 
-// spoil contains functions that damage a stored blob.
-var spoil = map[string]func(t *testing.T, path string){
+// damageFuncs contains functions that damage a stored blob.
+var damageFuncs = map[string]func(t *testing.T, path string){
 	"other bytes": func(t *testing.T, path string) {
 		raw := must.Get(os.ReadFile(path))(t)
 		raw[len(raw)/2] ^= 1
@@ -153,7 +153,7 @@ var spoil = map[string]func(t *testing.T, path string){
 }
 
 func TestReuseOnlyWhatVerifies(t *testing.T) {
-	for name, do := range spoil {
+	for name, do := range damageFuncs {
 		t.Run(name, func(t *testing.T) {
 			reg, image, _ := startRegistry(t, testregistry.AuthNone)
 			dir := t.TempDir()
@@ -184,11 +184,11 @@ func TestReuseOnlyWhatVerifies(t *testing.T) {
 }
 
 func TestResumesAfterFailure(t *testing.T) {
-	reg, image, _ := startWith(t, testregistry.Options{}, testregistry.Image{Layers: 3})
+	reg, image, _ := startRegistryWith(t, testregistry.Options{}, testregistry.Image{Layers: 3})
 	// The configuration and two layers arrive, but the third layer never does.
 	fault := reg.Inject(testregistry.Fault{Kind: testregistry.FaultServerError, Endpoint: testregistry.EndpointBlobs, After: 3, Times: testregistry.Forever})
 	dir := t.TempDir()
-	p := &Puller{Retry: fast, Parallel: 1}
+	p := &Puller{Retry: fastRetry, Parallel: 1}
 	mustFail(t, p, image, nil, dir)
 	fault.Remove()
 	res := mustPull(t, p, image, nil, dir)
@@ -248,7 +248,7 @@ func TestConcurrentPulls(t *testing.T) {
 	}
 	wg.Wait()
 	checkLayout(t, dir)
-	if diff := cmp.Diff(want, names(t, dir)); diff != "" {
+	if diff := cmp.Diff(want, taggedDigests(t, dir)); diff != "" {
 		t.Errorf("index.json (-want +got):\n%s", diff)
 	}
 }

@@ -69,8 +69,8 @@ func TestPullAsContainerd(t *testing.T) {
 			image = strings.TrimPrefix(srv.URL, "http://") + strings.TrimPrefix(image, reg.Addr())
 			dir := t.TempDir()
 			if tt.says == "" {
-				mustPull(t, &Puller{Retry: fast}, image, []regcred.Credential{tt.cred}, dir)
-			} else if err := mustFail(t, &Puller{Retry: fast}, image, []regcred.Credential{tt.cred}, dir); !strings.Contains(err.Error(), tt.says) {
+				mustPull(t, &Puller{Retry: fastRetry}, image, []regcred.Credential{tt.cred}, dir)
+			} else if err := mustFail(t, &Puller{Retry: fastRetry}, image, []regcred.Credential{tt.cred}, dir); !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("error %q does not say %q", err, tt.says)
 			}
 		})

@@ -16,9 +16,9 @@ import (
 // Limits for an index: its depth, the number of manifests below it, and their total
 // size in bytes.
 const (
-	maxDepth     = 4
-	maxChildren  = 1000
-	maxManifests = 64 << 20
+	maxIndexDepth     = 4
+	maxIndexManifests = 1000
+	maxManifestsSize  = 64 << 20
 )
 
 // plan lists everything that a pull must store.
@@ -33,7 +33,7 @@ type plan struct {
 
 	sizes            map[v1.Hash]int64         // sizes of blobs
 	fetchedManifests map[v1.Hash]v1.Descriptor // descriptors of fetched manifests
-	manifestsSize    int                       // bytes of manifests
+	manifestsSize    int                       // downloaded of manifests
 }
 
 // blob is a layer or a configuration.
@@ -103,15 +103,15 @@ func checkChild(got, listed v1.Descriptor) error {
 
 // addManifest adds a manifest and everything below it to the plan.
 func (s *session) addManifest(ctx context.Context, pl *plan, m manifest, depth int) error {
-	if pl.manifestsSize += len(m.raw); pl.manifestsSize > maxManifests {
-		return fmt.Errorf("the manifests together exceed %d bytes", maxManifests)
+	if pl.manifestsSize += len(m.raw); pl.manifestsSize > maxManifestsSize {
+		return fmt.Errorf("the manifests together exceed %d bytes", maxManifestsSize)
 	}
 	pl.fetchedManifests[m.desc.Digest] = m.desc
 	if m.desc.MediaType.IsImage() {
 		return pl.addImage(m)
 	}
-	if depth == maxDepth {
-		return fmt.Errorf("manifest %s: indexes are nested more than %d levels deep", m.desc.Digest, maxDepth)
+	if depth == maxIndexDepth {
+		return fmt.Errorf("manifest %s: indexes are nested more than %d levels deep", m.desc.Digest, maxIndexDepth)
 	}
 	children, err := parseIndex(m)
 	if err != nil {
@@ -131,8 +131,8 @@ func (s *session) addChild(ctx context.Context, pl *plan, d v1.Descriptor, depth
 	if got, ok := pl.fetchedManifests[d.Digest]; ok {
 		return checkChild(got, d)
 	}
-	if len(pl.fetchedManifests) > maxChildren {
-		return fmt.Errorf("the index has more than %d manifests: pull only one platform", maxChildren)
+	if len(pl.fetchedManifests) > maxIndexManifests {
+		return fmt.Errorf("the index has more than %d manifests: pull only one platform", maxIndexManifests)
 	}
 	child, err := s.fetchChild(ctx, d)
 	if err != nil {

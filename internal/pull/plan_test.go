@@ -43,7 +43,7 @@ func TestPlatforms(t *testing.T) {
 		{"one image, another", []string{"linux/s390x"}, "linux/arm64", "", 0, "no image for platform linux/arm64; available: linux/s390x"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			reg, image, digest := startWith(t, testregistry.Options{}, testregistry.Image{Platforms: tt.have})
+			reg, image, digest := startRegistryWith(t, testregistry.Options{}, testregistry.Image{Platforms: tt.have})
 			p := &Puller{Platform: tt.want}
 			if tt.says != "" {
 				err := mustFail(t, p, image, nil, t.TempDir())
@@ -128,7 +128,7 @@ func TestUnusualManifests(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			put(t, reg, "odd", tt.mediaType, []byte(tt.raw))
 			dir := t.TempDir()
-			err := mustFail(t, &Puller{Retry: fast}, strings.Replace(image, ":v1", ":odd", 1), nil, dir)
+			err := mustFail(t, &Puller{Retry: fastRetry}, strings.Replace(image, ":v1", ":odd", 1), nil, dir)
 			if !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("error %q does not say %q", err, tt.says)
 			}
@@ -146,7 +146,7 @@ func TestDeepIndex(t *testing.T) {
 	reg2 := must.Get(http.Get(reg.URL() + "/v2/team/app/manifests/v1"))(t)
 	reg2.Body.Close()
 	size, mediaType := reg2.ContentLength, ociImage
-	for depth := range maxDepth + 1 {
+	for depth := range maxIndexDepth + 1 {
 		raw := fmt.Sprintf(`{"schemaVersion":2,"mediaType":%q,"manifests":[{"mediaType":%q,"size":%d,"digest":%q}]}`, ociIndex, mediaType, size, digest)
 		put(t, reg, fmt.Sprintf("deep%d", depth), ociIndex, []byte(raw))
 		hash, n, err := v1.SHA256(strings.NewReader(raw))
@@ -156,19 +156,19 @@ func TestDeepIndex(t *testing.T) {
 		digest, size, mediaType = hash.String(), n, ociIndex
 	}
 	p := &Puller{Platform: allPlatforms}
-	last := fmt.Sprintf(":deep%d", maxDepth-1)
+	last := fmt.Sprintf(":deep%d", maxIndexDepth-1)
 	if res := mustPull(t, p, strings.Replace(image, ":v1", last, 1), nil, t.TempDir()); len(res.Layers) != 2 {
 		t.Errorf("%d layers, want 2", len(res.Layers))
 	}
-	last = fmt.Sprintf(":deep%d", maxDepth)
+	last = fmt.Sprintf(":deep%d", maxIndexDepth)
 	failed := mustFail(t, p, strings.Replace(image, ":v1", last, 1), nil, t.TempDir())
 	if want := "more than 4 levels deep"; !strings.Contains(failed.Error(), want) {
 		t.Errorf("error %q does not say %q", failed, want)
 	}
 }
 
-// entry returns the descriptor of a manifest for an index.
-func entry(t *testing.T, mediaType, raw string) string {
+// indexEntryJSON returns the descriptor of a manifest for an index.
+func indexEntryJSON(t *testing.T, mediaType, raw string) string {
 	t.Helper()
 	hash, n, err := v1.SHA256(strings.NewReader(raw))
 	if err != nil {
@@ -177,8 +177,8 @@ func entry(t *testing.T, mediaType, raw string) string {
 	return fmt.Sprintf(`{"mediaType":%q,"size":%d,"digest":%q}`, mediaType, n, hash)
 }
 
-// manifestsGot returns the number of requests for manifests.
-func manifestsGot(reg *testregistry.Server) (n int) {
+// countManifestRequests returns the number of requests for manifests.
+func countManifestRequests(reg *testregistry.Server) (n int) {
 	for _, r := range reg.Requests() {
 		if strings.Contains(r.Path, "/manifests/") {
 			n++
@@ -194,10 +194,10 @@ func TestManifestListedOften(t *testing.T) {
 	dir := t.TempDir()
 	res := mustPull(t, &Puller{}, image, nil, dir)
 	raw := tree(t, dir)[filepath.Join("blobs", "sha256", strings.TrimPrefix(res.Digest, "sha256:"))]
-	one := entry(t, ociImage, raw)
+	one := indexEntryJSON(t, ociImage, raw)
 	many := `{"schemaVersion":2,"manifests":[` + strings.Repeat(one+",", 4999) + one + `]}`
 	put(t, reg, "many", ociIndex, []byte(many))
-	nested := entry(t, ociIndex, many)
+	nested := indexEntryJSON(t, ociIndex, many)
 	put(t, reg, "nested", ociIndex, []byte(`{"schemaVersion":2,"manifests":[`+nested+","+nested+","+one+`]}`))
 	for tag, want := range map[string]int{"many": 2, "nested": 3} {
 		reg.ResetLog()
@@ -205,7 +205,7 @@ func TestManifestListedOften(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := manifestsGot(reg); got != want || len(res.Layers) != 2 {
+		if got := countManifestRequests(reg); got != want || len(res.Layers) != 2 {
 			t.Errorf("%s: %d manifests were got, with %d layers, want %d with 2", tag, got, len(res.Layers), want)
 		}
 	}
@@ -224,15 +224,15 @@ func TestManyChildren(t *testing.T) {
 	reg, image, _ := startRegistry(t, testregistry.AuthNone)
 	absent := "sha256:" + strings.Repeat("ab", 32)
 	var entries []string
-	for i := range maxChildren + 1 {
+	for i := range maxIndexManifests + 1 {
 		child := fmt.Sprintf(`{"schemaVersion":2,"config":{"mediaType":"x/y%d","size":2,"digest":%q},"layers":[]}`, i, absent)
 		put(t, reg, "child", ociImage, []byte(child))
-		entries = append(entries, entry(t, ociImage, child))
+		entries = append(entries, indexEntryJSON(t, ociImage, child))
 	}
 	put(t, reg, "many", ociIndex, []byte(`{"schemaVersion":2,"manifests":[`+strings.Join(entries, ",")+`]}`))
 	reg.ResetLog()
 	err := mustFail(t, &Puller{Platform: allPlatforms}, strings.Replace(image, ":v1", ":many", 1), nil, t.TempDir())
-	if got := manifestsGot(reg); !strings.Contains(err.Error(), "more than 1000 manifests") || got != maxChildren+1 {
+	if got := countManifestRequests(reg); !strings.Contains(err.Error(), "more than 1000 manifests") || got != maxIndexManifests+1 {
 		t.Errorf("got %v after %d manifests", err, got)
 	}
 }
@@ -241,11 +241,11 @@ func TestManifestsTogetherAreBounded(t *testing.T) {
 	reg, image, _ := startRegistry(t, testregistry.AuthNone)
 	empty := "sha256:" + strings.Repeat("ab", 32)
 	var entries []string
-	for i := range maxManifests/maxManifestSize + 2 {
+	for i := range maxManifestsSize/maxManifestSize + 2 {
 		child := fmt.Sprintf(`{"schemaVersion":2,"config":{"mediaType":"x/y%d","size":2,"digest":%q},"layers":[]}`, i, empty)
 		child += strings.Repeat(" ", maxManifestSize-len(child))
 		put(t, reg, "child", ociImage, []byte(child))
-		entries = append(entries, entry(t, ociImage, child))
+		entries = append(entries, indexEntryJSON(t, ociImage, child))
 	}
 	put(t, reg, "many", ociIndex, []byte(`{"schemaVersion":2,"manifests":[`+strings.Join(entries, ",")+`]}`))
 	failed := mustFail(t, &Puller{Platform: allPlatforms}, strings.Replace(image, ":v1", ":many", 1), nil, t.TempDir())
@@ -258,7 +258,7 @@ func TestManifestOfAnotherDigest(t *testing.T) {
 	reg, image, digest := startRegistry(t, testregistry.AuthNone)
 	in := reg.Inject(testregistry.Fault{Kind: testregistry.FaultCorrupt, Endpoint: testregistry.EndpointManifests, Times: testregistry.Forever})
 	ref := strings.TrimSuffix(image, ":v1") + "@" + digest
-	err := mustFail(t, &Puller{Retry: fast}, ref, nil, t.TempDir())
+	err := mustFail(t, &Puller{Retry: fastRetry}, ref, nil, t.TempDir())
 	if want := "the registry sent content with digest"; !strings.Contains(err.Error(), want) || in.Hits() != 1 {
 		t.Errorf("error %q after %d requests does not say %q after 1", err, in.Hits(), want)
 	}

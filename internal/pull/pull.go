@@ -120,7 +120,7 @@ func (p *Puller) Pull(ctx context.Context, image string, creds []regcred.Credent
 	if err := layout.CheckDir(ctx, dir); err != nil {
 		return nil, fmt.Errorf("pulling %q: %w", image, err)
 	}
-	j := &job{p: p, want: want, dir: dir, target: t, registry: &login.Registry{
+	j := &layoutPull{p: p, want: want, dir: dir, target: t, registry: &login.Registry{
 		Target: t.Target, Secrets: &login.Secrets{},
 		Transport: p.Transport, ResponseTimeout: p.ResponseTimeout, IdleTimeout: p.IdleTimeout, Budget: login.NewRetryBudget(p.Retry),
 	}}
@@ -136,8 +136,8 @@ func (p *Puller) Pull(ctx context.Context, image string, creds []regcred.Credent
 	return res, nil
 }
 
-// job holds the state of one call of [Puller.Pull].
-type job struct {
+// layoutPull holds the state of one call of [Puller.Pull].
+type layoutPull struct {
 	p        *Puller
 	target   target
 	registry *login.Registry
@@ -146,7 +146,7 @@ type job struct {
 }
 
 // try runs a complete pull with one credential.
-func (j *job) try(ctx context.Context, cred *regcred.Credential) (*Result, error) {
+func (j *layoutPull) try(ctx context.Context, cred *regcred.Credential) (*Result, error) {
 	s, err := j.login(ctx, cred)
 	if err != nil {
 		return nil, err
@@ -177,13 +177,13 @@ func (j *job) try(ctx context.Context, cred *regcred.Credential) (*Result, error
 }
 
 // newResult returns the result of a successful pull.
-func (j *job) newResult(pl *plan, f *fetcher) *Result {
+func (j *layoutPull) newResult(pl *plan, f *fetcher) *Result {
 	res := &Result{
 		Image:     j.target.name,
 		Digest:    pl.root.Digest.String(),
 		Resolved:  pl.resolved.String(),
 		MediaType: string(pl.root.MediaType),
-		Bytes:     f.bytes.Load(),
+		Bytes:     f.downloaded.Load(),
 	}
 	if pl.root.Platform != nil {
 		res.Platform = j.registry.Secrets.Redact(pl.root.Platform.String()) // the string comes from the registry
@@ -216,6 +216,6 @@ type Event struct {
 	Digest string
 	Config bool  // the blob is an image configuration, not a layer
 	Size   int64 // size in bytes, from the manifest
-	Bytes  int64 // bytes received so far
+	Bytes  int64 // downloaded received so far
 	Reused bool  // with EventDone: the layout already had it
 }

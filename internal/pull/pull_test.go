@@ -40,16 +40,16 @@ var (
 	dev  = regcred.Credential{Provider: "dev", Username: "dev", Password: plugin.NewSecret(canary.TokenSecret)}
 )
 
-// fast shortens the delays between retries. Package login tests the delays.
-var fast = login.RetryOptions{Wait: time.Microsecond}
+// fastRetry shortens the delays between retries. Package login tests the delays.
+var fastRetry = login.RetryOptions{Wait: time.Microsecond}
 
 // startRegistry starts a registry that holds team/app:v1.
 func startRegistry(t *testing.T, auth testregistry.Auth) (reg *testregistry.Server, image, digest string) {
 	t.Helper()
-	return startWith(t, testregistry.Options{Auth: auth}, testregistry.Image{})
+	return startRegistryWith(t, testregistry.Options{Auth: auth}, testregistry.Image{})
 }
 
-func startWith(t *testing.T, opts testregistry.Options, img testregistry.Image) (reg *testregistry.Server, image, digest string) {
+func startRegistryWith(t *testing.T, opts testregistry.Options, img testregistry.Image) (reg *testregistry.Server, image, digest string) {
 	t.Helper()
 	opts.Users = map[string]string{"ci": canary.PasswordSecret, "dev": canary.TokenSecret, "empty": ""}
 	reg, err := testregistry.New(opts)
@@ -69,7 +69,7 @@ func mustPull(t *testing.T, p *Puller, image string, creds []regcred.Credential,
 		t.Fatalf("Pull: %v", err)
 	}
 	checkLayout(t, dir)
-	if got := names(t, dir)[res.Image]; got != res.Digest {
+	if got := taggedDigests(t, dir)[res.Image]; got != res.Digest {
 		t.Errorf("index.json names %s for %s, the result says %s", got, res.Image, res.Digest)
 	}
 	return res
@@ -117,8 +117,8 @@ func checkNoTemp(t *testing.T, dir string) {
 	}
 }
 
-// names returns the digests in index.json by reference.
-func names(t *testing.T, dir string) map[string]string {
+// taggedDigests returns the digests in index.json by reference.
+func taggedDigests(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	raw := must.Get(os.ReadFile(filepath.Join(dir, "index.json")))(t)
 	m := must.Get(v1.ParseIndexManifest(strings.NewReader(string(raw))))(t)
@@ -223,7 +223,7 @@ func TestCredentialsInOrder(t *testing.T) {
 func TestAllRefused(t *testing.T) {
 	for _, auth := range []testregistry.Auth{testregistry.AuthBasic, testregistry.AuthBearer} {
 		// The image is public, so an anonymous pull would succeed.
-		reg, image, _ := startWith(t, testregistry.Options{Auth: auth, Rules: []testregistry.Rule{
+		reg, image, _ := startRegistryWith(t, testregistry.Options{Auth: auth, Rules: []testregistry.Rule{
 			{User: testregistry.Anonymous, Pull: true},
 		}}, testregistry.Image{})
 		var refused []string
@@ -256,7 +256,7 @@ func TestAllRefused(t *testing.T) {
 // TestPasswordIsAWord verifies that a password is not redacted in regcred's own messages if
 // it is an English word. A gap in a known message would reveal the password.
 func TestPasswordIsAWord(t *testing.T) {
-	_, image, _ := startWith(t, testregistry.Options{Auth: testregistry.AuthBasic}, testregistry.Image{})
+	_, image, _ := startRegistryWith(t, testregistry.Options{Auth: testregistry.AuthBasic}, testregistry.Image{})
 	err := mustFail(t, &Puller{}, image, []regcred.Credential{{Provider: "p", Username: "ci", Password: plugin.NewSecret("wrong")}}, t.TempDir())
 	if want := "user name or password is wrong, has expired"; !strings.Contains(err.Error(), want) {
 		t.Errorf("got %q, want %q in it", err, want)
@@ -312,7 +312,7 @@ func TestRegistryFaults(t *testing.T) {
 		{"header stalls", F{Kind: testregistry.FaultSlow, Endpoint: testregistry.EndpointManifests, Delay: time.Minute, Times: ever}, -1, 1, "received no data"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			reg, image, _ := startWith(t, testregistry.Options{Auth: testregistry.AuthBearer, Rules: []testregistry.Rule{
+			reg, image, _ := startRegistryWith(t, testregistry.Options{Auth: testregistry.AuthBearer, Rules: []testregistry.Rule{
 				{User: "ci", Prefix: "team", Pull: true},
 			}}, testregistry.Image{Layers: 1})
 			creds := []regcred.Credential{good}
@@ -327,7 +327,7 @@ func TestRegistryFaults(t *testing.T) {
 				in = reg.Inject(tt.fault)
 			}
 			refused := 0
-			p := &Puller{Retry: fast, Parallel: 1, OnRejected: func(regcred.Credential) { refused++ }}
+			p := &Puller{Retry: fastRetry, Parallel: 1, OnRejected: func(regcred.Credential) { refused++ }}
 			if tt.fault.Kind == testregistry.FaultSlow {
 				p.IdleTimeout, p.ResponseTimeout = time.Second, time.Second // the data before the stall must also arrive within this time
 			}
@@ -358,7 +358,7 @@ func TestRegistryFaults(t *testing.T) {
 }
 
 func TestTokenExpiresInTheMiddle(t *testing.T) {
-	reg, image, _ := startWith(t, testregistry.Options{Auth: testregistry.AuthBearer}, testregistry.Image{Layers: 5})
+	reg, image, _ := startRegistryWith(t, testregistry.Options{Auth: testregistry.AuthBearer}, testregistry.Image{Layers: 5})
 	p := &Puller{Parallel: 1, Progress: func(e Event) {
 		if e.Kind == EventStart && !e.Config {
 			reg.ExpireTokens()
@@ -378,7 +378,7 @@ func TestTokenExpiresInTheMiddle(t *testing.T) {
 }
 
 func TestInterrupted(t *testing.T) {
-	reg, image, digest := startWith(t, testregistry.Options{Auth: testregistry.AuthBasic}, testregistry.Image{LayerSize: 1 << 20})
+	reg, image, digest := startRegistryWith(t, testregistry.Options{Auth: testregistry.AuthBasic}, testregistry.Image{LayerSize: 1 << 20})
 	dir := t.TempDir()
 	mustPull(t, &Puller{}, image, []regcred.Credential{good}, dir)
 	before, err := os.ReadFile(filepath.Join(dir, "index.json"))
@@ -406,7 +406,7 @@ func TestInterrupted(t *testing.T) {
 		t.Errorf("index.json changed (-before +after):\n%s", diff)
 	}
 	checkLayout(t, dir)
-	if got := names(t, dir)[image]; got != digest {
+	if got := taggedDigests(t, dir)[image]; got != digest {
 		t.Errorf("index.json names %s, want %s", got, digest)
 	}
 }
@@ -423,12 +423,12 @@ func TestDeadlineWhileWaiting(t *testing.T) {
 }
 
 func TestProgress(t *testing.T) {
-	reg, image, _ := startWith(t, testregistry.Options{}, testregistry.Image{LayerSize: 300_000})
+	reg, image, _ := startRegistryWith(t, testregistry.Options{}, testregistry.Image{LayerSize: 300_000})
 	reg.Inject(testregistry.Fault{Kind: testregistry.FaultTruncate, Endpoint: testregistry.EndpointBlobs, After: 1, Bytes: 100_000})
 	var mu sync.Mutex
 	kinds := map[string][]EventKind{}
 	last := map[string]Event{}
-	p := &Puller{Retry: fast, Parallel: 1, Progress: func(e Event) {
+	p := &Puller{Retry: fastRetry, Parallel: 1, Progress: func(e Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		if e.Kind == EventAdvance && e.Bytes <= last[e.Digest].Bytes && last[e.Digest].Kind == EventAdvance {

@@ -19,7 +19,7 @@ import (
 // TestRefreshTokens verifies concurrent downloads if each first request gets a 401, and the
 // token server issues refresh tokens. They must not be used instead of the credential.
 func TestRefreshTokens(t *testing.T) {
-	reg, image, _ := startWith(t, testregistry.Options{}, testregistry.Image{Layers: 8})
+	reg, image, _ := startRegistryWith(t, testregistry.Options{}, testregistry.Image{Layers: 8})
 	var srv *httptest.Server
 	var issued atomic.Int64
 	var refused sync.Map // by path
@@ -43,5 +43,5 @@ func TestRefreshTokens(t *testing.T) {
 	}))
 	defer srv.Close()
 	image = strings.TrimPrefix(srv.URL, "http://") + strings.TrimPrefix(image, reg.Addr())
-	mustPull(t, &Puller{Retry: fast, Parallel: 8}, image, []regcred.Credential{good}, t.TempDir())
+	mustPull(t, &Puller{Retry: fastRetry, Parallel: 8}, image, []regcred.Credential{good}, t.TempDir())
 }

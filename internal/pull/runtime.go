@@ -65,7 +65,7 @@ type RuntimeOptions struct {
 // present.
 type RuntimeResult struct {
 	Image      string              // as requested
-	Ref        string              // the image's reference in the runtime: an ID or a digest, depending on the runtime
+	ImageRef   string              // the image's reference in the runtime: an ID or a digest, depending on the runtime
 	Present    bool                // the image was already present, and nothing was pulled
 	Size       int64               // in bytes, as reported by the runtime; 0 if not reported
 	Pinned     bool                // the runtime asks the kubelet not to remove the image when the disk is full
@@ -139,7 +139,7 @@ func (p *runtimePull) isPresent(ctx context.Context, res *RuntimeResult) (found 
 	err = p.r.callWithReconnect(ctx, func(ctx context.Context) error {
 		got, err := p.r.imageStatus(ctx, p.spec)
 		if err == nil && got != nil {
-			found, res.Ref, res.Size, res.Pinned = true, got.Id, int64(got.Size), got.Pinned
+			found, res.ImageRef, res.Size, res.Pinned = true, got.Id, int64(got.Size), got.Pinned
 		}
 		return err
 	})
@@ -195,7 +195,7 @@ func (p *runtimePull) try(ctx context.Context, cred *regcred.Credential, res *Ru
 		if got.ImageRef == "" { // the kubelet's cri-client treats this as a failure
 			return errors.New("the runtime returned neither an error nor an image reference")
 		}
-		res.Ref = got.ImageRef
+		res.ImageRef = got.ImageRef
 		return nil
 	})
 }

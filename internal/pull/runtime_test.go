@@ -47,11 +47,11 @@ func onlyDev(_ context.Context, req *runtimeapi.PullImageRequest) (string, error
 }
 
 func TestRuntimeTriesInOrder(t *testing.T) {
-	s := &testcri.Server{OnPull: onlyDev}
+	s := &testcri.Server{OnPullImage: onlyDev}
 	var refused []string
 	r := dial(t, s, RuntimeOptions{OnRejected: func(c regcred.Credential) { refused = append(refused, c.Username) }})
 	res := must.Get(r.Pull(t.Context(), anImage, PullAlways, fixedLookup(good, dev, good)))(t)
-	if res.Credential.Username != dev.Username || res.Ref != "sha256:abc" || res.Size != 1<<20 || res.Present || len(res.Failed) != 1 || res.Failed[0].Status != 401 {
+	if res.Credential.Username != dev.Username || res.ImageRef != "sha256:abc" || res.Size != 1<<20 || res.Present || len(res.Failed) != 1 || res.Failed[0].Status != 401 {
 		t.Errorf("got %+v, want a pull with the second credential after a 401", res)
 	}
 	if diff := cmp.Diff([]string{good.Username}, refused); diff != "" {
@@ -68,7 +68,7 @@ func TestRuntimeTriesInOrder(t *testing.T) {
 }
 
 func TestRuntimeAnonymousOnlyWithoutCredentials(t *testing.T) {
-	s := &testcri.Server{OnPull: onlyDev}
+	s := &testcri.Server{OnPullImage: onlyDev}
 	r := dial(t, s, RuntimeOptions{})
 	_, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(good, good))
 	var failed *Error
@@ -140,7 +140,7 @@ func TestRuntimePolicy(t *testing.T) {
 	} {
 		s := &testcri.Server{}
 		if tt.present {
-			s.OnStatus = func(context.Context, *runtimeapi.ImageSpec) (*runtimeapi.Image, error) {
+			s.OnImageStatus = func(context.Context, *runtimeapi.ImageSpec) (*runtimeapi.Image, error) {
 				return &runtimeapi.Image{Id: "sha256:there", Size: 42}, nil
 			}
 		}
@@ -153,7 +153,7 @@ func TestRuntimePolicy(t *testing.T) {
 		if !errors.Is(err, tt.err) || len(s.PullRequests()) != tt.pulls || lookups != tt.lookup {
 			t.Errorf("%s, present %t: %v, %d pulls, %d lookups; want %v, %d, %d", tt.policy, tt.present, err, len(s.PullRequests()), lookups, tt.err, tt.pulls, tt.lookup)
 		}
-		if err == nil && (res.Present != (tt.pulls == 0) || res.Present && (res.Ref != "sha256:there" || res.Size != 42)) {
+		if err == nil && (res.Present != (tt.pulls == 0) || res.Present && (res.ImageRef != "sha256:there" || res.Size != 42)) {
 			t.Errorf("%s, present %t: got %+v", tt.policy, tt.present, res)
 		}
 	}
@@ -170,7 +170,7 @@ func TestRuntimeLookupFails(t *testing.T) {
 }
 
 func TestRuntimeDiskFull(t *testing.T) {
-	s := &testcri.Server{OnPull: func(context.Context, *runtimeapi.PullImageRequest) (string, error) {
+	s := &testcri.Server{OnPullImage: func(context.Context, *runtimeapi.PullImageRequest) (string, error) {
 		return "", status.Error(codes.Unknown, "failed to extract layer: write /var/lib/containerd/x: no space left on device")
 	}}
 	r := dial(t, s, RuntimeOptions{})
@@ -196,7 +196,7 @@ func TestRuntimeRestart(t *testing.T) {
 	began := make(chan bool, 9)
 	var notReady, attempts int
 	s := &testcri.Server{}
-	s.OnPull = func(ctx context.Context, _ *runtimeapi.PullImageRequest) (string, error) {
+	s.OnPullImage = func(ctx context.Context, _ *runtimeapi.PullImageRequest) (string, error) {
 		if attempts++; attempts == 1 {
 			began <- true
 			<-ctx.Done()
@@ -204,7 +204,7 @@ func TestRuntimeRestart(t *testing.T) {
 		}
 		return "sha256:abc", nil
 	}
-	s.OnStatus = func(context.Context, *runtimeapi.ImageSpec) (*runtimeapi.Image, error) {
+	s.OnImageStatus = func(context.Context, *runtimeapi.ImageSpec) (*runtimeapi.Image, error) {
 		if notReady++; notReady <= 2 { // as containerd does immediately after its start
 			return nil, status.Error(codes.Unknown, "server is not initialized yet")
 		}
@@ -217,7 +217,7 @@ func TestRuntimeRestart(t *testing.T) {
 		s.Start(t)
 	}()
 	res, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(good))
-	if err != nil || res.Ref != "sha256:abc" || len(res.Failed) != 0 {
+	if err != nil || res.ImageRef != "sha256:abc" || len(res.Failed) != 0 {
 		t.Errorf("got %+v, %v; want the pull, repeated", res, err)
 	}
 	if attempts != 2 || notReady < 3 {
@@ -227,7 +227,7 @@ func TestRuntimeRestart(t *testing.T) {
 
 func TestRuntimeGone(t *testing.T) {
 	s := &testcri.Server{}
-	s.OnPull = func(ctx context.Context, _ *runtimeapi.PullImageRequest) (string, error) {
+	s.OnPullImage = func(ctx context.Context, _ *runtimeapi.PullImageRequest) (string, error) {
 		go s.Stop()
 		<-ctx.Done()
 		return "", ctx.Err()
@@ -247,7 +247,7 @@ func TestRuntimeGone(t *testing.T) {
 // TestRuntimeUnavailableTwice verifies that a call is repeated only once if the runtime
 // returns the code Unavailable.
 func TestRuntimeUnavailableTwice(t *testing.T) {
-	s := &testcri.Server{OnPull: func(context.Context, *runtimeapi.PullImageRequest) (string, error) {
+	s := &testcri.Server{OnPullImage: func(context.Context, *runtimeapi.PullImageRequest) (string, error) {
 		return "", status.Error(codes.Unavailable, "try later")
 	}}
 	r := dial(t, s, RuntimeOptions{})
@@ -259,8 +259,8 @@ func TestRuntimeUnavailableTwice(t *testing.T) {
 func TestRuntimeHangs(t *testing.T) {
 	hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	s := &testcri.Server{
-		OnStatus: func(ctx context.Context, _ *runtimeapi.ImageSpec) (*runtimeapi.Image, error) { return nil, hang(ctx) },
-		OnPull:   func(ctx context.Context, _ *runtimeapi.PullImageRequest) (string, error) { return "", hang(ctx) },
+		OnImageStatus: func(ctx context.Context, _ *runtimeapi.ImageSpec) (*runtimeapi.Image, error) { return nil, hang(ctx) },
+		OnPullImage:   func(ctx context.Context, _ *runtimeapi.PullImageRequest) (string, error) { return "", hang(ctx) },
 	}
 	r := dial(t, s, RuntimeOptions{})
 	r.opts.Timeout = 20 * time.Millisecond // does not apply to the connection, which may take longer
@@ -283,7 +283,7 @@ func TestRuntimeHangs(t *testing.T) {
 func TestRuntimeCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	told := make(chan bool, 1)
-	s := &testcri.Server{OnPull: func(ctx context.Context, _ *runtimeapi.PullImageRequest) (string, error) {
+	s := &testcri.Server{OnPullImage: func(ctx context.Context, _ *runtimeapi.PullImageRequest) (string, error) {
 		cancel()
 		<-ctx.Done()
 		told <- true
@@ -302,8 +302,8 @@ func TestRuntimeCanceled(t *testing.T) {
 func TestRuntimeEmptyAnswer(t *testing.T) {
 	var there *runtimeapi.Image
 	s := &testcri.Server{
-		OnStatus: func(context.Context, *runtimeapi.ImageSpec) (*runtimeapi.Image, error) { return there, nil },
-		OnPull:   func(context.Context, *runtimeapi.PullImageRequest) (string, error) { return "", nil },
+		OnImageStatus: func(context.Context, *runtimeapi.ImageSpec) (*runtimeapi.Image, error) { return there, nil },
+		OnPullImage:   func(context.Context, *runtimeapi.PullImageRequest) (string, error) { return "", nil },
 	}
 	r := dial(t, s, RuntimeOptions{})
 	if _, err := r.Pull(t.Context(), anImage, PullAlways, fixedLookup(good)); err == nil || !strings.Contains(err.Error(), "the runtime returned neither an error nor an image reference") {
@@ -321,11 +321,11 @@ func TestRuntimeEmptyAnswer(t *testing.T) {
 // the kubelet's limit.
 func TestRuntimeLargeMessage(t *testing.T) {
 	size := 5 << 20
-	s := &testcri.Server{OnStatus: func(context.Context, *runtimeapi.ImageSpec) (*runtimeapi.Image, error) {
+	s := &testcri.Server{OnImageStatus: func(context.Context, *runtimeapi.ImageSpec) (*runtimeapi.Image, error) {
 		return &runtimeapi.Image{Id: strings.Repeat("x", size), Size: 1}, nil
 	}}
 	r := dial(t, s, RuntimeOptions{})
-	if res, err := r.Pull(t.Context(), anImage, PullIfNotPresent, fixedLookup()); err != nil || len(res.Ref) != size {
+	if res, err := r.Pull(t.Context(), anImage, PullIfNotPresent, fixedLookup()); err != nil || len(res.ImageRef) != size {
 		t.Errorf("5 MiB: %v", err)
 	}
 	size = 17 << 20

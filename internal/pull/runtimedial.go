@@ -98,7 +98,7 @@ func checkSocket(ctx context.Context, socket string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%w: is the runtime running, and is this its socket?", err)
 	case err != nil:
-		return explainPermissionDenied(err)
+		return explainDialError(err)
 	case info.Mode()&fs.ModeSocket == 0:
 		return fmt.Errorf("%s is not a socket", socket)
 	}
@@ -106,12 +106,12 @@ func checkSocket(ctx context.Context, socket string) error {
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
 	if err != nil {
-		return explainPermissionDenied(err)
+		return explainDialError(err)
 	}
 	return conn.Close()
 }
 
-func explainPermissionDenied(err error) error {
+func explainDialError(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w: only root and the socket's group can use the socket", err)

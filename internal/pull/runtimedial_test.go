@@ -67,7 +67,7 @@ func TestDialRuntimeFails(t *testing.T) {
 		{"hangs", "unix://" + listen(t, filepath.Join(dir, "deaf.sock"), func(net.Conn) {}), "no response within 50ms: the server hangs or is not a CRI runtime"},
 		{"hangs up", "unix://" + listen(t, filepath.Join(dir, "hangup.sock"), func(c net.Conn) { c.Close() }), "the server is not a CRI runtime or has just exited: "},
 		{"speaks HTTP", "unix://" + serveHTTP(t, filepath.Join(dir, "http.sock")), "the server is not a CRI runtime or has just exited: "},
-		{"old CRI", "unix://" + oldCRI(t), "the server does not support CRI v1"},
+		{"old CRI", "unix://" + startOldRuntime(t), "the server does not support CRI v1"},
 		{"TCP", "tcp://127.0.0.1:1", `runtime endpoint "tcp://127.0.0.1:1": must be a socket path in the form unix:///PATH`},
 		{"relative", "run/cri.sock", `"run/cri.sock": must be a socket`},
 		{"two slashes", "unix://run/cri.sock", "use unix:///run/cri.sock, with three slashes"},
@@ -110,7 +110,7 @@ func TestDialRuntimeDeaf(t *testing.T) {
 }
 
 func TestDialRuntimeDenied(t *testing.T) {
-	err := explainPermissionDenied(&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EACCES)})
+	err := explainDialError(&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EACCES)})
 	if want := "permission denied: only root and the socket's group can use the socket"; !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q in it", err, want)
 	}
@@ -148,13 +148,13 @@ func serveHTTP(t *testing.T, path string) string {
 	return path
 }
 
-// oldCRI starts a runtime that does not support CRI v1.
-func oldCRI(t *testing.T) string {
+// startOldRuntime starts a runtime that does not support CRI v1.
+func startOldRuntime(t *testing.T) string {
 	t.Helper()
 	unknown := status.Error(codes.Unimplemented, "unknown service runtime.v1")
 	s := &testcri.Server{
-		OnVersion: func(context.Context) (*runtimeapi.VersionResponse, error) { return nil, unknown },
-		OnInfo:    func(context.Context) error { return unknown },
+		OnVersion:     func(context.Context) (*runtimeapi.VersionResponse, error) { return nil, unknown },
+		OnImageFsInfo: func(context.Context) error { return unknown },
 	}
 	s.Start(t)
 	return s.Socket

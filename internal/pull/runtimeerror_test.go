@@ -56,7 +56,7 @@ func TestRuntimeClassifies(t *testing.T) {
 		{"a number like a status", `read 401 bytes, want 512 (Range)`, codes.Unknown, 0, "", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := &testcri.Server{OnPull: func(context.Context, *runtimeapi.PullImageRequest) (string, error) {
+			s := &testcri.Server{OnPullImage: func(context.Context, *runtimeapi.PullImageRequest) (string, error) {
 				return "", status.Error(tt.code, tt.text)
 			}}
 			refused := false
@@ -79,7 +79,7 @@ func TestRuntimeClassifies(t *testing.T) {
 
 func TestRuntimeErrorHoldsNoSecret(t *testing.T) {
 	long := strings.Repeat("x", 1985)
-	s := &testcri.Server{OnPull: func(_ context.Context, req *runtimeapi.PullImageRequest) (string, error) {
+	s := &testcri.Server{OnPullImage: func(_ context.Context, req *runtimeapi.PullImageRequest) (string, error) {
 		// Redaction must come before truncation, or half of the password would remain.
 		return "", status.Error(codes.Unknown, "login\nas "+req.Auth.Password+" at https://blobs.example/x?sig="+canary.TokenSecret+" \x1b[2J"+long+req.Auth.Password)
 	}}

@@ -33,7 +33,7 @@ type session struct {
 	client *http.Client
 }
 
-func (j *job) login(ctx context.Context, cred *regcred.Credential) (*session, error) {
+func (j *layoutPull) login(ctx context.Context, cred *regcred.Credential) (*session, error) {
 	rt, err := j.registry.Login(ctx, cred)
 	if err != nil {
 		return nil, err

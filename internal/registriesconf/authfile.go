@@ -48,7 +48,7 @@ func (c *Config) readAuth() {
 				a.servers = append(a.servers, canonicalServer(server))
 			}
 		}
-		c.auth = append(c.auth, a)
+		c.credentialFiles = append(c.credentialFiles, a)
 	}
 }
 
@@ -109,7 +109,7 @@ func canonicalServer(server string) string {
 // authFileFor returns the first file with a credential for a repository, or "". A credential for a
 // host or a path also applies to the repositories below it.
 func (c *Config) authFileFor(repository string) string {
-	for _, a := range c.auth {
+	for _, a := range c.credentialFiles {
 		for name := repository; name != "." && name != "/"; name = path.Dir(name) {
 			if slices.Contains(a.servers, name) {
 				return a.path

@@ -19,26 +19,26 @@ import (
 
 // normalizeTables normalizes the tables of a file and reports whether the runtime accepts them.
 // Source: postProcessRegistries in c/image.
-func (c *Config) normalizeTables(f *tomlfile.File, doc *document) bool {
+func (c *Config) normalizeTables(f *tomlfile.File, doc *parsedFile) bool {
 	for i := range doc.Registry {
 		r := &doc.Registry[i]
 		keys := []string{"registry", strconv.Itoa(i)}
 		r.file, r.line = f.Path, f.NearestLine(keys...)
-		if line, what, fix := r.check(f, keys); what != "" {
-			c.recordRefusal(f.Path, line, what, fix)
+		if line, what, fix := r.normalize(f, keys); what != "" {
+			c.recordRejection(f.Path, line, what, fix)
 			return false
 		}
 	}
 	for i := range doc.Registry {
 		for _, o := range doc.Registry[:i] {
 			if what := doc.Registry[i].conflictingSetting(&o); what != "" {
-				c.recordRefusal(f.Path, doc.Registry[i].line, what, "use the same value in both entries")
+				c.recordRejection(f.Path, doc.Registry[i].line, what, "use the same value in both entries")
 				return false
 			}
 		}
 	}
 	if !slices.Contains([]string{"", "disabled", "enforcing", "permissive"}, doc.Mode) {
-		c.recordRefusal(f.Path, f.NearestLine("short-name-mode"), fmt.Sprintf("short-name-mode is %q", doc.Mode), "use disabled, enforcing or permissive")
+		c.recordRejection(f.Path, f.NearestLine("short-name-mode"), fmt.Sprintf("short-name-mode is %q", doc.Mode), "use disabled, enforcing or permissive")
 		return false
 	}
 	if doc.Search == nil {
@@ -47,7 +47,7 @@ func (c *Config) normalizeTables(f *tomlfile.File, doc *document) bool {
 	for i, host := range *doc.Search {
 		host, ok := trimLocation(host)
 		if (*doc.Search)[i] = host; !ok || !domainPattern.MatchString(host) {
-			c.recordRefusal(f.Path, f.NearestLine("unqualified-search-registries"), fmt.Sprintf("%q in unqualified-search-registries is not a host", route.RedactAddress(host)), "use only host[:port]")
+			c.recordRejection(f.Path, f.NearestLine("unqualified-search-registries"), fmt.Sprintf("%q in unqualified-search-registries is not a host", route.RedactAddress(host)), "use only host[:port]")
 			return false
 		}
 	}
@@ -70,12 +70,12 @@ const (
 
 // mergeAliases merges the short names of a file. An empty value removes an alias. Source:
 // newShortNameAliasCache in c/image.
-func (c *Config) mergeAliases(f *tomlfile.File, doc *document) {
+func (c *Config) mergeAliases(f *tomlfile.File, doc *parsedFile) {
 	aliases, _ := doc.Aliases.(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(aliases)) {
 		value, isString := aliases[name].(string)
 		if !isString || !isShortName(name) || value != "" && !isFullName(value) {
-			c.recordRefusal(f.Path, f.NearestLine("aliases", name), fmt.Sprintf("the alias %q is invalid", route.RedactAddress(name)), "map a name without a host to host/name, both without a tag and digest")
+			c.recordRejection(f.Path, f.NearestLine("aliases", name), fmt.Sprintf("the alias %q is invalid", route.RedactAddress(name)), "map a name without a host to host/name, both without a tag and digest")
 			return
 		}
 		if c.aliases[name] = value; value == "" {
@@ -94,9 +94,9 @@ func isFullName(name string) bool {
 	return namePattern.MatchString(name) && (strings.ContainsAny(host, ".:") || host == "localhost")
 }
 
-// check normalizes a table. If the runtime rejects the table, it returns the line, the problem and
+// normalize normalizes a table. If the runtime rejects the table, it returns the line, the problem and
 // the fix.
-func (r *registry) check(f *tomlfile.File, keys []string) (line int, what, fix string) {
+func (r *registry) normalize(f *tomlfile.File, keys []string) (line int, what, fix string) {
 	at := func(key ...string) int { return f.NearestLine(append(slices.Clone(keys), key...)...) }
 	const scheme, plain = "has a scheme", "use host[:port][/path], and \"insecure = true\" for plain HTTP"
 	var ok bool
@@ -131,7 +131,7 @@ func (r *registry) checkMirrors(at func(...string) int) (line int, what, fix str
 		n := strconv.Itoa(j)
 		m.file, m.line = r.file, at("mirror", n)
 		var ok bool
-		m.slash = strings.HasSuffix(m.Location, "/")
+		m.hadTrailingSlash = strings.HasSuffix(m.Location, "/")
 		m.Location, ok = trimLocation(m.Location)
 		switch {
 		case !ok:
@@ -171,8 +171,8 @@ func trimLocation(s string) (trimmed string, ok bool) {
 
 // Check returns findings about settings that do not work as intended.
 func (c *Config) Check() []finding.Finding {
-	if c.Broken != nil {
-		return []finding.Finding{*c.Broken}
+	if c.Rejection != nil {
+		return []finding.Finding{*c.Rejection}
 	}
 	found := append([]finding.Finding{}, c.fileFindings...)
 	add := func(rule string, severity finding.Severity, file string, line int, fix, format string, args ...any) {
@@ -189,7 +189,7 @@ func (c *Config) Check() []finding.Finding {
 			add("mirror-prefix", finding.SeverityWarning, r.file, r.line, "use docker.io", "no image matches the prefix %q: Docker Hub images have the host docker.io", route.RedactAddress(r.Prefix))
 		}
 		for _, m := range append(r.Mirror, r.endpoint) {
-			if m.slash {
+			if m.hadTrailingSlash {
 				add("mirror-path", finding.SeverityWarning, m.file, m.line, "remove the trailing slash", "older runtimes keep the trailing slash in a mirror's location, so every pull from %q fails", route.RedactAddress(r.Prefix))
 			}
 			if rest, ok := strings.CutPrefix(pathAfterHost(m.Location), "/v2"); ok && (rest == "" || rest[0] == '/') {

@@ -53,15 +53,15 @@ type Options struct {
 
 // Config is a runtime's merged configuration.
 type Config struct {
-	Runtime string
-	Files   []string         // in the order they are read
-	Broken  *finding.Finding // why the runtime rejects the files, so that every pull fails; nil if it accepts them
+	Runtime   string
+	Files     []string         // in the order they are read
+	Rejection *finding.Finding // why the runtime rejects the files, so that every pull fails; nil if it accepts them
 
 	opts             Options
 	registries       []registry        // with distinct prefixes
 	searchRegistries []string          // unqualified-search-registries
 	aliases          map[string]string // short names
-	auth             []authFile
+	credentialFiles  []authFile
 	fileFindings     []finding.Finding // findings from merging the files
 }
 
@@ -85,13 +85,13 @@ type endpoint struct {
 
 	NamespaceProxy string `toml:"namespace-proxy"` // decoded only to check the type
 
-	file  string
-	line  int
-	slash bool // the location ended with a slash
+	file             string
+	line             int
+	hadTrailingSlash bool // the location ended with a slash
 }
 
 // document is one parsed file.
-type document struct {
+type parsedFile struct {
 	Registry []registry `toml:"registry"`
 	Search   *[]string  `toml:"unqualified-search-registries"`
 	Aliases  any        `toml:"aliases"` // c/image ignores a value that is not a table
@@ -158,16 +158,16 @@ func (c *Config) mergeFile(name string, dropIn bool) error {
 		return err
 	}
 	c.Files = append(c.Files, name)
-	var doc document
+	var doc parsedFile
 	if !notTOML {
 		bad, _ = errors.AsType[*tomlfile.Error](f.Decode(&doc))
 	}
 	if bad != nil {
-		c.recordRefusal(name, bad.Line, bad.Error(), "")
+		c.recordRejection(name, bad.Line, bad.Error(), "")
 		return nil
 	}
 	if line, key := findPlainTable(f); key != "" {
-		c.recordRefusal(name, line, fmt.Sprintf("[%s] must be an array of tables", key), fmt.Sprintf("write [[%s]]", key))
+		c.recordRejection(name, line, fmt.Sprintf("[%s] must be an array of tables", key), fmt.Sprintf("write [[%s]]", key))
 		return nil
 	}
 	if doc.isV1() {
@@ -203,18 +203,18 @@ func findPlainTable(f *tomlfile.File) (line int, key string) {
 	return 0, ""
 }
 
-func (d *document) isV1() bool {
+func (d *parsedFile) isV1() bool {
 	return d.V1 != nil && (d.V1.Search.Registries != nil || d.V1.Insecure.Registries != nil || d.V1.Block.Registries != nil)
 }
 
 // convertV1 converts a version 1 file, which has no mirrors, to version 2.
-func (c *Config) convertV1(f *tomlfile.File, doc *document, dropIn bool) {
+func (c *Config) convertV1(f *tomlfile.File, doc *parsedFile, dropIn bool) {
 	switch line := f.Line("registries"); {
 	case dropIn:
-		c.recordRefusal(f.Path, line, "the version 1 format is not allowed in a drop-in", "use [[registry]] tables")
+		c.recordRejection(f.Path, line, "the version 1 format is not allowed in a drop-in", "use [[registry]] tables")
 		return
 	case doc.Registry != nil || doc.Search != nil || doc.Aliases != nil:
-		c.recordRefusal(f.Path, line, "the file mixes the version 1 and version 2 formats", "use only [[registry]] tables")
+		c.recordRejection(f.Path, line, "the file mixes the version 1 and version 2 formats", "use only [[registry]] tables")
 		return
 	}
 	at := func(location string) *registry {
@@ -240,7 +240,7 @@ func (c *Config) convertV1(f *tomlfile.File, doc *document, dropIn bool) {
 }
 
 // mergeDocument merges a parsed file.
-func (c *Config) mergeDocument(f *tomlfile.File, doc *document) {
+func (c *Config) mergeDocument(f *tomlfile.File, doc *parsedFile) {
 	if !c.normalizeTables(f, doc) {
 		return
 	}
@@ -276,10 +276,10 @@ func (c *Config) mergeDocument(f *tomlfile.File, doc *document) {
 	c.mergeAliases(f, doc)
 }
 
-// recordRefusal records the first reason why the runtime rejects the files.
-func (c *Config) recordRefusal(file string, line int, what, fix string) {
-	if c.Broken == nil {
-		c.Broken = &finding.Finding{
+// recordRejection records the first reason why the runtime rejects the files.
+func (c *Config) recordRejection(file string, line int, what, fix string) {
+	if c.Rejection == nil {
+		c.Rejection = &finding.Finding{
 			Rule: "registries-conf", Severity: finding.SeverityError, File: file, Line: line,
 			Message: fmt.Sprintf("%s; %s cannot pull any image with this file", what, c.Runtime),
 			Fix:     fix,

@@ -22,13 +22,13 @@ const dockerHub = "registry-1.docker.io"
 // search other registries.
 func (c *Config) Route(image route.Image) *route.Route {
 	r := &route.Route{Runtime: c.Runtime, Repository: image.Repository, Files: slices.Clone(c.Files), Hops: []route.Hop{}}
-	if b := c.Broken; b != nil {
-		r.Fails = fmt.Sprintf("%s:%d: %s", b.File, b.Line, b.Message)
+	if b := c.Rejection; b != nil {
+		r.FailureReason = fmt.Sprintf("%s:%d: %s", b.File, b.Line, b.Message)
 		return r
 	}
 	r.Findings = c.Check()
 	if !domainPattern.MatchString(image.Host) {
-		r.Fails = fmt.Sprintf("%s does not accept the host %q in an image name", c.Runtime, image.Host)
+		r.FailureReason = fmt.Sprintf("%s does not accept the host %q in an image name", c.Runtime, image.Host)
 		return r
 	}
 	names, why := c.resolveShortName(image)
@@ -39,12 +39,12 @@ func (c *Config) Route(image route.Image) *route.Route {
 			continue
 		}
 		for i := range hops {
-			hops[i].Origin = hops[i].Origin && name.Host == image.Host // a short name may resolve to another host
+			hops[i].IsOrigin = hops[i].IsOrigin && name.Host == image.Host // a short name may resolve to another host
 		}
 		r.Hops = append(r.Hops, hops...)
 	}
-	if !slices.ContainsFunc(r.Hops, func(h route.Hop) bool { return !h.Silent }) {
-		r.Fails = cmp.Or(why, "every host for this image is blocked")
+	if !slices.ContainsFunc(r.Hops, func(h route.Hop) bool { return !h.SkippedForLayers }) {
+		r.FailureReason = cmp.Or(why, "every host for this image is blocked")
 		return r
 	}
 	for i := range r.Hops {
@@ -58,12 +58,12 @@ func (c *Config) Route(image route.Image) *route.Route {
 // missingCredentialFinding reports a mirror that gets no credential, because the kubelet's
 // credential is for another host. It returns nil if the mirror gets one.
 func (c *Config) missingCredentialFinding(r *route.Route, h *route.Hop, host string) *finding.Finding {
-	if h.Silent || h.Shown != route.CredentialNone || h.File == "" {
+	if h.SkippedForLayers || h.Credential != route.CredentialNone || h.File == "" {
 		return nil
 	}
 	f := &finding.Finding{Rule: "mirror-no-login", Severity: finding.SeverityWarning, File: h.File, Line: h.Line}
 	f.Message = fmt.Sprintf("images from %s are pulled from %s, for which %s has no credential: credentials from pull secrets and providers are sent only to %s", host, h.Base.Host, c.Runtime, host)
-	if slices.ContainsFunc(r.Hops, func(h route.Hop) bool { return h.Origin && !h.Silent }) {
+	if slices.ContainsFunc(r.Hops, func(h route.Hop) bool { return h.IsOrigin && !h.SkippedForLayers }) {
 		f.Severity = finding.SeverityInfo // the runtime falls back to the host itself
 	}
 	f.Fix = fmt.Sprintf("if the mirror requires a credential, add one for %s to %s", h.Base.Host, c.credentialFile())
@@ -150,7 +150,7 @@ func (c *Config) endpointHops(image route.Image) ([]route.Hop, error) {
 			return nil, err
 		}
 		if why != "" {
-			h.Skipped, h.Silent, h.Shown = why, true, route.CredentialNone
+			h.Skipped, h.SkippedForLayers, h.Credential = why, true, route.CredentialNone
 		}
 		if err == nil {
 			hops = append(hops, h)
@@ -188,19 +188,19 @@ func (c *Config) newHop(image route.Image, e endpoint, prefix string) (route.Hop
 		host = dockerHub
 	}
 	h := route.NewHop("https", host, "/v2", there.Path)
-	h.Origin = there.Host == image.Host
+	h.IsOrigin = there.Host == image.Host
 	h.File, h.Line = e.file, e.line
-	h.SkipVerify, h.HTTPToo = e.Insecure, e.Insecure
-	h.OwnFile = c.authFileFor(there.Repository)
+	h.SkipVerify, h.TriesHTTPSFirst = e.Insecure, e.Insecure
+	h.CredentialFile = c.authFileFor(there.Repository)
 	switch {
-	case h.Origin:
-	case h.OwnFile != "":
-		h.Shown = route.CredentialRuntime
+	case h.IsOrigin:
+	case h.CredentialFile != "":
+		h.Credential = route.CredentialRuntime
 	default:
-		h.Shown = route.CredentialNone
+		h.Credential = route.CredentialNone
 	}
 	if at := c.findRegistry(there.Repository); at != nil && at.Blocked {
-		h.Skipped, h.Silent, h.Shown = "blocked", true, route.CredentialNone
+		h.Skipped, h.SkippedForLayers, h.Credential = "blocked", true, route.CredentialNone
 	}
 	c.setCertificates(&h, there.Host)
 	return h, nil
@@ -220,9 +220,9 @@ func (c *Config) setCertificates(h *route.Hop, host string) {
 				h.CA = append(h.CA, name)
 			}
 			if base, ok := strings.CutSuffix(name, ".cert"); ok {
-				h.Client = append(h.Client, [2]string{name, base + ".key"})
+				h.ClientCertificates = append(h.ClientCertificates, [2]string{name, base + ".key"})
 				if _, err := c.opts.fs().Stat(base + ".key"); err != nil {
-					h.Skipped, h.Silent, h.Shown = name+" has no "+path.Base(base)+".key next to it", true, route.CredentialNone
+					h.Skipped, h.SkippedForLayers, h.Credential = name+" has no "+path.Base(base)+".key next to it", true, route.CredentialNone
 				}
 			}
 		}

@@ -80,19 +80,19 @@ func (c *checker) addFinding(rule string, severity finding.Severity, line int, f
 	}
 }
 
-// entry is a key-value pair in a mapping.
-type entry struct {
+// mappingEntry is a key-value pair in a mapping.
+type mappingEntry struct {
 	key   string
 	line  int
 	value *yaml.Node
 }
 
-func mappingEntries(n *yaml.Node) (list []entry) {
+func mappingEntries(n *yaml.Node) (list []mappingEntry) {
 	if n = textedit.ResolveAlias(n); n == nil || n.Kind != yaml.MappingNode {
 		return nil
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		list = append(list, entry{n.Content[i].Value, n.Content[i].Line, textedit.ResolveAlias(n.Content[i+1])})
+		list = append(list, mappingEntry{n.Content[i].Value, n.Content[i].Line, textedit.ResolveAlias(n.Content[i+1])})
 	}
 	return list
 }
@@ -136,7 +136,7 @@ func truncateKey(s string) string {
 func (c *checker) checkDocument(doc *yaml.Node) {
 	c.checkKeys("top", doc)
 	logins := map[string]int{}
-	var mirrors []entry
+	var mirrors []mappingEntry
 	for _, top := range mappingEntries(doc) {
 		for _, e := range mappingEntries(top.value) {
 			switch top.key {
@@ -158,7 +158,7 @@ func (c *checker) checkDocument(doc *yaml.Node) {
 }
 
 // checkConfig checks a host's settings and reports whether they include a credential.
-func (c *checker) checkConfig(host entry) (login bool) {
+func (c *checker) checkConfig(host mappingEntry) (login bool) {
 	for _, e := range mappingEntries(host.value) {
 		if e.key == "auth" || e.key == "tls" {
 			c.checkKeys(e.key, e.value)
@@ -169,7 +169,7 @@ func (c *checker) checkConfig(host entry) (login bool) {
 }
 
 // checkHost reports a name that cannot be an image host.
-func (c *checker) checkHost(e entry) {
+func (c *checker) checkHost(e mappingEntry) {
 	name, isURL := strings.CutPrefix(e.key, "https://")
 	if !isURL {
 		name, isURL = strings.CutPrefix(e.key, "http://")
@@ -192,7 +192,7 @@ func redactAddress(address string) string {
 }
 
 // checkMirror checks the endpoints of a host. logins lists the hosts with a credential.
-func (c *checker) checkMirror(m entry, logins map[string]int) {
+func (c *checker) checkMirror(m mappingEntry, logins map[string]int) {
 	var hosts []string
 	for _, e := range mappingEntries(m.value) {
 		if e.key != "endpoint" || e.value == nil {

@@ -20,13 +20,13 @@ import (
 	"github.com/regcred/regcred/internal/registriesyaml"
 )
 
-const file = "/etc/rancher/k3s/registries.yaml"
+const registriesFile = "/etc/rancher/k3s/registries.yaml"
 
 func write(t testing.TB, text string) inroot.FS {
 	t.Helper()
 	root := t.TempDir()
-	must.Do(t, os.MkdirAll(filepath.Join(root, filepath.Dir(file)), 0o700))
-	must.Do(t, os.WriteFile(filepath.Join(root, file), []byte(text), 0o600))
+	must.Do(t, os.MkdirAll(filepath.Join(root, filepath.Dir(registriesFile)), 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(root, registriesFile), []byte(text), 0o600))
 	return inroot.FS{Root: root}
 }
 
@@ -64,7 +64,7 @@ func TestCheck(t *testing.T) {
 		"a list":            {"- mirrors\n", []string{"error registries-yaml 1 use mirrors: and configs: as top-level keys"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found := must.Get(registriesyaml.Check(write(t, tt.text), file, "k3s"))(t)
+			found := must.Get(registriesyaml.Check(write(t, tt.text), registriesFile, "k3s"))(t)
 			var got []string
 			for _, f := range found {
 				got = append(got, fmt.Sprintf("%s %s %d %s", f.Severity, f.Rule, f.Line, f.Fix))
@@ -75,10 +75,10 @@ func TestCheck(t *testing.T) {
 			}
 		})
 	}
-	if _, err := registriesyaml.Check(inroot.FS{Root: t.TempDir()}, file, "k3s"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := registriesyaml.Check(inroot.FS{Root: t.TempDir()}, registriesFile, "k3s"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
-	if _, err := registriesyaml.Check(write(t, strings.Repeat("#\n", 1<<20)), file, "k3s"); err == nil {
+	if _, err := registriesyaml.Check(write(t, strings.Repeat("#\n", 1<<20)), registriesFile, "k3s"); err == nil {
 		t.Error("a file of 2 MB is read")
 	}
 }
@@ -90,8 +90,8 @@ func FuzzCheck(f *testing.F) {
 	f.Add("mirrors: &m\n  a: *m\n")
 	root := write(f, "")
 	f.Fuzz(func(t *testing.T, text string) {
-		must.Do(t, os.WriteFile(filepath.Join(root.Root, file), []byte(text), 0o600))
-		if found, err := registriesyaml.Check(root, file, "k3s"); err == nil && len(found) > 50 {
+		must.Do(t, os.WriteFile(filepath.Join(root.Root, registriesFile), []byte(text), 0o600))
+		if found, err := registriesyaml.Check(root, registriesFile, "k3s"); err == nil && len(found) > 50 {
 			t.Errorf("%d findings", len(found))
 		}
 	})

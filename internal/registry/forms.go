@@ -15,10 +15,10 @@ import (
 // UnmatchablePattern describes a pattern that is meant for a service's registries but matches none
 // of their hosts.
 type UnmatchablePattern struct {
-	Owner   string // service, such as "Amazon ECR"
-	Form    string // closest host form, such as "ACCOUNT.dkr.ecr.REGION.amazonaws.com"
-	Reason  string // why the pattern matches no host of this form
-	Instead string // host pattern that matches such hosts
+	Owner      string // service, such as "Amazon ECR"
+	HostForm   string // closest host form, such as "ACCOUNT.dkr.ecr.REGION.amazonaws.com"
+	Reason     string // why the pattern matches no host of this form
+	Suggestion string // host pattern that matches such hosts
 }
 
 // CheckPatternForm reports whether a pattern is meant for a service's registries but cannot match

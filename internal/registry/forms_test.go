@@ -12,8 +12,8 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
-// real lists registry hosts in the providers' documentation.
-const real = `
+// realHosts lists registry hosts in the providers' documentation.
+const realHosts = `
 111122223333.dkr.ecr.us-east-1.amazonaws.com 111122223333.dkr.ecr.eu-central-2.amazonaws.com 111122223333.dkr.ecr.ap-southeast-7.amazonaws.com
 111122223333.dkr.ecr.mx-central-1.amazonaws.com 111122223333.dkr.ecr.ca-west-1.amazonaws.com 111122223333.dkr.ecr.il-central-1.amazonaws.com
 111122223333.dkr.ecr.me-south-1.amazonaws.com 111122223333.dkr.ecr.af-south-1.amazonaws.com 111122223333.dkr.ecr.sa-east-1.amazonaws.com
@@ -31,8 +31,8 @@ mcr.microsoft.com ghcr.io docker.pkg.github.com quay.io registry.gitlab.com gitl
 acme.jfrog.io releases-docker.jfrog.io acme-docker-local.jfrog.io fra.ocir.io us-ashburn-1.ocir.io
 `
 
-// strangers lists other hosts. Some of them resemble the hosts of a known service.
-const strangers = `
+// unrelatedHosts lists other hosts. Some of them resemble the hosts of a known service.
+const unrelatedHosts = `
 000000000000.dkr.ecr.us-east-1.localhost.localstack.cloud 111122223333.dkr.ecr.us-east-1.amazonaws.com.proxy.example ecr.aws.corp.example
 registry-1234.us-east-1.elb.amazonaws.com my-ecr-proxy-1.eu-west-1.elb.amazonaws.com ec2-198-51-100-1.compute-1.amazonaws.com
 *.us-east-1.elb.amazonaws.com *.compute-1.amazonaws.com docker.io registry.redhat.io *.*.registry.io *.* * *.com *.*.*.* *.*.*.io app*.k8s.io *.k8s.io k8s.*.io
@@ -49,7 +49,7 @@ func checkForm(pattern string) (UnmatchablePattern, bool) {
 // TestCheckReal verifies that no problem is reported for real hosts, for patterns that match them,
 // and for other hosts.
 func TestCheckReal(t *testing.T) {
-	for host := range strings.FieldsSeq(real + strangers) {
+	for host := range strings.FieldsSeq(realHosts + unrelatedHosts) {
 		patterns := []string{host, host + ":443"}
 		labels := strings.Split(host, ".")
 		for i, l := range labels {
@@ -57,11 +57,11 @@ func TestCheckReal(t *testing.T) {
 				patterns = append(patterns, strings.Join(slices.Replace(slices.Clone(labels), i, i+1, glob), "."))
 			}
 		}
-		if strings.Contains(host, "*") || strings.Contains(strangers, "\n"+host) {
+		if strings.Contains(host, "*") || strings.Contains(unrelatedHosts, "\n"+host) {
 			patterns = patterns[:1]
 		}
 		for _, p := range patterns {
-			if s, ok := checkForm(p); ok && strings.Contains(real, host) {
+			if s, ok := checkForm(p); ok && strings.Contains(realHosts, host) {
 				t.Errorf("%s: %+v", p, s)
 			}
 		}
@@ -116,11 +116,11 @@ func TestCheckForm(t *testing.T) {
 	}
 	for _, tt := range tests {
 		s, ok := checkForm(tt.pattern)
-		if !ok || s.Form != tt.form || s.Reason != tt.reason || s.Instead != tt.instead {
-			t.Errorf("%s: %v\ngot  %s: %s (%s)\nwant %s: %s (%s)", tt.pattern, ok, s.Form, s.Reason, s.Instead, tt.form, tt.reason, tt.instead)
+		if !ok || s.HostForm != tt.form || s.Reason != tt.reason || s.Suggestion != tt.instead {
+			t.Errorf("%s: %v\ngot  %s: %s (%s)\nwant %s: %s (%s)", tt.pattern, ok, s.HostForm, s.Reason, s.Suggestion, tt.form, tt.reason, tt.instead)
 		}
-		if again, ok := checkForm(s.Instead); ok {
-			t.Errorf("%s: the proposed %s does not match either: %+v", tt.pattern, s.Instead, again)
+		if again, ok := checkForm(s.Suggestion); ok {
+			t.Errorf("%s: the proposed %s does not match either: %+v", tt.pattern, s.Suggestion, again)
 		}
 	}
 }
@@ -170,9 +170,9 @@ func TestIsLoopback(t *testing.T) {
 	}
 }
 
-// samples returns one host for each form. It generates labels from their regular expressions. The
+// sampleHosts returns one host for each form. It generates labels from their regular expressions. The
 // seed selects the alternatives.
-func samples(seed []byte) (list []string) {
+func sampleHosts(seed []byte) (list []string) {
 	for _, f := range knownServices() {
 		for _, form := range f.hostForms() {
 			var labels []string
@@ -192,7 +192,7 @@ func samples(seed []byte) (list []string) {
 // FuzzCheckForm verifies that a reported pattern matches no sample host of any service, and that no
 // problem is reported for the suggested pattern.
 func FuzzCheckForm(f *testing.F) {
-	for p := range strings.FieldsSeq(real + strangers) {
+	for p := range strings.FieldsSeq(realHosts + unrelatedHosts) {
 		f.Add(p, []byte{1, 2, 3})
 	}
 	for _, p := range []string{"*.dkr.ecr.cn-*.amazonaws.com", "*-*.azurecr.io", "*r.*.geo.azurecr.*", "*o*.*o*.ec*.*-1.amazonaws.com", "1*2.dkr.ecr.*.amazonaws.*"} {
@@ -208,13 +208,13 @@ func FuzzCheckForm(f *testing.F) {
 		}
 		host, port, _ := strings.Cut(PatternHost(pattern), ":")
 		p, err := match.Parse(host)
-		for _, sample := range samples(seed) {
+		for _, sample := range sampleHosts(seed) {
 			if err == nil && (port == "" || port == "443") && p.Match(sample+"/x") {
 				t.Errorf("CheckForm: %q matches no registry of %s, but it matches %s", pattern, wrong.Owner, sample)
 			}
 		}
-		if again, ok := checkForm(wrong.Instead); ok {
-			t.Errorf("%q: the proposed %q matches no registry either: %s", pattern, wrong.Instead, again.Reason)
+		if again, ok := checkForm(wrong.Suggestion); ok {
+			t.Errorf("%q: the proposed %q matches no registry either: %s", pattern, wrong.Suggestion, again.Reason)
 		}
 	})
 }
@@ -223,7 +223,7 @@ func FuzzCheckForm(f *testing.F) {
 // different seeds give different hosts.
 func TestSamples(t *testing.T) {
 	upstream := regexp.MustCompile(`^\d{12}\.dkr[.-]ecr(-fips)?\.[a-zA-Z0-9][a-zA-Z0-9-_]*\.`)
-	a, b := samples([]byte("a")), samples([]byte("fuzz"))
+	a, b := sampleHosts([]byte("a")), sampleHosts([]byte("fuzz"))
 	if slices.Equal(a, b) || len(a) < 40 {
 		t.Errorf("%d samples, the same for two seeds: %v", len(a), slices.Equal(a, b))
 	}
@@ -240,7 +240,7 @@ func TestSamples(t *testing.T) {
 // TestEveryDomainHasAForm verifies that each domain of ECR and ACR has a host form.
 func TestEveryDomainHasAForm(t *testing.T) {
 	for domain := range strings.FieldsSeq(AmazonDomains + " " + AzureDomains) {
-		if !slices.ContainsFunc(samples([]byte("x")), func(h string) bool { return strings.HasSuffix(h, "."+domain) }) {
+		if !slices.ContainsFunc(sampleHosts([]byte("x")), func(h string) bool { return strings.HasSuffix(h, "."+domain) }) {
 			t.Errorf("no form ends in %s", domain)
 		}
 	}

@@ -55,14 +55,14 @@ func (k *labelKind) sample(seed []byte) string {
 		return int(b) % n
 	}
 	for try := 0; ; try++ {
-		text := walkOnce(prog, next)
+		text := generateText(prog, next)
 		if len(text) <= 63 && !slices.ContainsFunc(k.reserved, func(s string) bool { return strings.HasPrefix(text, s) }) || try == 50 {
 			return text
 		}
 	}
 }
 
-func walkOnce(prog *syntax.Prog, next func(int) int) string {
+func generateText(prog *syntax.Prog, next func(int) int) string {
 	var text strings.Builder
 	for pc := prog.Start; ; {
 		i := &prog.Inst[pc]

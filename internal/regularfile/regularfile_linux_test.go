@@ -40,31 +40,31 @@ func TestNotRegular(t *testing.T) {
 	}
 }
 
-// swapped is a file system in which a regular file is replaced with another file after Stat.
-type swapped struct {
+// swappedFS is a file system in which a regular file is replaced with another file after Stat.
+type swappedFS struct {
 	osFS
 	regular string
 }
 
-func (s swapped) Stat(string) (fs.FileInfo, error) { return os.Stat(s.regular) }
+func (s swappedFS) Stat(string) (fs.FileInfo, error) { return os.Stat(s.regular) }
 
 func TestFileReplacedByPipe(t *testing.T) {
 	path, _ := write(t, "")
 	pipe := path + ".pipe"
 	must.Do(t, syscall.Mkfifo(pipe, 0o600))
-	_, err := open(swapped{regular: path}, pipe)
+	_, err := open(swappedFS{regular: path}, pipe)
 	if _, ok := errors.AsType[*NotRegularError](err); !ok {
 		t.Errorf("got %v, want an error that it is a named pipe", err)
 	}
 }
 
-// slow is a file system that does not respond until a channel is closed.
-type slow struct {
+// slowFS is a file system that does not respond until a channel is closed.
+type slowFS struct {
 	osFS
 	until chan struct{}
 }
 
-func (s slow) Stat(name string) (fs.FileInfo, error) {
+func (s slowFS) Stat(name string) (fs.FileInfo, error) {
 	<-s.until
 	return os.Stat(name)
 }
@@ -73,7 +73,7 @@ func TestSlowRead(t *testing.T) {
 	why := errors.New("too slow")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
-	s := slow{until: make(chan struct{})}
+	s := slowFS{until: make(chan struct{})}
 	defer close(s.until)
 	if _, err := read(ctx, s, "/", 1); !errors.Is(err, why) || text(err) != "read /: too slow" {
 		t.Errorf("got %v, want %v", err, why)

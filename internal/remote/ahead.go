@@ -62,13 +62,13 @@ func (t *Transport) Preconnect(ctx context.Context, address string) {
 func (t *Transport) openPreconnection(ctx context.Context, a *preconnection, addr string) {
 	defer a.cancel()
 	defer close(a.conns)
-	s := &t.bundleSide
+	s := &t.bundleTransport
 	if t.trust.customPool != nil || t.useAllCAs.Load() {
-		s = &t.fullSide
+		s = &t.fullTransport
 	}
 	conn, err := t.connect(ctx, s, "tcp", addr)
-	if s == &t.bundleSide && t.shouldTryAllCAs(ctx, err) {
-		conn, err = t.connect(ctx, &t.fullSide, "tcp", addr)
+	if s == &t.bundleTransport && t.shouldTryAllCAs(ctx, err) {
+		conn, err = t.connect(ctx, &t.fullTransport, "tcp", addr)
 	}
 	if err != nil {
 		return

@@ -69,7 +69,7 @@ type UnreachableError struct {
 func (e *UnreachableError) Error() string {
 	var texts []string
 	for i, host := range e.Hosts {
-		texts = append(texts, host+": "+networkCause(e.Errs[i]).Error())
+		texts = append(texts, host+": "+describeNetworkError(e.Errs[i]).Error())
 	}
 	return strings.Join(texts, "; ")
 }

@@ -113,7 +113,7 @@ func Cause(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "proxyconnect" {
-		cause := networkCause(op.Err)
+		cause := describeNetworkError(op.Err)
 		if unknown, ok := errors.AsType[*UnknownCAError](err); ok {
 			cause = permanentError{unknown}
 		} else if isHandshakeError(op.Err) {
@@ -136,7 +136,7 @@ func Cause(ctx context.Context, err error) error {
 	if ours, ok := proxyConnectError(err); ok {
 		return ours
 	}
-	return networkCause(err)
+	return describeNetworkError(err)
 }
 
 // proxyConnectError recognizes errors about a proxy from a plain [http.Transport]. It
@@ -165,8 +165,8 @@ func isHandshakeError(err error) bool {
 	return errors.Is(err, http.ErrSchemeMismatch)
 }
 
-// networkCause returns a short error that describes a network error.
-func networkCause(err error) error {
+// describeNetworkError returns a short error that describes a network error.
+func describeNetworkError(err error) error {
 	var dns *net.DNSError
 	var op *net.OpError
 	var timeout net.Error

@@ -68,8 +68,8 @@ func TestIsMetadataHost(t *testing.T) {
 // TestMain sets a proxy before Go reads the variable, which it does once per process.
 // Requests to loopback do not use the proxy.
 func TestMain(m *testing.M) {
-	if addresses := os.Getenv(envAsk); addresses != "" {
-		askAll(strings.Fields(addresses))
+	if addresses := os.Getenv(requestAddressesEnv); addresses != "" {
+		sendRequests(strings.Fields(addresses))
 		return
 	}
 	os.Setenv("HTTP_PROXY", "http://127.0.0.1:9")
@@ -77,21 +77,21 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// envAsk is an environment variable that makes the test binary send requests to the addresses
+// requestAddressesEnv is an environment variable that makes the test binary send requests to the addresses
 // in its value, and exit. Each test needs its own process, because a process reads the
 // system's CAs only once.
-const envAsk = "REMOTE_TEST_ASK"
+const requestAddressesEnv = "REMOTE_TEST_ASK"
 
-// askAll calls the addresses in order with one transport and prints the results.
-func askAll(addresses []string) {
+// sendRequests calls the addresses in order with one transport and prints the results.
+func sendRequests(addresses []string) {
 	transport := NewTransport()
-	if pem := os.Getenv(envAsk + "_PEM"); pem != "" {
+	if pem := os.Getenv(requestAddressesEnv + "_PEM"); pem != "" {
 		if err := transport.AddCAs([]byte(pem)); err != nil {
 			fmt.Println(err)
 			return
 		}
 	}
-	if os.Getenv(envAsk+"_AHEAD") != "" {
+	if os.Getenv(requestAddressesEnv+"_AHEAD") != "" {
 		for _, address := range addresses {
 			transport.Preconnect(context.Background(), address)
 		}

@@ -19,13 +19,13 @@ import (
 // TestCauseOfProxysTLS verifies the errors for an https proxy that does not use TLS or has an
 // untrusted certificate. These errors are not retried.
 func TestCauseOfProxysTLS(t *testing.T) {
-	stranger := newAuthority(t, "Proxy CA", time.Now().Add(time.Hour), nil).serveTLS(t, time.Now().Add(time.Hour), echo)
+	stranger := newTestCA(t, "Proxy CA", time.Now().Add(time.Hour), nil).serveTLS(t, time.Now().Add(time.Hour), echo)
 	for name, tt := range map[string]struct {
 		proxy string
 		trust *tls.Config
 		want  string
 	}{
-		"own authorities":    {stranger.URL, clientConfig(newAuthority(t, "other", time.Now().Add(time.Hour), nil)), "tls: failed to verify certificate: x509: certificate signed by unknown authority"},
+		"own authorities":    {stranger.URL, clientConfig(newTestCA(t, "other", time.Now().Add(time.Hour), nil)), "tls: failed to verify certificate: x509: certificate signed by unknown authority"},
 		"system authorities": {stranger.URL, nil, `the server's certificate was issued by an untrusted CA, "CN=Proxy CA"`},
 		"no TLS":             {strings.Replace(rawServer(t, "220 mail.example ESMTP\r\n"), "http:", "https:", 1), nil, "tls: first record does not look like a TLS handshake"},
 	} {

@@ -59,14 +59,14 @@ type Call struct {
 	Body   []byte     // sent unchanged; set Content-Type in Header
 
 	// Accept lists the statuses of a successful response; empty means only 200.
-	Accept []int
+	AcceptStatuses []int
 
-	// Retry lists additional statuses to retry.
-	Retry []int
+	// RetryStatuses lists additional statuses to retry.
+	RetryStatuses []int
 
-	// Persistent makes six attempts in about 15 seconds, as long as the endpoint responds.
+	// RetryLonger makes six attempts in about 15 seconds, as long as the endpoint responds.
 	// It is for metadata servers, which are unavailable during updates.
-	Persistent bool
+	RetryLonger bool
 }
 
 // Response is an endpoint's response.
@@ -93,9 +93,9 @@ func (c Client) Do(ctx context.Context, call Call) (*Response, error) {
 			return answer, nil
 		}
 		failed.Attempts = attempt
-		again := failed.temporary() || failed.Err == nil && slices.Contains(call.Retry, failed.Status)
+		again := failed.temporary() || failed.Err == nil && slices.Contains(call.RetryStatuses, failed.Status)
 		attempts, backoff := maxAttempts, cmp.Or(max(c.Backoff, 0), 250*time.Millisecond)
-		if call.Persistent && failed.Err == nil {
+		if call.RetryLonger && failed.Err == nil {
 			attempts, backoff = 2*maxAttempts, 4*backoff
 		}
 		if attempt >= attempts || !again || ctx.Err() != nil || !Sleep(ctx, retryDelay(attempt, backoff, failed.retryAfter)) {
@@ -149,10 +149,10 @@ func (c Call) httpMethod() string {
 }
 
 func (c Call) acceptsStatus(status int) bool {
-	if len(c.Accept) == 0 {
+	if len(c.AcceptStatuses) == 0 {
 		return status == http.StatusOK
 	}
-	return slices.Contains(c.Accept, status)
+	return slices.Contains(c.AcceptStatuses, status)
 }
 
 func (c Call) newRequest(ctx context.Context, userAgent string) (*http.Request, error) {

@@ -33,8 +33,8 @@ import (
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
-// authority is a CA for certificates of servers on loopback.
-type authority struct {
+// testCA is a CA for certificates of servers on loopback.
+type testCA struct {
 	key  *ecdsa.PrivateKey
 	cert *x509.Certificate
 	pem  string
@@ -45,11 +45,11 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 	return must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 }
 
-// newAuthority creates a CA whose certificate expires at end. If same is given, the new CA
+// newTestCA creates a CA whose certificate expires at end. If same is given, the new CA
 // has the same key.
-func newAuthority(t testing.TB, name string, end time.Time, same *authority) *authority {
+func newTestCA(t testing.TB, name string, end time.Time, same *testCA) *testCA {
 	t.Helper()
-	a := &authority{}
+	a := &testCA{}
 	if same != nil {
 		a.key = same.key
 	} else {
@@ -63,7 +63,7 @@ func newAuthority(t testing.TB, name string, end time.Time, same *authority) *au
 }
 
 // sign signs a certificate with the CA by, or with key if by is nil.
-func sign(t testing.TB, template *x509.Certificate, by *authority, key *ecdsa.PrivateKey) (*x509.Certificate, string) {
+func sign(t testing.TB, template *x509.Certificate, by *testCA, key *ecdsa.PrivateKey) (*x509.Certificate, string) {
 	t.Helper()
 	template.SerialNumber = big.NewInt(time.Now().UnixNano())
 	parent, signer := template, key
@@ -83,7 +83,7 @@ type tlsServer struct {
 }
 
 // serveTLS starts a server whose certificate is signed by the CA and expires at end.
-func (a *authority) serveTLS(t testing.TB, end time.Time, handler http.HandlerFunc) *tlsServer {
+func (a *testCA) serveTLS(t testing.TB, end time.Time, handler http.HandlerFunc) *tlsServer {
 	t.Helper()
 	key := newKey(t)
 	leaf, _ := sign(t, &x509.Certificate{
@@ -119,8 +119,8 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "well, %s", body)
 }
 
-// ask sends requests to the addresses in a separate process, and returns a line for each.
-func ask(t testing.TB, environ []string, addresses ...string) []string {
+// runRequests sends requests to the addresses in a separate process, and returns a line for each.
+func runRequests(t testing.TB, environ []string, addresses ...string) []string {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "HTTP_PROXY=", "HTTPS_PROXY=", "REMOTE_TEST_ASK="+strings.Join(addresses, " "))
@@ -156,8 +156,8 @@ func TestCABundleAndDirectory(t *testing.T) {
 		t.Skip("other systems verify by themselves")
 	}
 	future := time.Now().Add(24 * time.Hour)
-	a, b := newAuthority(t, "A", future, nil), newAuthority(t, "B", future, nil)
-	expired := newAuthority(t, "A", time.Now().Add(-time.Hour), a)
+	a, b := newTestCA(t, "A", future, nil), newTestCA(t, "B", future, nil)
+	expired := newTestCA(t, "A", time.Now().Add(-time.Hour), a)
 	good := a.serveTLS(t, future, echo)
 	old := a.serveTLS(t, time.Now().Add(-time.Hour), echo)
 	const well = "well, a=b"
@@ -204,7 +204,7 @@ func TestCABundleAndDirectory(t *testing.T) {
 				}
 				tt.server.conns.Store(0)
 				tt.server.requests.Store(0)
-				got := ask(t, []string{
+				got := runRequests(t, []string{
 					"SSL_CERT_FILE=" + bundle, "SSL_CERT_DIR=" + certs, "REMOTE_TEST_ASK_PEM=" + tt.pem, "REMOTE_TEST_ASK_AHEAD=" + ahead,
 				}, tt.server.URL)[0]
 				want := strings.NewReplacer("BUNDLE", bundle, "DIR", certs).Replace(tt.want)
@@ -232,7 +232,7 @@ func TestTenThousandFiles(t *testing.T) {
 		t.Skip("other systems verify by themselves")
 	}
 	future := time.Now().Add(24 * time.Hour)
-	a, b := newAuthority(t, "A", future, nil), newAuthority(t, "B", future, nil)
+	a, b := newTestCA(t, "A", future, nil), newTestCA(t, "B", future, nil)
 	inBundle, inDir := a.serveTLS(t, future, echo), b.serveTLS(t, future, echo)
 	dir := t.TempDir()
 	for i := range 10000 {
@@ -248,9 +248,9 @@ func TestTenThousandFiles(t *testing.T) {
 	if out, err := exec.Command("mkfifo", pipe).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	first := ask(t, environ, inBundle.URL)
+	first := runRequests(t, environ, inBundle.URL)
 	must.Do(t, os.Remove(pipe))
-	both := ask(t, environ, inBundle.URL, inDir.URL, inDir.URL)
+	both := runRequests(t, environ, inBundle.URL, inDir.URL, inDir.URL)
 	if got := strings.Join(append(first, both...), ";"); got != strings.Repeat("well, a=b;", 3)+"well, a=b" {
 		t.Error(got)
 	}
@@ -267,7 +267,7 @@ func TestStoreBehindProxy(t *testing.T) {
 	n.Handle("sts.example", http.HandlerFunc(echo))
 	ca := must.Get(os.ReadFile(n.CAFile()))(t)
 	dir := t.TempDir()
-	other := write(t, filepath.Join(dir, "bundle.pem"), newAuthority(t, "B", time.Now().Add(time.Hour), nil).pem)
+	other := write(t, filepath.Join(dir, "bundle.pem"), newTestCA(t, "B", time.Now().Add(time.Hour), nil).pem)
 	write(t, filepath.Join(dir, "certs", "ca.pem"), string(ca))
 	for name, tt := range map[string]struct {
 		environ []string
@@ -280,7 +280,7 @@ func TestStoreBehindProxy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			environ := append(n.Environ(), "REMOTE_TEST_ASK_AHEAD=1")
-			for _, got := range ask(t, append(environ, tt.environ...), "https://sts.example/token", "https://sts.example/again") {
+			for _, got := range runRequests(t, append(environ, tt.environ...), "https://sts.example/token", "https://sts.example/again") {
 				if !strings.Contains(got, tt.want) {
 					t.Errorf("got  %s\nwant %s", got, tt.want)
 				}
@@ -290,7 +290,7 @@ func TestStoreBehindProxy(t *testing.T) {
 }
 
 // clientConfig returns a TLS configuration that trusts only one CA.
-func clientConfig(a *authority) *tls.Config {
+func clientConfig(a *testCA) *tls.Config {
 	roots := x509.NewCertPool()
 	roots.AddCert(a.cert)
 	return &tls.Config{RootCAs: roots}
@@ -303,9 +303,9 @@ func BenchmarkProcess(b *testing.B) {
 	future := time.Now().Add(24 * time.Hour)
 	dir := b.TempDir()
 	var bundle strings.Builder
-	var a *authority
+	var a *testCA
 	for i := range 144 {
-		a = newAuthority(b, fmt.Sprint("Root ", i), future, nil)
+		a = newTestCA(b, fmt.Sprint("Root ", i), future, nil)
 		bundle.WriteString(a.pem)
 		write(b, filepath.Join(dir, "certs", fmt.Sprint(i, ".pem")), a.pem)
 	}
@@ -317,7 +317,7 @@ func BenchmarkProcess(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if got := ask(b, environ, s.URL)[0]; got != "well, a=b" {
+				if got := runRequests(b, environ, s.URL)[0]; got != "well, a=b" {
 					b.Fatal(got)
 				}
 			}
@@ -332,7 +332,7 @@ func TestSystemCAs(t *testing.T) {
 	}
 	future := time.Now().Add(time.Hour)
 	dir := t.TempDir()
-	inFile, inDir, nowhere := newAuthority(t, "file", future, nil), newAuthority(t, "dir", future, nil), newAuthority(t, "nowhere", future, nil)
+	inFile, inDir, nowhere := newTestCA(t, "file", future, nil), newTestCA(t, "dir", future, nil), newTestCA(t, "nowhere", future, nil)
 	file := write(t, filepath.Join(dir, "bundle.pem"), inFile.pem)
 	certs, gone := filepath.Join(dir, "certs"), filepath.Join(dir, "gone")
 	write(t, filepath.Join(certs, "a.pem"), inDir.pem)
@@ -340,11 +340,11 @@ func TestSystemCAs(t *testing.T) {
 	for name, tt := range map[string]struct {
 		file, dirs string
 		from       []string
-		trusted    []*authority
+		trusted    []*testCA
 	}{
-		"both":      {file, certs + ":" + gone, []string{file, certs}, []*authority{inFile, inDir}},
-		"file":      {file, gone, []string{file}, []*authority{inFile}},
-		"directory": {gone, certs, []string{certs}, []*authority{inDir}},
+		"both":      {file, certs + ":" + gone, []string{file, certs}, []*testCA{inFile, inDir}},
+		"file":      {file, gone, []string{file}, []*testCA{inFile}},
+		"directory": {gone, certs, []string{certs}, []*testCA{inDir}},
 		"neither":   {gone, gone, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -353,7 +353,7 @@ func TestSystemCAs(t *testing.T) {
 			if !slices.Equal(from, tt.from) {
 				t.Errorf("from %q, want %q", from, tt.from)
 			}
-			for _, a := range []*authority{inFile, inDir, nowhere} {
+			for _, a := range []*testCA{inFile, inDir, nowhere} {
 				_, err := a.cert.Verify(x509.VerifyOptions{Roots: pool})
 				if want := slices.Contains(tt.trusted, a); want != (err == nil) {
 					t.Errorf("%s is trusted: %v, want %v", a.cert.Subject, err == nil, want)

@@ -49,15 +49,15 @@ type Transport struct {
 	trust     trustedCAs
 	useAllCAs atomic.Bool // set once a CA was not in the bundle
 
-	bundleSide, fullSide tlsVariant
+	bundleTransport, fullTransport caTransport
 
 	mu             sync.Mutex
 	preconnections map[string]*preconnection // by host:port
 }
 
-// tlsVariant is a transport with one set of CAs. Each set needs its own transport, because
+// caTransport is a transport with one set of CAs. Each set needs its own transport, because
 // net/http takes the CAs for connections through a proxy from the transport.
-type tlsVariant struct {
+type caTransport struct {
 	*http.Transport
 	roots func(context.Context) (*x509.CertPool, error)
 	once  sync.Once
@@ -74,8 +74,8 @@ func WrapTransport(base *http.Transport) *Transport {
 	if base.TLSClientConfig != nil {
 		t.trust.customPool = base.TLSClientConfig.RootCAs
 	}
-	t.bundleSide.roots, t.fullSide.roots = t.trust.bundlePool, t.trust.fullPool
-	for _, s := range []*tlsVariant{&t.bundleSide, &t.fullSide} {
+	t.bundleTransport.roots, t.fullTransport.roots = t.trust.bundlePool, t.trust.fullPool
+	for _, s := range []*caTransport{&t.bundleTransport, &t.fullTransport} {
 		s.Transport = base.Clone()
 		s.TLSClientConfig = t.tlsConfig()
 		// Use only HTTP/1.1, because a plugin sends no parallel requests, and because an
@@ -110,8 +110,8 @@ func (t *Transport) CloseIdleConnections() {
 		delete(t.preconnections, addr)
 	}
 	t.mu.Unlock()
-	t.bundleSide.CloseIdleConnections()
-	t.fullSide.CloseIdleConnections()
+	t.bundleTransport.CloseIdleConnections()
+	t.fullTransport.CloseIdleConnections()
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -124,22 +124,22 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		closeBody(req)
 		return nil, err
 	}
-	return t.fullSide.RoundTrip(req)
+	return t.fullTransport.RoundTrip(req)
 }
 
 // roundTripTLS sends a request over TLS. If the bundle does not contain the server's CA, it
 // connects again and trusts all CAs. The first connection fails before the request is sent.
 func (t *Transport) roundTripTLS(req *http.Request) (*http.Response, error) {
 	if t.trust.customPool != nil || t.useAllCAs.Load() {
-		return t.send(&t.fullSide, req)
+		return t.send(&t.fullTransport, req)
 	}
 	once, body := holdBody(req)
-	resp, err := t.send(&t.bundleSide, once)
+	resp, err := t.send(&t.bundleTransport, once)
 	if !t.shouldTryAllCAs(req.Context(), err) {
 		body.release()
 		return resp, err
 	}
-	return t.send(&t.fullSide, req)
+	return t.send(&t.fullTransport, req)
 }
 
 // shouldTryAllCAs reports whether trusting all CAs may help after the bundle's CAs did not.
@@ -157,7 +157,7 @@ func (t *Transport) shouldTryAllCAs(ctx context.Context, err error) bool {
 }
 
 // send sends a request with the CAs of s.
-func (t *Transport) send(s *tlsVariant, req *http.Request) (*http.Response, error) {
+func (t *Transport) send(s *caTransport, req *http.Request) (*http.Response, error) {
 	if proxy, err := t.proxyURL(req); proxy != nil && err == nil {
 		pool, err := s.roots(req.Context())
 		if err != nil {
@@ -183,7 +183,7 @@ func (t *Transport) proxyURL(req *http.Request) (*url.URL, error) {
 }
 
 // dialTLS takes a connection that was opened in advance, or connects directly.
-func (t *Transport) dialTLS(ctx context.Context, s *tlsVariant, network, addr string) (net.Conn, error) {
+func (t *Transport) dialTLS(ctx context.Context, s *caTransport, network, addr string) (net.Conn, error) {
 	if conn, err := t.takePreconnection(ctx, addr); conn != nil || err != nil {
 		return conn, err
 	}
@@ -191,7 +191,7 @@ func (t *Transport) dialTLS(ctx context.Context, s *tlsVariant, network, addr st
 }
 
 // connect dials and performs the TLS handshake.
-func (t *Transport) connect(ctx context.Context, s *tlsVariant, network, addr string) (net.Conn, error) {
+func (t *Transport) connect(ctx context.Context, s *caTransport, network, addr string) (net.Conn, error) {
 	if t.trust.customPool == nil {
 		systemBundle.start()
 	}
@@ -211,7 +211,7 @@ func (t *Transport) connect(ctx context.Context, s *tlsVariant, network, addr st
 	return conn, nil
 }
 
-func (t *Transport) tlsHandshake(ctx context.Context, s *tlsVariant, plain net.Conn, addr string) (net.Conn, error) {
+func (t *Transport) tlsHandshake(ctx context.Context, s *caTransport, plain net.Conn, addr string) (net.Conn, error) {
 	if limit := t.base.TLSHandshakeTimeout; limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, handshakeTimeout(limit))

@@ -21,8 +21,8 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// transportTrusting returns a transport that trusts one CA and connects with dial.
-func transportTrusting(a *authority, dial func(context.Context, string, string) (net.Conn, error)) *remote.Transport {
+// newTrustingTransport returns a transport that trusts one CA and connects with dial.
+func newTrustingTransport(a *testCA, dial func(context.Context, string, string) (net.Conn, error)) *remote.Transport {
 	base := remote.NewBaseTransport()
 	base.TLSClientConfig = clientConfig(a)
 	base.Proxy = nil
@@ -36,7 +36,7 @@ func transportTrusting(a *authority, dial func(context.Context, string, string) 
 // to another host are not followed. It tests a Transport, and CheckRedirect with HTTP/2.
 func TestRedirectsEnd(t *testing.T) {
 	future := time.Now().Add(time.Hour)
-	a := newAuthority(t, "A", future, nil)
+	a := newTestCA(t, "A", future, nil)
 	other := a.serveTLS(t, future, echo)
 	var location string
 	var protocol string
@@ -114,10 +114,10 @@ func (c *slowConn) Read(p []byte) (int, error) {
 // next request uses this connection, and waits for its handshake.
 func TestHandshakeAhead(t *testing.T) {
 	future := time.Now().Add(time.Hour)
-	a := newAuthority(t, "A", future, nil)
+	a := newTestCA(t, "A", future, nil)
 	s := a.serveTLS(t, future, echo)
 	const rtt = 50 * time.Millisecond
-	transport := transportTrusting(a, slowDialer(rtt))
+	transport := newTrustingTransport(a, slowDialer(rtt))
 	defer transport.CloseIdleConnections()
 	client := remote.Client{Transport: transport}
 	for name, pause := range map[string]time.Duration{"done": 3 * rtt, "under way": rtt / 2} {
@@ -150,14 +150,14 @@ func TestHandshakeAhead(t *testing.T) {
 // and that its failures are not reported.
 func TestUnusedConnectionsAreClosed(t *testing.T) {
 	future := time.Now().Add(time.Hour)
-	a := newAuthority(t, "A", future, nil)
+	a := newTestCA(t, "A", future, nil)
 	s := a.serveTLS(t, future, echo)
 	for name, end := range map[string]func(*remote.Transport, context.CancelFunc){
 		"closed":  func(transport *remote.Transport, _ context.CancelFunc) { transport.CloseIdleConnections() },
 		"context": func(_ *remote.Transport, cancel context.CancelFunc) { cancel() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			transport := transportTrusting(a, nil)
+			transport := newTrustingTransport(a, nil)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			before := s.conns.Load()
@@ -181,7 +181,7 @@ func TestUnusedConnectionsAreClosed(t *testing.T) {
 	}
 	t.Run("failure", func(t *testing.T) {
 		dials := 0
-		transport := transportTrusting(a, func(ctx context.Context, network, addr string) (net.Conn, error) {
+		transport := newTrustingTransport(a, func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if dials++; dials == 1 {
 				return nil, errors.New("the first fails")
 			}
@@ -211,9 +211,9 @@ func TestUnusedConnectionsAreClosed(t *testing.T) {
 // TestOnlyGivenCAs verifies that only the given CAs are trusted.
 func TestOnlyGivenCAs(t *testing.T) {
 	future := time.Now().Add(time.Hour)
-	a, b := newAuthority(t, "A", future, nil), newAuthority(t, "B", future, nil)
+	a, b := newTestCA(t, "A", future, nil), newTestCA(t, "B", future, nil)
 	s := a.serveTLS(t, future, echo)
-	failed := callError(t, remote.Client{Transport: transportTrusting(b, nil)}, t.Context(), remote.Call{Step: "ask", URL: s.URL})
+	failed := callError(t, remote.Client{Transport: newTrustingTransport(b, nil)}, t.Context(), remote.Call{Step: "ask", URL: s.URL})
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](failed); !ok || failed.Attempts != 1 || strings.Contains(failed.Error(), "store") {
 		t.Error(failed)
 	}

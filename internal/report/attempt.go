@@ -19,10 +19,10 @@ import (
 
 // The outcomes of an attempt.
 const (
-	OutcomeAnswered = "answered" // the source returned credentials for the image
-	OutcomeEmpty    = "empty"    // the provider returned no credentials for the image
-	OutcomeSkipped  = "skipped"  // the provider was not called, or the pull secret was ignored
-	OutcomeFailed   = "failed"
+	OutcomeCredentials = "answered" // the source returned credentials for the image
+	OutcomeEmpty       = "empty"    // the provider returned no credentials for the image
+	OutcomeSkipped     = "skipped"  // the provider was not called, or the pull secret was ignored
+	OutcomeFailed      = "failed"
 )
 
 // Attempt is the JSON form (-o json) of a [regcred.Attempt].
@@ -48,13 +48,13 @@ type Attempt struct {
 
 // ServiceAccountIdentity is the JSON form (-o json) of a [regcred.Identity].
 type ServiceAccountIdentity struct {
-	ServiceAccount *Object               `json:"serviceAccount,omitempty"` // missing for a token from a file
-	Audience       string                `json:"audience"`                 // from the configuration
-	Annotations    []string              `json:"annotations"`              // keys that are sent to the plugin
-	Absent         []string              `json:"absent,omitempty"`         // missing optional keys
-	Missing        string                `json:"missing,omitempty"`        // missing required key
-	Token          regcred.TokenUse      `json:"token,omitempty"`          // "given" or "requested"; omitted if none was needed
-	CacheType      config.TokenCacheType `json:"cacheType,omitempty"`
+	ServiceAccount  *Object               `json:"serviceAccount,omitempty"` // missing for a token from a file
+	Audience        string                `json:"audience"`                 // from the configuration
+	Annotations     []string              `json:"annotations"`              // keys that are sent to the plugin
+	MissingOptional []string              `json:"absent,omitempty"`         // missing optional keys
+	MissingRequired string                `json:"missing,omitempty"`        // missing required key
+	Token           regcred.TokenUse      `json:"token,omitempty"`          // "given" or "requested"; omitted if none was needed
+	CacheType       config.TokenCacheType `json:"cacheType,omitempty"`
 }
 
 // NewAttempt converts at to its JSON form.
@@ -74,12 +74,12 @@ func NewAttempt(at regcred.Attempt) *Attempt {
 	}
 	if id := at.Identity; id != nil {
 		j.Identity = &ServiceAccountIdentity{
-			ServiceAccount: newObject(&id.ServiceAccount),
-			Audience:       id.Audience,
-			Annotations:    append([]string{}, id.Annotations...),
-			Absent:         id.Absent,
-			Missing:        id.Missing,
-			Token:          id.Token,
+			ServiceAccount:  newObject(&id.ServiceAccount),
+			Audience:        id.Audience,
+			Annotations:     append([]string{}, id.Annotations...),
+			MissingOptional: id.Absent,
+			MissingRequired: id.Missing,
+			Token:           id.Token,
 		}
 	}
 	j.overLimit = errors.Is(at.Err, regularfile.ErrLimit)
@@ -103,7 +103,7 @@ func attemptOutcome(at regcred.Attempt) string {
 	case at.Err != nil:
 		return OutcomeFailed
 	case at.Matched > 0:
-		return OutcomeAnswered
+		return OutcomeCredentials
 	}
 	return OutcomeEmpty
 }

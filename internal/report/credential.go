@@ -18,7 +18,7 @@ type Credential struct {
 	Match       string     `json:"match"` // the matching auth key
 	Source      Origin     `json:"source"`
 	CachedUntil *time.Time `json:"cachedUntil,omitempty"`
-	Lacks       string     `json:"lacks,omitempty"` // "user name and password", "user name" or "password"
+	Missing     string     `json:"lacks,omitempty"` // "user name and password", "user name" or "password"
 }
 
 // HasNoUsername reports whether c has no user name. Runtimes ignore such a credential (containerd:
@@ -41,12 +41,12 @@ func missingParts(c *regcred.Credential) string {
 // neither is missing.
 func (c *Credential) Note() string {
 	switch {
-	case c.Lacks == "":
+	case c.Missing == "":
 		return ""
 	case c.HasNoUsername():
-		return "it has no " + c.Lacks + ": the kubelet passes it to the runtime, which pulls anonymously"
+		return "it has no " + c.Missing + ": the kubelet passes it to the runtime, which pulls anonymously"
 	}
-	return "it has no " + c.Lacks + ": the user name is sent with an empty password"
+	return "it has no " + c.Missing + ": the user name is sent with an empty password"
 }
 
 // Origin describes where a credential came from.
@@ -98,7 +98,7 @@ func NewCredential(c *regcred.Credential) *Credential {
 			ServiceAccount: newObject(c.Origin.ServiceAccount),
 		},
 		CachedUntil: timeJSON(c.CachedUntil),
-		Lacks:       missingParts(c),
+		Missing:     missingParts(c),
 	}
 }
 

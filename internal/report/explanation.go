@@ -28,7 +28,7 @@ type Explanation struct {
 	Image       string            `json:"image,omitempty"`
 	Registry    string            `json:"registry,omitempty"`
 	Repository  string            `json:"repository"` // the name that patterns are matched against; for a registry, its host
-	Config      File              `json:"config"`
+	Config      ConfigFile        `json:"config"`
 	BinDir      string            `json:"binDir,omitempty"`
 	Environment string            `json:"environment"`       // "caller" or "kubelet pid N"
 	Subject     *Subject          `json:"subject,omitempty"` // set for --pod or --service-account
@@ -42,13 +42,13 @@ type Explanation struct {
 	Verdict     Verdict           `json:"verdict"`
 }
 
-// File describes the configuration and how it was found.
-type File struct {
+// ConfigFile describes the configuration and how it was found.
+type ConfigFile struct {
 	Path string `json:"path"`
 	Hash string `json:"hash,omitempty"`
 	From string `json:"from"` // what selected the paths, for example flags
 
-	Without any `json:"without,omitempty"` // set if no configuration was found
+	NoProviders any `json:"without,omitempty"` // set if no configuration was found
 }
 
 // Subject is the pod or service account for which an image is resolved.
@@ -67,11 +67,11 @@ type Source struct {
 	Kind regcred.OriginKind `json:"kind"`
 	Name string             `json:"name"`
 	Attempt
-	Reason   string            `json:"reason,omitempty"`   // why the most similar key does not match
-	Findings []finding.Finding `json:"findings,omitempty"` // lint findings about the source
-	NoUser   int               `json:"noUser,omitempty"`   // number of credentials that have no user name
+	Reason          string            `json:"reason,omitempty"`   // why the most similar key does not match
+	Findings        []finding.Finding `json:"findings,omitempty"` // lint findings about the source
+	WithoutUsername int               `json:"noUser,omitempty"`   // number of credentials that have no user name
 
-	Unread bool `json:"-"` // the pull secret could not be read from the API server
+	Unreadable bool `json:"-"` // the pull secret could not be read from the API server
 }
 
 // Provider describes a provider and its attempt.
@@ -83,7 +83,7 @@ type Provider struct {
 
 // NewExplanation returns an explanation for req. Its lists are empty rather than nil,
 // so that they become [] in JSON.
-func NewExplanation(req regcred.Request, file File) *Explanation {
+func NewExplanation(req regcred.Request, file ConfigFile) *Explanation {
 	return &Explanation{
 		Image:       req.Image,
 		Registry:    req.Registry,
@@ -99,7 +99,7 @@ func NewExplanation(req regcred.Request, file File) *Explanation {
 // needs no lookup.
 func (r *Explanation) AddProviders(cfg *config.Config, ex regcred.Explanation, found []finding.Finding) {
 	r.Repository = ex.Repository
-	if r.Config.Without != nil {
+	if r.Config.NoProviders != nil {
 		return
 	}
 	r.Config.Hash = cfg.Hash()
@@ -129,10 +129,10 @@ func (r *Explanation) addFindings(findings []finding.Finding) {
 func (r *Explanation) CountWithoutUsername() {
 	for i := range r.Sources {
 		s := &r.Sources[i]
-		s.NoUser = 0
+		s.WithoutUsername = 0
 		for _, c := range r.Credentials {
 			if o := c.Source.PullSecret; c.HasNoUsername() && c.Source.Kind == s.Kind && (o == nil || strings.TrimPrefix(o.Namespace+"/"+o.Name, "/") == s.Name) {
-				s.NoUser++
+				s.WithoutUsername++
 			}
 		}
 	}

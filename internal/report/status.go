@@ -11,26 +11,26 @@ import (
 
 // Status is the result of "regcred status -o json".
 type Status struct {
-	Node        Node          `json:"node"`
-	Current     int           `json:"current"`         // current generation; 0 if none exists
-	Owner       string        `json:"owner,omitempty"` // Helm release as NAMESPACE/RELEASE; "" if no release owns the installation
-	Generations []Generation  `json:"generations"`
-	KubeletHas  int           `json:"kubeletHas,omitempty"` // the generation whose entries the kubelet has loaded
-	BrokenOff   string        `json:"brokenOff,omitempty"`  // describes an interrupted change
-	Problems    []string      `json:"problems"`
-	Restart     []string      `json:"restart"` // why the kubelet must be restarted
-	Counts      *tally.Counts `json:"counts,omitempty"`
+	Node              Node          `json:"node"`
+	Current           int           `json:"current"`         // current generation; 0 if none exists
+	Owner             string        `json:"owner,omitempty"` // Helm release as NAMESPACE/RELEASE; "" if no release owns the installation
+	Generations       []Generation  `json:"generations"`
+	LoadedGeneration  int           `json:"kubeletHas,omitempty"` // the generation whose entries the kubelet has loaded
+	InterruptedChange string        `json:"brokenOff,omitempty"`  // describes an interrupted change
+	Problems          []string      `json:"problems"`
+	Restart           []string      `json:"restart"` // why the kubelet must be restarted
+	Counts            *tally.Counts `json:"counts,omitempty"`
 }
 
 // Node describes a node.
 type Node struct {
-	Kind    string `json:"kind"`
-	Kubelet string `json:"kubelet,omitempty"` // version of the kubelet
-	PID     int    `json:"pid,omitempty"`
-	Unit    string `json:"unit,omitempty"`
-	Config  string `json:"config,omitempty"`
-	BinDir  string `json:"binDir,omitempty"`
-	Refusal string `json:"refusal,omitempty"` // why regcred cannot change this node
+	Kind              string `json:"kind"`
+	Kubelet           string `json:"kubelet,omitempty"` // version of the kubelet
+	PID               int    `json:"pid,omitempty"`
+	Unit              string `json:"unit,omitempty"`
+	Config            string `json:"config,omitempty"`
+	BinDir            string `json:"binDir,omitempty"`
+	UnsupportedReason string `json:"refusal,omitempty"` // why regcred cannot change this node
 }
 
 // Generation describes one generation in a [Status].
@@ -46,7 +46,7 @@ type Generation struct {
 // ExitCode returns the exit code of "regcred status".
 func (s *Status) ExitCode() int {
 	switch {
-	case len(s.Problems) > 0 || s.BrokenOff != "" || len(s.Restart) > 0:
+	case len(s.Problems) > 0 || s.InterruptedChange != "" || len(s.Restart) > 0:
 		return ExitFailed
 	case s.Current == 0:
 		return ExitEmpty
@@ -73,19 +73,19 @@ const (
 // Change is the JSON result (-o json) of "regcred install", "rollback" and "uninstall".
 // Only install sets Previous, Restart, Warnings, Caches, Changes and Instead.
 type Change struct {
-	Outcome    ChangeOutcome `json:"outcome"`
-	Generation int           `json:"generation,omitempty"` // number of the current generation
-	Previous   int           `json:"previous,omitempty"`
-	Error      string        `json:"error,omitempty"`     // why the change failed, on one line
-	Hint       string        `json:"hint,omitempty"`      // how to fix the failure, on one line
-	Owner      string        `json:"owner,omitempty"`     // with ChangeOwned: the owning Helm release; "" if no release owns the installation
-	Restart    []string      `json:"restart,omitzero"`    // why the kubelet must be restarted
-	Restarted  bool          `json:"restarted,omitempty"` // the change failed after the kubelet was restarted
-	Warnings   []string      `json:"warnings,omitzero"`
-	Caches     []CacheLimit  `json:"caches,omitempty"` // providers whose responses are cached for a shorter time than configured
-	Changes    []FileChange  `json:"changes,omitzero"`
-	Left       []string      `json:"left,omitempty"`    // files and directories that an uninstall left in place
-	Instead    string        `json:"instead,omitempty"` // with ChangeRejected: instructions for the manual change
+	Outcome            ChangeOutcome `json:"outcome"`
+	Generation         int           `json:"generation,omitempty"` // number of the current generation
+	Previous           int           `json:"previous,omitempty"`
+	Error              string        `json:"error,omitempty"`     // why the change failed, on one line
+	Hint               string        `json:"hint,omitempty"`      // how to fix the failure, on one line
+	Owner              string        `json:"owner,omitempty"`     // with ChangeOwned: the owning Helm release; "" if no release owns the installation
+	Restart            []string      `json:"restart,omitzero"`    // why the kubelet must be restarted
+	Restarted          bool          `json:"restarted,omitempty"` // the change failed after the kubelet was restarted
+	Warnings           []string      `json:"warnings,omitzero"`
+	Caches             []CacheLimit  `json:"caches,omitempty"` // providers whose responses are cached for a shorter time than configured
+	Changes            []FileChange  `json:"changes,omitzero"`
+	Left               []string      `json:"left,omitempty"`    // files and directories that an uninstall left in place
+	ManualInstructions string        `json:"instead,omitempty"` // with ChangeRejected: instructions for the manual change
 }
 
 // CacheLimit describes how long the kubelet caches the responses of a provider, in seconds.

@@ -26,16 +26,16 @@ type Validation struct {
 	BinDir         string            `json:"binDir,omitempty"` // set if executables were also checked
 	Providers      int               `json:"providers"`
 	Hash           string            `json:"hash,omitempty"`
-	Credentials    *Credentials      `json:"credentials,omitempty"` // set for a docker config or pull secrets
+	Credentials    *CredentialFile   `json:"credentials,omitempty"` // set for a docker config or pull secrets
 	Problems       []Problem         `json:"problems"`              // reasons why the kubelet rejects the file
 	Findings       []finding.Finding `json:"findings"`              // lint findings
 	Suppressed     int               `json:"suppressed,omitempty"`  // number of findings suppressed by comments; see [Validation.ApplyFilter]
 
-	text func(file string) []byte
+	readFile func(file string) []byte
 }
 
-// Credentials describes a file with credentials.
-type Credentials struct {
+// CredentialFile describes a file with credentials.
+type CredentialFile struct {
 	Kind    pullsecret.Kind `json:"kind"`
 	Secrets int             `json:"secrets,omitempty"` // number of Secrets in a manifest
 	Logins  int             `json:"logins"`            // number of registries for which the kubelet finds a user name
@@ -54,10 +54,10 @@ func ValidateCredentials(path string, data []byte, now time.Time) (*Validation, 
 	return &Validation{
 		Path:        path,
 		Valid:       !c.Rejected,
-		Credentials: &Credentials{c.Kind, c.Secrets, c.Credentials},
+		Credentials: &CredentialFile{c.Kind, c.Secrets, c.Credentials},
 		Problems:    []Problem{},
 		Findings:    append([]finding.Finding{}, c.Findings...),
-		text:        func(string) []byte { return data },
+		readFile:    func(string) []byte { return data },
 	}, nil
 }
 
@@ -117,15 +117,15 @@ func Validate(path string, cfg *config.Config, loading error, k Kubelet, binDir 
 		return nil, err
 	}
 	v.addProblems(err)
-	v.addFindings(Findings(cfg, binDir))
-	v.text = ConfigTextReader(cfg)
+	v.addFindings(LintFindings(cfg, binDir))
+	v.readFile = ConfigTextReader(cfg)
 	v.Valid = len(v.Problems) == 0
 	return v, nil
 }
 
-// Findings returns the lint findings for cfg and, if binDir is not empty, for its
+// LintFindings returns the lint findings for cfg and, if binDir is not empty, for its
 // executables.
-func Findings(cfg *config.Config, binDir string) []finding.Finding {
+func LintFindings(cfg *config.Config, binDir string) []finding.Finding {
 	list := lint.Check(cfg)
 	if binDir != "" {
 		list = append(list, lint.BinDir(cfg, binDir)...)
@@ -135,8 +135,8 @@ func Findings(cfg *config.Config, binDir string) []finding.Finding {
 
 // ApplyFilter removes the findings that f does not select. It does not change Valid.
 func (v *Validation) ApplyFilter(f *Filter) {
-	if v.text != nil {
-		v.Findings, v.Suppressed = f.Apply(v.Findings, v.text)
+	if v.readFile != nil {
+		v.Findings, v.Suppressed = f.Apply(v.Findings, v.readFile)
 	}
 }
 

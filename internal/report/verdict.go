@@ -104,9 +104,9 @@ func (r *Explanation) predictTries(tries int) (outcome, text string) {
 	}
 	switch {
 	case anonymous == tries:
-		return VerdictAnonymous, fmt.Sprintf("no credential has a user name: the runtime receives %s without one and pulls anonymously", shown.Count(tries, "credential"))
+		return VerdictAnonymous, fmt.Sprintf("no credential has a user name: the runtime receives %s without one and pulls anonymously", shown.FormatCount(tries, "credential"))
 	case anonymous > 0:
-		return VerdictWithCredentials, fmt.Sprintf("a pull tries %s in order; for those without a user name (%d), the runtime pulls anonymously", shown.Count(tries, "credential"), anonymous)
+		return VerdictWithCredentials, fmt.Sprintf("a pull tries %s in order; for those without a user name (%d), the runtime pulls anonymously", shown.FormatCount(tries, "credential"), anonymous)
 	case tries == 1:
 		return VerdictWithCredentials, "a pull tries 1 credential and fails if the registry rejects it, with no fallback to an anonymous pull"
 	}
@@ -122,7 +122,7 @@ func (r *Explanation) failureConsequence() string {
 		return "this is a limit of regcred, and a kubelet might have a credential"
 	}
 	for _, s := range r.Sources {
-		if s.Kind == regcred.FromPullSecret && s.Outcome == OutcomeFailed && !s.Unread && !s.overLimit {
+		if s.Kind == regcred.FromPullSecret && s.Outcome == OutcomeFailed && !s.Unreadable && !s.overLimit {
 			return "without the pull secret, the kubelet would not pull the image at all" // kubelet: MakeDockerKeyring returns an error
 		}
 	}
@@ -139,7 +139,7 @@ func (r *Explanation) predictDryRun() Verdict {
 	if len(would) == 0 {
 		return Verdict{Outcome: VerdictUnmatched, Text: "no provider matches, so none would be run" + r.nearestPattern() + "; without another credential source, the pull is anonymous"}
 	}
-	return Verdict{Outcome: VerdictMatched, Text: fmt.Sprintf("would run %s: %s", shown.Count(len(would), "provider"), strings.Join(would, ", "))}
+	return Verdict{Outcome: VerdictMatched, Text: fmt.Sprintf("would run %s: %s", shown.FormatCount(len(would), "provider"), strings.Join(would, ", "))}
 }
 
 // anonymousReason explains why there are no credentials.
@@ -159,7 +159,7 @@ func (r *Explanation) anonymousReason() string {
 		}
 	}
 	switch {
-	case r.Config.Without != nil:
+	case r.Config.NoProviders != nil:
 		text = "; there are no credential providers"
 	case !matched && text == "":
 		text = "; no provider matches" + r.nearestPattern()

@@ -29,10 +29,10 @@ func TestJudge(t *testing.T) {
 	skipped.Attempt.Skipped = "no service account"
 	secret := Source{Kind: regcred.FromPullSecret, Name: "a/b", Attempt: Attempt{Outcome: OutcomeFailed}}
 	unread := secret
-	unread.Unread = true
+	unread.Unreadable = true
 	one := []Credential{{Username: "u"}}
 	two := []Credential{{Username: "u"}, {Username: "v"}}
-	none := []Credential{{Lacks: "user name and password"}}
+	none := []Credential{{Missing: "user name and password"}}
 	tests := []struct {
 		name    string
 		report  Explanation
@@ -40,7 +40,7 @@ func TestJudge(t *testing.T) {
 		text    string
 	}{
 		{
-			"one credential", Explanation{Credentials: one, Providers: []Provider{provider(OutcomeAnswered)}},
+			"one credential", Explanation{Credentials: one, Providers: []Provider{provider(OutcomeCredentials)}},
 			VerdictWithCredentials, "a pull tries 1 credential and fails if the registry rejects it, with no fallback to an anonymous pull",
 		},
 		{

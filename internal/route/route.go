@@ -17,13 +17,13 @@ import (
 
 // Route lists the hosts that a runtime queries for an image.
 type Route struct {
-	Runtime    string            `json:"runtime"`           // "containerd", "CRI-O", "podman"
-	Version    string            `json:"version,omitempty"` // the runtime's version; "" if it does not matter
-	Repository string            `json:"repository"`        // normalized as in the kubelet
-	Files      []string          `json:"files"`             // configuration files, in the order in which they were read
-	Hops       []Hop             `json:"hops"`              // in the order in which they are queried
-	Fails      string            `json:"fails,omitempty"`   // why every pull of the image fails, or ""
-	Findings   []finding.Finding `json:"findings,omitempty"`
+	Runtime       string            `json:"runtime"`           // "containerd", "CRI-O", "podman"
+	Version       string            `json:"version,omitempty"` // the runtime's version; "" if it does not matter
+	Repository    string            `json:"repository"`        // normalized as in the kubelet
+	Files         []string          `json:"files"`             // configuration files, in the order in which they were read
+	Hops          []Hop             `json:"hops"`              // in the order in which they are queried
+	FailureReason string            `json:"fails,omitempty"`   // why every pull of the image fails, or ""
+	Findings      []finding.Finding `json:"findings,omitempty"`
 }
 
 // CredentialSource describes which credential a host receives if it requires authentication.
@@ -39,22 +39,22 @@ const (
 
 // Hop is one host of a route.
 type Hop struct {
-	Base       *url.URL         `json:"-"`                 // prefix of NAME/manifests/TAG: https://mirror.example/v2/
-	URL        string           `json:"url"`               // Base without user info and query
-	Repository string           `json:"repository"`        // below Base
-	Origin     bool             `json:"origin"`            // the image's own host
-	Shown      CredentialSource `json:"shown"`             // the credential that the host receives; set even if the host is queried only for layers
-	Skipped    string           `json:"skipped,omitempty"` // why the host is not queried for the manifest, or ""
-	Silent     bool             `json:"silent,omitempty"`  // the host is skipped for layers too
-	File       string           `json:"file,omitempty"`    // file that configures the host, or ""
-	Line       int              `json:"line,omitempty"`
-	OwnFile    string           `json:"ownFile,omitempty"` // the runtime's file with a credential for the host, or ""
+	Base             *url.URL         `json:"-"`                 // prefix of NAME/manifests/TAG: https://mirror.example/v2/
+	URL              string           `json:"url"`               // Base without user info and query
+	Repository       string           `json:"repository"`        // below Base
+	IsOrigin         bool             `json:"origin"`            // the image's own host
+	Credential       CredentialSource `json:"shown"`             // the credential that the host receives; set even if the host is queried only for layers
+	Skipped          string           `json:"skipped,omitempty"` // why the host is not queried for the manifest, or ""
+	SkippedForLayers bool             `json:"silent,omitempty"`  // the host is skipped for layers too
+	File             string           `json:"file,omitempty"`    // file that configures the host, or ""
+	Line             int              `json:"line,omitempty"`
+	CredentialFile   string           `json:"ownFile,omitempty"` // the runtime's file with a credential for the host, or ""
 
-	CA         []string    `json:"ca,omitempty"`         // CA files, in addition to the system's CAs
-	Client     [][2]string `json:"client,omitempty"`     // certificate and key files
-	SkipVerify bool        `json:"skipVerify,omitempty"` // certificates are not verified
-	HTTPToo    bool        `json:"httpToo,omitempty"`    // HTTPS is tried before plain HTTP, regardless of Base's scheme
-	Headers    []string    `json:"headers,omitempty"`    // names of additional headers, whose values may be secret
+	CA                 []string    `json:"ca,omitempty"`         // CA files, in addition to the system's CAs
+	ClientCertificates [][2]string `json:"client,omitempty"`     // certificate and key files
+	SkipVerify         bool        `json:"skipVerify,omitempty"` // certificates are not verified
+	TriesHTTPSFirst    bool        `json:"httpToo,omitempty"`    // HTTPS is tried before plain HTTP, regardless of Base's scheme
+	Headers            []string    `json:"headers,omitempty"`    // names of additional headers, whose values may be secret
 }
 
 // NewHop returns a hop for a repository under a path on a host.
@@ -64,7 +64,7 @@ func NewHop(scheme, host, below, repository string) Hop {
 	if strings.Contains(base.Path, "@") {
 		shown = scheme + "://" + host + "/" + RedactAddress(base.Path)
 	}
-	return Hop{Base: base, URL: shown, Repository: repository, Shown: CredentialKubelet}
+	return Hop{Base: base, URL: shown, Repository: repository, Credential: CredentialKubelet}
 }
 
 // RedactAddress returns an address without the part before an @, because it may be a password.
@@ -81,7 +81,7 @@ func (r *Route) AnonymousFindings() (found []finding.Finding) {
 	host, _, _ := strings.Cut(r.Repository, "/")
 	for i := range r.Hops {
 		h := &r.Hops[i]
-		if h.Origin || h.Silent || h.Shown != CredentialKubelet || h.File == "" {
+		if h.IsOrigin || h.SkippedForLayers || h.Credential != CredentialKubelet || h.File == "" {
 			continue
 		}
 		found = append(found, finding.Finding{

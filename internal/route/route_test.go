@@ -37,15 +37,15 @@ func TestParse(t *testing.T) {
 
 func TestString(t *testing.T) {
 	mirror, origin := route.NewHop("https", "m.example", "/v2/q/", "a"), route.NewHop("https", "quay.io", "/v2", "a")
-	origin.Origin = true
+	origin.IsOrigin = true
 	header, own, silent := mirror, mirror, mirror
-	header.Shown, own.Shown = route.CredentialHeader, route.CredentialRuntime
-	silent.Silent, silent.Skipped = true, "blocked"
+	header.Credential, own.Credential = route.CredentialHeader, route.CredentialRuntime
+	silent.SkippedForLayers, silent.Skipped = true, "blocked"
 	plain := route.NewHop("http", "m.example:5000", "", "b/a")
 	plain.Skipped = "without \"pull\""
 	const credential = " the credential for quay.io/a"
 	for want, way := range map[string]route.Route{
-		"containerd cannot pull quay.io/a: it is broken":                                                                                                             {Fails: "it is broken"},
+		"containerd cannot pull quay.io/a: it is broken":                                                                                                             {FailureReason: "it is broken"},
 		"containerd has no host to pull quay.io/a from":                                                                                                              {Hops: []route.Hop{silent}},
 		"containerd tries quay.io itself; a host that requires authentication gets" + credential:                                                                     {Hops: []route.Hop{silent, origin}},
 		"containerd tries m.example/v2/q, then quay.io itself; a host that requires authentication gets" + credential:                                                {Hops: []route.Hop{mirror, origin}},

@@ -13,12 +13,12 @@ import (
 // docker.io itself; a host that requires authentication gets the credential for
 // docker.io/library/nginx".
 func (r *Route) String() string {
-	if r.Fails != "" {
-		return fmt.Sprintf("%s cannot pull %s: %s", r.Runtime, r.Repository, r.Fails)
+	if r.FailureReason != "" {
+		return fmt.Sprintf("%s cannot pull %s: %s", r.Runtime, r.Repository, r.FailureReason)
 	}
 	var asked []Hop
 	for _, h := range r.Hops {
-		if !h.Silent {
+		if !h.SkippedForLayers {
 			asked = append(asked, h)
 		}
 	}
@@ -47,9 +47,9 @@ func (h *Hop) displayName(r *Route) string {
 		name = strings.TrimPrefix(name, "https://")
 	}
 	switch {
-	case h.Origin && name == host:
+	case h.IsOrigin && name == host:
 		name += " itself"
-	case h.Origin:
+	case h.IsOrigin:
 		name = host + " itself (" + name + ")"
 	}
 	if path != "" && h.Repository != path {
@@ -66,7 +66,7 @@ func (r *Route) describeCredentials(asked []Hop) string {
 	by := map[CredentialSource][]string{}
 	for _, h := range asked {
 		h.Skipped = ""
-		by[h.Shown] = append(by[h.Shown], h.displayName(r))
+		by[h.Credential] = append(by[h.Credential], h.displayName(r))
 	}
 	what := "the credential for " + r.Repository
 	if len(by) == 1 && by[CredentialKubelet] != nil {

@@ -41,17 +41,17 @@ func maskFor(name string) string {
 }
 
 const (
-	// minWordLength is the minimum length of a secret's form that is redacted inside words.
+	// minInsideWordLength is the minimum length of a secret's form that is redacted inside words.
 	// Shorter forms are redacted only as whole words, because redacting "a" everywhere
 	// would destroy the text and reveal the secret.
-	minWordLength = 4
+	minInsideWordLength = 4
 
-	// minCutLength is the minimum length at which a secret's prefix at the end of a text is
+	// minPrefixLength is the minimum length at which a secret's prefix at the end of a text is
 	// redacted.
-	minCutLength = 8
+	minPrefixLength = 8
 
-	// minCertainLength is the minimum length at which [ContainsSecret] reports a secret inside a word.
-	minCertainLength = 8
+	// minDetectInsideWordLength is the minimum length at which [ContainsSecret] reports a secret inside a word.
+	minDetectInsideWordLength = 8
 )
 
 // Redact redacts the secrets in all of their forms and returns printable UTF-8. Control
@@ -100,17 +100,17 @@ func RedactPart(text string, secrets []Secret, cutStart, cutEnd bool) string {
 // found in "password".
 func ContainsSecret(text string, secrets []string) bool {
 	return slices.ContainsFunc(secrets, func(s string) bool {
-		return len(s) >= minWordLength &&
+		return len(s) >= minInsideWordLength &&
 			slices.ContainsFunc(secretForms(s), func(form string) bool { return containsForm(text, form) })
 	})
 }
 
 // containsForm reports whether text contains form according to the rules of [ContainsSecret].
 func containsForm(text, form string) bool {
-	if len(form) < minWordLength {
+	if len(form) < minInsideWordLength {
 		return false
 	}
-	if len(form) >= minCertainLength {
+	if len(form) >= minDetectInsideWordLength {
 		return strings.Contains(text, form)
 	}
 	for at := 0; ; at++ {
@@ -206,7 +206,7 @@ func findForms(text string, forms []Secret, cutStart, cutEnd bool) []redactedByt
 				break
 			}
 			at += i
-			if len(form.Text) >= minWordLength || isWholeWord(text, at, at+len(form.Text)) {
+			if len(form.Text) >= minInsideWordLength || isWholeWord(text, at, at+len(form.Text)) {
 				hide(max(at, done), at+len(form.Text), form.Name)
 				done = at + len(form.Text)
 			}
@@ -256,9 +256,9 @@ func partialAtStart(text, form string, cut bool) int {
 
 // partialAtEnd returns how many bytes at the end of text may be the start of a form. It
 // also checks complete texts, because a plugin may be killed in the middle of a line. For
-// complete texts, it ignores prefixes shorter than minCutLength.
+// complete texts, it ignores prefixes shorter than minPrefixLength.
 func partialAtEnd(text, form string, cut bool) int {
-	least := minCutLength
+	least := minPrefixLength
 	if cut {
 		least = 1
 	}

@@ -71,8 +71,8 @@ func readChecked(path string, check func(File) error) ([]byte, error) {
 // Format prints only the path of f, because its data is secret.
 func (f File) Format(s fmt.State, _ rune) { io.WriteString(s, f.Path) }
 
-// maxTries bounds how often files are read again because they were replaced.
-const maxTries = 5
+// maxReadAttempts bounds how often files are read again because they were replaced.
+const maxReadAttempts = 5
 
 // errReplaced is returned if a path was replaced by another file during the read.
 var errReplaced = errors.New("files: replaced repeatedly while being read; replace them together and less often")
@@ -88,7 +88,7 @@ func Read(paths ...string) ([]File, error) {
 	for try := 1; ; try++ {
 		files, err := readOnce(paths)
 		again := errors.Is(err, errReplaced) || errors.Is(err, fs.ErrNotExist)
-		if err == nil || !again || try == maxTries {
+		if err == nil || !again || try == maxReadAttempts {
 			return files, err
 		}
 	}

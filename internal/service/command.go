@@ -46,7 +46,7 @@ func runDetached(ctx context.Context, name string, args ...string) error {
 		return err
 	}
 	cmd := exec.Command(name, args...)
-	cmd.Env, cmd.SysProcAttr = plainEnvironment(), process.NewGroup()
+	cmd.Env, cmd.SysProcAttr = plainEnvironment(), process.NewGroupAttr()
 	cmd.Stdout, cmd.Stderr = printed, printed
 	if err := cmd.Start(); err != nil {
 		return err

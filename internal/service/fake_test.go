@@ -21,30 +21,30 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// faulty is a D-Bus server that acts as systemd but can fail in ways in which systemd does not
+// fakeSystemd is a D-Bus server that acts as systemd but can fail in ways in which systemd does not
 // fail. It supports a unit's properties, restarts and reloads.
-type faulty struct {
-	faults map[string]fault             // faults by request ("AUTH" or the name of a method)
-	look   func(n int) map[string]any   // returns the unit's properties for the n-th read, starting at 0
-	job    func(*faulty, *dbus.Message) // sends the result of a restart's job
+type fakeSystemd struct {
+	faults         map[string]fault                  // faults by request ("AUTH" or the name of a method)
+	unitProperties func(n int) map[string]any        // returns the unit's properties for the n-th read, starting at 0
+	finishJob      func(*fakeSystemd, *dbus.Message) // sends the result of a restart's job
 
-	mu    sync.Mutex
-	calls []string
-	looks int
-	conns []net.Conn
+	mu        sync.Mutex
+	calls     []string
+	readCount int
+	conns     []net.Conn
 }
 
 // fault replaces the correct reply.
 type fault struct {
 	name, text string // name and text of an error reply
 	raw        string // bytes to send before closing the connection
-	silent     bool   // send no reply
+	noReply    bool   // send no reply
 }
 
 const jobID = 42
 
 // start starts the server and returns a manager that uses it.
-func (f *faulty) start(t *testing.T) Systemd {
+func (f *fakeSystemd) start(t *testing.T) Systemd {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "bus") // t.TempDir is too long for a socket
 	if err != nil {
@@ -68,14 +68,14 @@ func (f *faulty) start(t *testing.T) Systemd {
 	})
 	t.Cleanup(func() {
 		_ = listener.Close()
-		f.hangUp()
+		f.closeConnections()
 		serving.Wait()
 	})
 	return Systemd{PrivateSocket: path, BusSocket: filepath.Join(dir, "absent")}
 }
 
-// hangUp closes all connections.
-func (f *faulty) hangUp() {
+// closeConnections closes all connections.
+func (f *fakeSystemd) closeConnections() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, conn := range f.conns {
@@ -84,15 +84,15 @@ func (f *faulty) hangUp() {
 	f.conns = nil
 }
 
-// asked reports whether a method was called.
-func (f *faulty) asked(member string) bool {
+// wasCalled reports whether a method was called.
+func (f *fakeSystemd) wasCalled(member string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Contains(f.calls, member)
 }
 
 // serve accepts a client and responds to its calls.
-func (f *faulty) serve(conn net.Conn) {
+func (f *fakeSystemd) serve(conn net.Conn) {
 	defer conn.Close()
 	in := bufio.NewReader(conn)
 	for {
@@ -102,7 +102,7 @@ func (f *faulty) serve(conn net.Conn) {
 		}
 		line = strings.TrimLeft(strings.TrimSpace(line), "\x00")
 		if _, struck := f.faults["AUTH"]; struck {
-			f.strike(conn, "AUTH", nil)
+			f.sendFault(conn, "AUTH", nil)
 			return
 		}
 		answer := map[string]string{"AUTH": "REJECTED EXTERNAL", "AUTH EXTERNAL": "OK 0123", "NEGOTIATE_UNIX_FD": "ERROR"}[line]
@@ -116,17 +116,17 @@ func (f *faulty) serve(conn net.Conn) {
 		if err != nil {
 			return
 		}
-		f.answer(conn, msg)
+		f.reply(conn, msg)
 	}
 }
 
-// strike sends the fault for a request instead of the correct reply.
-func (f *faulty) strike(conn net.Conn, member string, msg *dbus.Message) {
+// sendFault sends the fault for a request instead of the correct reply.
+func (f *fakeSystemd) sendFault(conn net.Conn, member string, msg *dbus.Message) {
 	fault := f.faults[member]
 	switch {
-	case fault.silent && msg == nil:
+	case fault.noReply && msg == nil:
 		_, _ = io.Copy(io.Discard, conn) // until the client gives up
-	case fault.silent:
+	case fault.noReply:
 	case fault.name != "":
 		reply := replyTo(msg, dbus.TypeError, fault.text)
 		reply.Headers[dbus.FieldErrorName] = dbus.MakeVariant(fault.name)
@@ -137,23 +137,23 @@ func (f *faulty) strike(conn net.Conn, member string, msg *dbus.Message) {
 	}
 }
 
-func (f *faulty) answer(conn net.Conn, msg *dbus.Message) {
+func (f *fakeSystemd) reply(conn net.Conn, msg *dbus.Message) {
 	member, _ := msg.Headers[dbus.FieldMember].Value().(string)
 	f.mu.Lock()
 	f.calls = append(f.calls, member)
 	f.mu.Unlock()
 	if _, struck := f.faults[member]; struck {
-		f.strike(conn, member, msg)
+		f.sendFault(conn, member, msg)
 		return
 	}
 	switch member {
 	case "GetAll":
 		f.mu.Lock()
-		n := f.looks
-		f.looks++
+		n := f.readCount
+		f.readCount++
 		f.mu.Unlock()
 		properties := map[string]dbus.Variant{}
-		for name, value := range f.look(n) {
+		for name, value := range f.unitProperties(n) {
 			properties[name] = dbus.MakeVariant(value)
 		}
 		send(conn, replyTo(msg, dbus.TypeMethodReply, properties))
@@ -161,8 +161,8 @@ func (f *faulty) answer(conn net.Conn, msg *dbus.Message) {
 		send(conn, replyTo(msg, dbus.TypeMethodReply, ":1.7"))
 	case "RestartUnit":
 		send(conn, replyTo(msg, dbus.TypeMethodReply, dbus.ObjectPath("/org/freedesktop/systemd1/job/42")))
-		if f.job != nil {
-			f.job(f, msg)
+		if f.finishJob != nil {
+			f.finishJob(f, msg)
 		}
 	default:
 		send(conn, replyTo(msg, dbus.TypeMethodReply))
@@ -170,8 +170,8 @@ func (f *faulty) answer(conn net.Conn, msg *dbus.Message) {
 }
 
 // jobResult returns a handler that ends a job with a result.
-func jobResult(result string) func(*faulty, *dbus.Message) {
-	return func(f *faulty, _ *dbus.Message) {
+func jobResult(result string) func(*fakeSystemd, *dbus.Message) {
+	return func(f *fakeSystemd, _ *dbus.Message) {
 		signal := message(dbus.TypeSignal, uint32(jobID), dbus.ObjectPath("/org/freedesktop/systemd1/job/42"), "kubelet.service", result)
 		signal.Headers[dbus.FieldPath] = dbus.MakeVariant(dbus.ObjectPath("/org/freedesktop/systemd1"))
 		signal.Headers[dbus.FieldInterface] = dbus.MakeVariant("org.freedesktop.systemd1.Manager")
@@ -234,6 +234,6 @@ func stateSequence(ps ...map[string]any) func(int) map[string]any {
 }
 
 // service starts the server and returns the kubelet's unit on it.
-func (f *faulty) service(t *testing.T) Service {
+func (f *fakeSystemd) service(t *testing.T) Service {
 	return Service{Manager: f.start(t), Name: "kubelet.service", Poll: time.Millisecond}
 }

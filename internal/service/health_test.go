@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// answer returns a handler that responds with a status.
-func answer(status int) http.HandlerFunc {
+// statusHandler returns a handler that responds with a status.
+func statusHandler(status int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
 }
 
@@ -38,15 +38,15 @@ func serve(t *testing.T, address string, handler http.Handler) (url string) {
 // no response delays the check.
 func TestHealthRequest(t *testing.T) {
 	const loopback = "127.0.0.1:0"
-	elsewhere := serve(t, loopback, answer(http.StatusOK))
+	elsewhere := serve(t, loopback, statusHandler(http.StatusOK))
 	for name, tt := range map[string]struct {
 		address string
 		handler http.HandlerFunc
 		want    string
 	}{
-		"healthy": {loopback, answer(http.StatusOK), ""},
-		"IPv6":    {"[::1]:0", answer(http.StatusOK), ""},
-		"ill":     {loopback, answer(http.StatusInternalServerError), "HTTP status 500"},
+		"healthy": {loopback, statusHandler(http.StatusOK), ""},
+		"IPv6":    {"[::1]:0", statusHandler(http.StatusOK), ""},
+		"ill":     {loopback, statusHandler(http.StatusInternalServerError), "HTTP status 500"},
 		"another service": {loopback, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere, http.StatusFound)
 		}, "HTTP status 302"},
@@ -66,10 +66,10 @@ func TestHealthRequest(t *testing.T) {
 		}, "malformed HTTP"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			check(t, checkHealth(t.Context(), serve(t, tt.address, tt.handler)), tt.want, "")
+			checkError(t, checkHealth(t.Context(), serve(t, tt.address, tt.handler)), tt.want, "")
 		})
 	}
-	check(t, checkHealth(t.Context(), "http://127.0.0.1:1/healthz"), "connection refused", "")
+	checkError(t, checkHealth(t.Context(), "http://127.0.0.1:1/healthz"), "connection refused", "")
 }
 
 // TestHealthRequestCanceled verifies that a server that accepts connections but never
@@ -78,11 +78,11 @@ func TestHealthRequestCanceled(t *testing.T) {
 	url := serve(t, "127.0.0.1:0", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	check(t, checkHealth(ctx, url), context.DeadlineExceeded.Error(), "")
+	checkError(t, checkHealth(ctx, url), context.DeadlineExceeded.Error(), "")
 }
 
 // TestHealthRequestWithoutProxy verifies that requests to this machine do not use a proxy from the environment.
 func TestHealthRequestWithoutProxy(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
-	check(t, checkHealth(t.Context(), serve(t, "127.0.0.1:0", answer(http.StatusOK))), "", "")
+	checkError(t, checkHealth(t.Context(), serve(t, "127.0.0.1:0", statusHandler(http.StatusOK))), "", "")
 }

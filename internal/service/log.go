@@ -44,10 +44,10 @@ func (s Service) Log(ctx context.Context, since time.Time) (lines []string, err 
 // recentLog returns the log of the processes started since the wait began. It also works if
 // the caller's context is done.
 func (w *healthWatch) recentLog(ctx context.Context) []string {
-	if w.since.IsZero() {
+	if w.newProcessStart.IsZero() {
 		return nil // nothing was started
 	}
-	lines, err := w.service.Log(context.WithoutCancel(ctx), w.since)
+	lines, err := w.service.Log(context.WithoutCancel(ctx), w.newProcessStart)
 	if err != nil {
 		return []string{shown.EscapeLine(err.Error())}
 	}

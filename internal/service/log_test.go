@@ -39,7 +39,7 @@ func TestLogShowsCauseFirst(t *testing.T) {
 		"long ago":              {slices.Concat([]string{auth}, lines), auth},
 		"others after it":       {slices.Concat([]string{auth, other}, lines, []string{other, soft}), auth},
 		"an error of many":      {slices.Concat([]string{other}, lines, []string{soft}), other},
-		"the last of the worst": {[]string{unknown + "1", unknown + "2", info(1)}, redactAndShorten(unknown + "2")},
+		"the last of the worst": {[]string{unknownFlagLine + "1", unknownFlagLine + "2", info(1)}, redactAndShorten(unknownFlagLine + "2")},
 		"panic":                 {slices.Concat([]string{"panic: x"}, lines, []string{other}), "panic: x"},
 		"nothing":               {nil, ""},
 	} {
@@ -111,7 +111,7 @@ func TestJournal(t *testing.T) {
 		"old, without --sync": {`[ "$1" = --sync ] && exit 1; echo x`, func(lines []string, err error) bool { return err == nil && slices.Equal(lines, []string{"x"}) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := Service{Manager: Systemd{Journalctl: writeJournalctl(t, tt.script)}, Name: "kubelet.service"}
+			s := Service{Manager: Systemd{Journalctl: writeScript(t, tt.script)}, Name: "kubelet.service"}
 			lines, err := s.Log(t.Context(), at)
 			if !tt.want(lines, err) {
 				t.Errorf("got %.300q, %v", lines, err)
@@ -133,7 +133,7 @@ func TestJournal(t *testing.T) {
 func TestJournalHangs(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err := Service{Manager: Systemd{Journalctl: writeJournalctl(t, "exec sleep 1000")}}.Log(ctx, time.Now())
+	_, err := Service{Manager: Systemd{Journalctl: writeScript(t, "exec sleep 1000")}}.Log(ctx, time.Now())
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
@@ -164,5 +164,5 @@ func TestFileLog(t *testing.T) {
 		}
 	}
 	_, err := Service{Name: "rke2-server.service", LogFile: t.TempDir()}.Log(t.Context(), at)
-	check(t, err, "read the log of rke2-server.service: ", "")
+	checkError(t, err, "read the log of rke2-server.service: ", "")
 }

@@ -52,14 +52,14 @@ func TestFaults(t *testing.T) {
 		"cannot forget": {"ResetFailedUnit", fault{name: denied}, restart, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &faulty{faults: map[string]fault{tt.at: tt.fault}, look: constantState(runningUnit(7)), job: jobResult("done")}
-			check(t, tt.do(t.Context(), f.service(t)), tt.want, tt.hint)
+			f := &fakeSystemd{faults: map[string]fault{tt.at: tt.fault}, unitProperties: constantState(runningUnit(7)), finishJob: jobResult("done")}
+			checkError(t, tt.do(t.Context(), f.service(t)), tt.want, tt.hint)
 		})
 	}
 }
 
-// check compares an error's text and hint with expected parts; "" means none.
-func check(t *testing.T, err error, want, hint string) {
+// checkError compares an error's text and hint with expected parts; "" means none.
+func checkError(t *testing.T, err error, want, hint string) {
 	t.Helper()
 	if err == nil && want == "" {
 		return
@@ -81,7 +81,7 @@ func check(t *testing.T, err error, want, hint string) {
 func TestNoReply(t *testing.T) {
 	for _, at := range []string{"AUTH", "AddMatch", "GetAll", "Reload", "ResetFailedUnit", "RestartUnit"} {
 		for _, cause := range []error{context.DeadlineExceeded, context.Canceled} {
-			f := &faulty{faults: map[string]fault{at: {silent: true}}, look: constantState(runningUnit(7))}
+			f := &fakeSystemd{faults: map[string]fault{at: {noReply: true}}, unitProperties: constantState(runningUnit(7))}
 			s := f.service(t)
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			if cause == context.Canceled {
@@ -98,7 +98,7 @@ func TestNoReply(t *testing.T) {
 			if !errors.Is(got, cause) {
 				t.Errorf("%s: %v, want %v", at, got, cause)
 			}
-			check(t, got, "systemd did not respond: ", "is-system-running")
+			checkError(t, got, "systemd did not respond: ", "is-system-running")
 			cancel()
 		}
 	}
@@ -108,22 +108,22 @@ func TestNoSocket(t *testing.T) {
 	absent := filepath.Join(t.TempDir(), "absent")
 	s := Service{Manager: Systemd{PrivateSocket: absent, BusSocket: absent + "2"}, Name: "kubelet.service"}
 	want := "restart kubelet.service: cannot reach systemd at " + absent + " (no such file or directory) or at " + absent + "2 (no such file or directory)"
-	check(t, s.Restart(t.Context()), want, "")
+	checkError(t, s.Restart(t.Context()), want, "")
 	if os.Geteuid() == 0 {
 		return // root can connect to any socket
 	}
 	file := filepath.Join(t.TempDir(), "socket")
 	must.Do(t, os.WriteFile(file, nil, 0))
-	check(t, Service{Manager: Systemd{PrivateSocket: file, BusSocket: file}}.Restart(t.Context()), "permission denied", "as root")
+	checkError(t, Service{Manager: Systemd{PrivateSocket: file, BusSocket: file}}.Restart(t.Context()), "permission denied", "as root")
 }
 
 // TestSystemBus verifies that the system bus, which needs a Hello call, is used if systemd's private socket is missing.
 func TestSystemBus(t *testing.T) {
-	f := &faulty{look: constantState(runningUnit(7))}
+	f := &fakeSystemd{unitProperties: constantState(runningUnit(7))}
 	m := f.start(t)
 	m.PrivateSocket, m.BusSocket = m.BusSocket, m.PrivateSocket
 	state, err := m.State(t.Context(), "kubelet.service")
-	if err != nil || state.MainPID != 7 || !f.asked("Hello") {
+	if err != nil || state.MainPID != 7 || !f.wasCalled("Hello") {
 		t.Errorf("got %+v, %v", state, err)
 	}
 }
@@ -152,7 +152,7 @@ func TestState(t *testing.T) {
 		}, `\x1b[2J ()`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &faulty{look: constantState(tt.properties)}
+			f := &fakeSystemd{unitProperties: constantState(tt.properties)}
 			got, err := f.service(t).State(t.Context())
 			if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -162,9 +162,9 @@ func TestState(t *testing.T) {
 			}
 		})
 	}
-	f := &faulty{look: constantState(map[string]any{"LoadState": uint32(1)})}
+	f := &fakeSystemd{unitProperties: constantState(map[string]any{"LoadState": uint32(1)})}
 	_, err := f.service(t).State(t.Context())
-	check(t, err, "get the state of kubelet.service: systemd's response has no LoadState or ActiveState", "")
+	checkError(t, err, "get the state of kubelet.service: systemd's response has no LoadState or ActiveState", "")
 }
 
 // TestReload verifies that Reload fails if systemd cannot load the unit, although systemd reports
@@ -177,9 +177,9 @@ func TestReload(t *testing.T) {
 		"not-found":   {"kubelet.service: no such unit: ", "systemctl status"},
 		"masked":      {"kubelet.service: the unit is masked: ", "systemctl unmask kubelet.service"},
 	} {
-		f := &faulty{look: constantState(runningUnit(7, "LoadState", load, "LoadError", loadError))}
-		check(t, f.service(t).Reload(t.Context()), want[0], want[1])
-		if !f.asked("Reload") {
+		f := &fakeSystemd{unitProperties: constantState(runningUnit(7, "LoadState", load, "LoadError", loadError))}
+		checkError(t, f.service(t).Reload(t.Context()), want[0], want[1])
+		if !f.wasCalled("Reload") {
 			t.Error("systemd got no request to")
 		}
 	}
@@ -190,7 +190,7 @@ func TestReload(t *testing.T) {
 func TestRestart(t *testing.T) {
 	gone := constantState(runningUnit(8))
 	for name, tt := range map[string]struct {
-		job        func(*faulty, *dbus.Message)
+		job        func(*fakeSystemd, *dbus.Message)
 		look       func(int) map[string]any
 		want, hint string
 	}{
@@ -202,13 +202,13 @@ func TestRestart(t *testing.T) {
 		"skipped":                       {jobResult("skipped"), nil, `"skipped": the request does not apply`, "systemctl status"},
 		"a new word":                    {jobResult("\x1b[2J"), nil, `"\x1b[2J": unexpected result`, "systemctl status"},
 		"no word of it, but it is gone": {nil, gone, "", ""},
-		"systemd executes itself anew, and it is gone": {func(f *faulty, _ *dbus.Message) { f.hangUp() }, gone, "", ""},
+		"systemd executes itself anew, and it is gone": {func(f *fakeSystemd, _ *dbus.Message) { f.closeConnections() }, gone, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // some wait a second or two
-			f := &faulty{job: tt.job, look: tt.look}
-			check(t, f.service(t).Restart(t.Context()), tt.want, tt.hint)
-			if !f.asked("ResetFailedUnit") {
+			f := &fakeSystemd{finishJob: tt.job, unitProperties: tt.look}
+			checkError(t, f.service(t).Restart(t.Context()), tt.want, tt.hint)
+			if !f.wasCalled("ResetFailedUnit") {
 				t.Error("no ResetFailedUnit")
 			}
 		})
@@ -218,14 +218,14 @@ func TestRestart(t *testing.T) {
 // TestInterrupted verifies that the error of a canceled Restart reports that systemd is still
 // working on the job.
 func TestInterrupted(t *testing.T) {
-	f := &faulty{look: constantState(runningUnit(7, "Job", job{jobID, "/x"}))}
+	f := &fakeSystemd{unitProperties: constantState(runningUnit(7, "Job", job{jobID, "/x"}))}
 	ctx, cancel := context.WithCancel(t.Context())
-	f.job = func(*faulty, *dbus.Message) { time.AfterFunc(10*time.Millisecond, cancel) }
+	f.finishJob = func(*fakeSystemd, *dbus.Message) { time.AfterFunc(10*time.Millisecond, cancel) }
 	err := f.service(t).Restart(ctx)
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	check(t, err, "restart kubelet.service: context canceled; systemd is still working on job 42", "systemctl list-jobs")
+	checkError(t, err, "restart kubelet.service: context canceled; systemd is still working on job 42", "systemctl list-jobs")
 }
 
 func TestDetect(t *testing.T) {
@@ -237,7 +237,7 @@ func TestDetect(t *testing.T) {
 			t.Errorf("%s: got %v, %v", dir, got, err)
 		}
 		if want == nil {
-			check(t, err, "neither systemd nor OpenRC is running", "by hand")
+			checkError(t, err, "neither systemd nor OpenRC is running", "by hand")
 		}
 	}
 }

@@ -80,10 +80,10 @@ type healthWatch struct {
 	previous State
 
 	healthySince     time.Time // when the kubelet became healthy; zero if it is unhealthy
-	since            time.Time // start of the first new process
+	newProcessStart  time.Time // start of the first new process
 	lastUnhealthy    error     // why the kubelet was last unhealthy
 	restarts         int       // as counted by the service manager
-	process          State     // state that contains the latest new process
+	latestProcess    State     // state that contains the latest new process
 	earlierProcesses int       // number of new processes before that process
 }
 
@@ -145,8 +145,8 @@ func (w *healthWatch) recordState(state State) error {
 		w.healthySince = time.Time{}
 	}
 	w.countRestarts(state)
-	if w.since.IsZero() && !state.Started.Equal(w.before.Started) {
-		w.since = state.Started
+	if w.newProcessStart.IsZero() && !state.Started.Equal(w.before.Started) {
+		w.newProcessStart = state.Started
 	}
 	w.previous = state
 	return w.giveUpReason()
@@ -160,13 +160,13 @@ func (w *healthWatch) countRestarts(state State) {
 	} else {
 		w.restarts += state.Restarts // a manual start resets the counter
 	}
-	if state.MainPID == 0 || state.HasSameProcess(w.before) || state.HasSameProcess(w.process) {
+	if state.MainPID == 0 || state.HasSameProcess(w.before) || state.HasSameProcess(w.latestProcess) {
 		return
 	}
-	if w.process.MainPID != 0 {
+	if w.latestProcess.MainPID != 0 {
 		w.earlierProcesses++
 	}
-	w.process = state
+	w.latestProcess = state
 }
 
 // giveUpReason returns why further waiting is useless, or nil if it is not.
@@ -177,7 +177,7 @@ func (w *healthWatch) giveUpReason() error {
 		return s.CheckUsable(w.service.Name)
 	case s.IsStopped() && s.Active == "inactive" && s.ConditionsFailed:
 		return errors.New("a Condition in the unit is not met, so the unit was not started")
-	case s.IsStopped() && w.since.IsZero():
+	case s.IsStopped() && w.newProcessStart.IsZero():
 		return errors.New("it was not started")
 	case s.IsStopped():
 		return errors.New("it exited and was not restarted")

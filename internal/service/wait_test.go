@@ -17,9 +17,9 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// writeJournalctl creates a shell script that replaces journalctl or another program, and returns
+// writeScript creates a shell script that replaces journalctl or another program, and returns
 // its path.
-func writeJournalctl(t *testing.T, script string) string {
+func writeScript(t *testing.T, script string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "journalctl")
 	must.Do(t, os.WriteFile(name, []byte("#!/bin/sh\n"+script), 0o755))
@@ -27,23 +27,23 @@ func writeJournalctl(t *testing.T, script string) string {
 }
 
 const (
-	starting = "I1123 00:00:00.000001       1 server.go:1] \"Starting\"\n"
-	unknown  = "E1123 00:00:00.000002       1 run.go:72] \"command failed\" err=\"failed to parse kubelet flag: unknown flag: --x\"\n"
-	farewell = "I1123 00:00:00.000003       1 server.go:1] \"bye\"\n"
+	startLine       = "I1123 00:00:00.000001       1 server.go:1] \"Starting\"\n"
+	unknownFlagLine = "E1123 00:00:00.000002       1 run.go:72] \"command failed\" err=\"failed to parse kubelet flag: unknown flag: --x\"\n"
+	exitLine        = "I1123 00:00:00.000003       1 server.go:1] \"bye\"\n"
 )
 
-var quick = HealthCriteria{MinHealthy: 5 * time.Millisecond, Timeout: time.Minute, Restarts: 3}
+var quickCriteria = HealthCriteria{MinHealthy: 5 * time.Millisecond, Timeout: time.Minute, Restarts: 3}
 
 // waitFor calls WaitHealthy for a unit that ran as process 7 before. look returns the unit's state
 // at each poll.
 func waitFor(t *testing.T, want HealthCriteria, look func(int) map[string]any) (State, *UnhealthyError) {
 	t.Helper()
-	f := &faulty{look: look}
+	f := &fakeSystemd{unitProperties: look}
 	s := f.service(t)
 	m := s.Manager.(Systemd)
-	m.Journalctl = writeJournalctl(t, "cat <<'EOF'\n"+farewell+unknown+starting+"EOF\n")
+	m.Journalctl = writeScript(t, "cat <<'EOF'\n"+exitLine+unknownFlagLine+startLine+"EOF\n")
 	s.Manager = m
-	before := must.Get((&faulty{look: constantState(runningUnit(7))}).service(t).State(t.Context()))(t)
+	before := must.Get((&fakeSystemd{unitProperties: constantState(runningUnit(7))}).service(t).State(t.Context()))(t)
 	state, err := s.WaitHealthy(t.Context(), before, want)
 	unhealthy, _ := errors.AsType[*UnhealthyError](err)
 	if (err == nil) != (unhealthy == nil) {
@@ -67,8 +67,8 @@ func TestWaitHealthy(t *testing.T) {
 		"an id without its id": stateSequence(runningUnit(7, "ExecMainStartTimestamp", uint64(1_790_000_001_000_000))),
 	} {
 		t.Run(name, func(t *testing.T) {
-			want := quick
-			want.Health = serve(t, "127.0.0.1:0", answer(http.StatusOK))
+			want := quickCriteria
+			want.Health = serve(t, "127.0.0.1:0", statusHandler(http.StatusOK))
 			state, err := waitFor(t, want, look)
 			if err != nil || state.MainPID == 0 || !state.IsRunning() {
 				t.Errorf("got %s, %v", state, err)
@@ -107,8 +107,8 @@ func TestWaitHealthyFlaps(t *testing.T) {
 // and reports the last state.
 func TestWaitUnhealthy(t *testing.T) {
 	const tail = `; its log: E1123 00:00:00.000002       1 run.go:72] "command failed" err="failed to parse kubelet flag: unknown flag: --x"`
-	healthy := serve(t, "127.0.0.1:0", answer(http.StatusOK))
-	ill := serve(t, "127.0.0.1:0", answer(http.StatusInternalServerError))
+	healthy := serve(t, "127.0.0.1:0", statusHandler(http.StatusOK))
+	ill := serve(t, "127.0.0.1:0", statusHandler(http.StatusInternalServerError))
 	silent := serve(t, "127.0.0.1:0", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	ended := []any{"MainPID", uint32(0), "ActiveState", "inactive", "SubState", "dead"}
 	loop := []any{"MainPID", uint32(0), "ActiveState", "activating", "SubState", "auto-restart", "ExecMainStatus", int32(1), "Result", "exit-code"}
@@ -140,7 +140,7 @@ func TestWaitUnhealthy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want := quick
+			want := quickCriteria
 			want.Health, want.Timeout = tt.health, max(tt.within, 0)
 			if want.Timeout == 0 {
 				want.Timeout = time.Minute
@@ -163,13 +163,13 @@ func TestWaitUnhealthy(t *testing.T) {
 // error differs from the error for a kubelet that does not start.
 func TestWaitInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	f := &faulty{look: func(n int) map[string]any {
+	f := &fakeSystemd{unitProperties: func(n int) map[string]any {
 		if n == 3 {
 			cancel()
 		}
 		return runningUnit(7)
 	}}
-	_, err := f.service(t).WaitHealthy(ctx, State{MainPID: 7, Invocation: "ab07", Started: time.UnixMicro(1_790_000_000_000_007)}, quick)
+	_, err := f.service(t).WaitHealthy(ctx, State{MainPID: 7, Invocation: "ab07", Started: time.UnixMicro(1_790_000_000_000_007)}, quickCriteria)
 	if !errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
@@ -178,14 +178,14 @@ func TestWaitInterrupted(t *testing.T) {
 // TestWaitUnanswered verifies that WaitHealthy continues to poll if the service manager does not
 // reply for a while.
 func TestWaitUnanswered(t *testing.T) {
-	f := &faulty{}
-	f.look = func(n int) map[string]any {
+	f := &fakeSystemd{}
+	f.unitProperties = func(n int) map[string]any {
 		if n < 3 {
-			f.hangUp()
+			f.closeConnections()
 		}
 		return runningUnit(8)
 	}
-	if _, err := f.service(t).WaitHealthy(t.Context(), State{}, quick); err != nil {
+	if _, err := f.service(t).WaitHealthy(t.Context(), State{}, quickCriteria); err != nil {
 		t.Error(err)
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Count returns a number with a noun in the singular or plural: "1 credential", "2
+// FormatCount returns a number with a noun in the singular or plural: "1 credential", "2
 // credentials".
-func Count(n int, noun string) string {
+func FormatCount(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

@@ -16,7 +16,7 @@ func TestCount(t *testing.T) {
 	}{
 		"1 credential": {1, "credential"}, "0 credentials": {0, "credential"}, "2 entries": {2, "entry"},
 	} {
-		if got := Count(in.n, in.noun); got != want {
+		if got := FormatCount(in.n, in.noun); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -58,8 +58,8 @@ const (
 // units.
 var ErrNoResponse = fmt.Errorf("no response for %v", responseTimeout)
 
-// Path returns the path of the private socket.
-func (c *Client) Path() string { return cmp.Or(c.Socket, privateSocket) }
+// SocketPath returns the path of the private socket.
+func (c *Client) SocketPath() string { return cmp.Or(c.Socket, privateSocket) }
 
 // Reached reports whether at least one call has succeeded.
 func (c *Client) Reached() bool { return c.reached }
@@ -172,7 +172,7 @@ func (c *Client) try(ctx context.Context, f func(context.Context) error) error {
 
 // reconnectTimeout returns how long to retry after the connection was lost.
 func (c *Client) reconnectTimeout() time.Duration {
-	if info, err := os.Stat(c.Path()); !c.reached && (err != nil || info.Mode().Type() != fs.ModeSocket) {
+	if info, err := os.Stat(c.SocketPath()); !c.reached && (err != nil || info.Mode().Type() != fs.ModeSocket) {
 		return absentTimeout
 	}
 	return reexecTimeout

@@ -29,12 +29,12 @@ func (c *Client) connect(ctx, within context.Context) error {
 	life, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(within, cancel)
 	defer stop()
-	conn, err := dbusapi.NewConnection(func() (*dbus.Conn, error) { return dial(life, c.Path(), pingUntilReply) })
+	conn, err := dbusapi.NewConnection(func() (*dbus.Conn, error) { return dial(life, c.SocketPath(), pingUntilReply) })
 	if err != nil && c.Bus != "" && life.Err() == nil {
 		privateErr := err
 		hello := func(_ context.Context, conn *dbus.Conn) error { return conn.Hello() }
 		if conn, err = dbusapi.NewConnection(func() (*dbus.Conn, error) { return dial(life, c.Bus, hello) }); err != nil {
-			err = fmt.Errorf("cannot reach systemd at %s (%w) or at %s (%w)", c.Path(), kernelError(privateErr), c.Bus, kernelError(err))
+			err = fmt.Errorf("cannot reach systemd at %s (%w) or at %s (%w)", c.SocketPath(), kernelError(privateErr), c.Bus, kernelError(err))
 		}
 	}
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 const (
 	countsFileName    = "providers.json"
 	newCountsFileName = "providers.json.new"
-	droppedName       = "dropped" // one byte per dropped batch; never reset, so that none is lost if a process is killed
+	droppedFileName   = "dropped" // one byte per dropped batch; never reset, so that none is lost if a process is killed
 
 	maxFileSize    = 4 << 20 // bytes; enough for maxProviders providers with the longest messages, even if each byte is escaped as six
 	maxDroppedSize = 1 << 20
@@ -37,7 +37,7 @@ func AddBatch(ctx context.Context, dir string, b Batch) error {
 		return fmt.Errorf("count in %s: %w", dir, regularfile.BareError(err))
 	}
 	defer root.Close()
-	unlock, err := lock(ctx, root)
+	unlock, err := lockDir(ctx, root)
 	if err != nil {
 		recordDroppedBatch(root)
 		return fmt.Errorf("count in %s: wait for the lock: %w", dir, err)
@@ -52,7 +52,7 @@ func AddBatch(ctx context.Context, dir string, b Batch) error {
 	case err != nil:
 		c = newCounts(now)
 	}
-	c.Dropped = countDroppedBatches(root)
+	c.DroppedBatches = countDroppedBatches(root)
 	c.addBatch(b, now)
 	if err := write(root, c); err != nil {
 		return fmt.Errorf("count in %s: %w", filepath.Join(dir, countsFileName), regularfile.BareError(err))
@@ -64,8 +64,8 @@ func AddBatch(ctx context.Context, dir string, b Batch) error {
 // the lock is usually held for less time and the kubelet is waiting.
 const lockRetryInterval = time.Millisecond
 
-// lock takes the lock on a directory. It does nothing on systems without locks.
-func lock(ctx context.Context, root *os.Root) (unlock func(), err error) {
+// lockDir takes the lock on a directory. It does nothing on systems without locks.
+func lockDir(ctx context.Context, root *os.Root) (unlock func(), err error) {
 	dir, err := root.Open(".")
 	if err != nil {
 		return nil, err
@@ -167,11 +167,11 @@ func write(root *os.Root, c *Counts) error {
 
 // recordDroppedBatch records a dropped batch without holding the lock.
 func recordDroppedBatch(root *os.Root) {
-	info, err := root.Lstat(droppedName)
+	info, err := root.Lstat(droppedFileName)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && (!info.Mode().IsRegular() || info.Size() >= maxDroppedSize) {
 		return
 	}
-	f, err := root.OpenFile(droppedName, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := root.OpenFile(droppedFileName, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return
 	}
@@ -182,12 +182,12 @@ func recordDroppedBatch(root *os.Root) {
 // countDroppedBatches returns how many batches were dropped since the node was booted. It removes
 // anything that is not a regular file from the path.
 func countDroppedBatches(root *os.Root) uint64 {
-	info, err := root.Lstat(droppedName)
+	info, err := root.Lstat(droppedFileName)
 	if err != nil {
 		return 0
 	}
 	if !info.Mode().IsRegular() {
-		_ = root.Remove(droppedName)
+		_ = root.Remove(droppedFileName)
 		return 0
 	}
 	return uint64(min(info.Size(), maxDroppedSize))

@@ -34,7 +34,7 @@ func TestAdd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	check(t, dir, 3, 0)
+	checkCounts(t, dir, 3, 0)
 	for path, want := range map[string]fs.FileMode{dir: fs.ModeDir | 0o700, filepath.Join(dir, "providers.json"): 0o600} {
 		if info, err := os.Stat(path); err != nil || info.Mode() != want {
 			t.Errorf("%s: %v, %v", path, info.Mode(), err)
@@ -42,15 +42,15 @@ func TestAdd(t *testing.T) {
 	}
 }
 
-// check reads the counts and compares the numbers of runs and of dropped batches.
-func check(t *testing.T, dir string, runs, dropped uint64) {
+// checkCounts reads the counts and compares the numbers of runs and of dropped batches.
+func checkCounts(t *testing.T, dir string, runs, dropped uint64) {
 	t.Helper()
 	c, err := tally.Read(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.SchemaVersion != 1 || c.Runs[tally.RunAnswered] != runs || c.Providers["p"].Results[tally.ResultFound] != runs || c.Dropped != dropped {
-		t.Errorf("%d runs, %+v, %d dropped; want %d, %d dropped", c.Runs[tally.RunAnswered], c.Providers["p"], c.Dropped, runs, dropped)
+	if c.SchemaVersion != 1 || c.Runs[tally.RunSucceeded] != runs || c.Providers["p"].Results[tally.ResultFound] != runs || c.DroppedBatches != dropped {
+		t.Errorf("%d runs, %+v, %d dropped; want %d, %d dropped", c.Runs[tally.RunSucceeded], c.Providers["p"], c.DroppedBatches, runs, dropped)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestLockBusy(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	check(t, dir, 3, 2)
+	checkCounts(t, dir, 3, 2)
 }
 
 // TestDropsAreKept verifies that the number of dropped batches is kept if a process cannot write
@@ -94,7 +94,7 @@ func TestDropsAreKept(t *testing.T) {
 	}
 	must(t, os.RemoveAll(inTheWay))
 	must(t, tally.AddBatch(t.Context(), dir, batch))
-	check(t, dir, 2, 3)
+	checkCounts(t, dir, 2, 3)
 }
 
 // TestNoTimeLeft verifies that AddBatch with a canceled context either counts or drops the batch,
@@ -109,7 +109,7 @@ func TestNoTimeLeft(t *testing.T) {
 		_ = tally.AddBatch(ctx, dir, batch)
 	}
 	must(t, tally.AddBatch(t.Context(), dir, batch))
-	if c, err := tally.Read(t.Context(), dir); err != nil || c.Runs[tally.RunAnswered]+c.Dropped != 2*tries+1 {
+	if c, err := tally.Read(t.Context(), dir); err != nil || c.Runs[tally.RunSucceeded]+c.DroppedBatches != 2*tries+1 {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
@@ -160,7 +160,7 @@ func TestConcurrentCounts(t *testing.T) {
 	all.Wait()
 	stop()
 	reader.Wait()
-	check(t, dir, writers*each+1, 0)
+	checkCounts(t, dir, writers*each+1, 0)
 }
 
 // TestForeignFiles verifies that other programs' files in place of the counts file are replaced or
@@ -214,7 +214,7 @@ func TestForeignFiles(t *testing.T) {
 				return
 			}
 			must(t, err)
-			check(t, dir, 1, 0)
+			checkCounts(t, dir, 1, 0)
 			if data, err := os.ReadFile(other); string(data) != "untouched" {
 				t.Errorf("the file outside has %q, %v", data, err)
 			}

@@ -37,8 +37,8 @@ const (
 
 // Results of a dispatcher run.
 const (
-	RunAnswered = "answered"
-	RunFailed   = "failed"
+	RunSucceeded = "answered"
+	RunFailed    = "failed"
 )
 
 // Limits for the stored counts: more than a node needs, but few enough to be harmless.
@@ -47,7 +47,7 @@ const (
 	maxResults       = 24 // per provider
 	maxNameLength    = 253
 	maxMessageLength = 1000 // bytes
-	otherName        = "other"
+	otherResult      = "other"
 )
 
 // Counts holds the counts of a node's dispatchers since the time in Since.
@@ -55,10 +55,10 @@ type Counts struct {
 	SchemaVersion int       `json:"schemaVersion"`
 	Since         time.Time `json:"since"`
 
-	Runs       map[string]uint64 `json:"runs,omitempty"`       // number of dispatcher runs, by RunAnswered and RunFailed
-	Dropped    uint64            `json:"dropped,omitempty"`    // runs that were not counted because the file was busy
-	WithoutKey uint64            `json:"withoutKey,omitempty"` // credentials omitted from responses
-	LastError  *Error            `json:"lastError,omitempty"`  // last error of a dispatcher run
+	Runs               map[string]uint64 `json:"runs,omitempty"`       // number of dispatcher runs, by RunSucceeded and RunFailed
+	DroppedBatches     uint64            `json:"dropped,omitempty"`    // runs that were not counted because the file was busy
+	DroppedCredentials uint64            `json:"withoutKey,omitempty"` // credentials omitted from responses
+	LastError          *Error            `json:"lastError,omitempty"`  // last error of a dispatcher run
 
 	Providers map[string]*Provider `json:"providers,omitempty"` // by name
 }
@@ -81,9 +81,9 @@ type Error struct {
 
 // Batch holds the counts of one dispatcher run.
 type Batch struct {
-	Err        string // why the run failed, without secrets; "" if it succeeded
-	WithoutKey int    // credentials omitted from the response
-	Runs       []Run
+	Err                string // why the run failed, without secrets; "" if it succeeded
+	DroppedCredentials int    // credentials omitted from the response
+	Runs               []Run
 }
 
 // Run is the result of one provider's run.
@@ -116,7 +116,7 @@ func (c *Counts) IsValid() bool {
 // addBatch adds a batch to the counts.
 func (c *Counts) addBatch(b Batch, now time.Time) {
 	now = now.UTC().Truncate(time.Second)
-	result := RunAnswered
+	result := RunSucceeded
 	if b.Err != "" {
 		result, c.LastError = RunFailed, &Error{Time: now, Message: truncatedLine(b.Err)}
 	}
@@ -124,7 +124,7 @@ func (c *Counts) addBatch(b Batch, now time.Time) {
 		c.Runs = map[string]uint64{}
 	}
 	c.Runs[result]++
-	c.WithoutKey += uint64(max(b.WithoutKey, 0))
+	c.DroppedCredentials += uint64(max(b.DroppedCredentials, 0))
 	for _, r := range b.Runs {
 		if len(r.Provider) <= maxNameLength { // always true, because the name is a file name
 			c.getProvider(r.Provider).addRun(r, now)
@@ -159,7 +159,7 @@ func (p *Provider) addRun(r Run, now time.Time) {
 	}
 	result := r.Result
 	if _, known := p.Results[result]; !known && (len(p.Results) >= maxResults-1 || len(result) > 32) {
-		result = otherName
+		result = otherResult
 	}
 	p.Results[result]++
 	p.LastRun = now

@@ -27,7 +27,7 @@ func TestBounds(t *testing.T) {
 		}}, at)
 	}
 	busy := c.Providers["busy"]
-	if len(c.Providers) != maxProviders || c.Providers["p0"] != nil || busy == nil || len(busy.Results) != maxResults || busy.Results[otherName] == 0 || busy.Seconds != 0 {
+	if len(c.Providers) != maxProviders || c.Providers["p0"] != nil || busy == nil || len(busy.Results) != maxResults || busy.Results[otherResult] == 0 || busy.Seconds != 0 {
 		t.Errorf("%d providers, first %v, busy %+v", len(c.Providers), c.Providers["p0"], busy)
 	}
 	if m := busy.LastError.Message; len(m) > maxMessageLength+len("…") || strings.ContainsAny(m, "\n\x1b\ufffd") {

@@ -19,21 +19,21 @@ import (
 // them. All methods are safe for concurrent use.
 
 // progress returns the container for progress bars, or nil if no progress is to be drawn.
-func (t *Terminal) progress() *mpb.Progress {
+func (t *Terminal) newProgress() *mpb.Progress {
 	if asTerminal(t.Stderr) == nil || t.isDumb() || t.Quiet {
 		return nil
 	}
 	return mpb.New(mpb.WithOutput(t.Stderr), mpb.WithWidth(60))
 }
 
-// oneBar is a progress display with one bar. If out is nil, it draws nothing.
-type oneBar struct {
+// singleBar is a progress display with one bar. If out is nil, it draws nothing.
+type singleBar struct {
 	out *mpb.Progress
 	bar *mpb.Bar
 }
 
 // Close removes the bar.
-func (b *oneBar) Close() {
+func (b *singleBar) Close() {
 	if b.out != nil {
 		b.bar.Abort(true)
 		b.out.Wait()
@@ -50,7 +50,7 @@ type LayerProgress struct {
 
 // NewLayerProgress starts drawing downloads.
 func (t *Terminal) NewLayerProgress() *LayerProgress {
-	return &LayerProgress{out: t.progress(), bars: map[string]*mpb.Bar{}}
+	return &LayerProgress{out: t.newProgress(), bars: map[string]*mpb.Bar{}}
 }
 
 // Queue adds or restarts a download with a size in bytes.
@@ -106,13 +106,13 @@ func shortDigest(digest string) string {
 
 // CheckProgress draws one bar for a series of checks, with the name of the running check.
 type CheckProgress struct {
-	oneBar
+	singleBar
 	running atomic.Value // string
 }
 
 // NewCheckProgress starts drawing checks, whose names have at most width columns.
 func (t *Terminal) NewCheckProgress(width int) *CheckProgress {
-	c := &CheckProgress{oneBar: oneBar{out: t.progress()}}
+	c := &CheckProgress{singleBar: singleBar{out: t.newProgress()}}
 	if c.out != nil {
 		c.addBar(width)
 	}
@@ -138,12 +138,12 @@ func (c *CheckProgress) Update(done, total int, name string) {
 }
 
 // CounterProgress draws one bar with the number of finished items.
-type CounterProgress struct{ oneBar }
+type CounterProgress struct{ singleBar }
 
 // NewCounterProgress starts drawing how many items are finished. format is for example "node %d of
 // %d".
 func (t *Terminal) NewCounterProgress(format string) *CounterProgress {
-	c := &CounterProgress{oneBar{out: t.progress()}}
+	c := &CounterProgress{singleBar{out: t.newProgress()}}
 	if c.out != nil {
 		c.bar = c.out.AddBar(0, mpb.AppendDecorators(decor.CountersNoUnit(format)))
 	}
@@ -160,11 +160,11 @@ func (c *CounterProgress) Increment(total int) {
 }
 
 // ImageProgress shows which images are being pulled when neither bytes nor layers are known.
-type ImageProgress struct{ oneBar }
+type ImageProgress struct{ singleBar }
 
 // NewImageProgress starts drawing n pulls. When ctx ends, it hides a ^C that the terminal echoed.
 func (t *Terminal) NewImageProgress(ctx context.Context, n int) *ImageProgress {
-	p := &ImageProgress{oneBar{out: t.progress()}}
+	p := &ImageProgress{singleBar{out: t.newProgress()}}
 	if p.out == nil {
 		return p
 	}

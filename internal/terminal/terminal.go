@@ -171,8 +171,8 @@ func FormatBytes(n int64) string {
 	return fmt.Sprintf("%.1f %ciB", value, "KMGTPE"[prefix])
 }
 
-// FormatCount is [shown.Count].
-func FormatCount(n int, noun string) string { return shown.Count(n, noun) }
+// FormatCount is [shown.FormatCount].
+func FormatCount(n int, noun string) string { return shown.FormatCount(n, noun) }
 
 // QuoteShellPath is [shown.QuoteShellPath].
 func QuoteShellPath(path string) string { return shown.QuoteShellPath(path) }

@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// evil is text that a plugin or a registry could return.
-const evil = "\x1b[2Jok\rall is well\u202e"
+// controlText is text that a plugin or a registry could return.
+const controlText = "\x1b[2Jok\rall is well\u202e"
 
 // TestEscapes verifies that printed text contains no terminal control sequences.
 func TestEscapes(t *testing.T) {
@@ -35,24 +35,24 @@ func TestEscapes(t *testing.T) {
 		}
 	}
 	for name, print := range map[string]func(){
-		"note":     func() { term.Note("%s", evil) },
-		"warning":  func() { term.Warn("%s", evil) },
-		"error":    func() { term.Error(errors.Join(errors.New(evil), errors.New("b"))) },
-		"hint":     func() { term.Hint(evil) },
-		"comment":  func() { stdout.WriteString(CommentLines([]string{evil})) },
-		"head":     lay(func(t *Text) { t.Heading(evil) }),
-		"item":     lay(func(t *Text) { t.Item(MarkOK, evil) }),
-		"detail":   lay(func(t *Text) { t.Detail("%s", evil) }),
-		"line":     lay(func(t *Text) { t.MarkedLine(MarkOK, evil) }),
-		"below":    lay(func(t *Text) { t.ContinuationLine(evil) }),
-		"row":      lay(func(t *Text) { t.Row(MarkOK, 4, evil, "x") }),
-		"row text": lay(func(t *Text) { t.Row(MarkOK, 4, "x", evil) }),
-		"belowrow": lay(func(t *Text) { t.ContinuationRow(evil, evil) }),
-		"pair":     lay(func(t *Text) { t.Pair(evil, evil) }),
-		"hang":     lay(func(t *Text) { t.HangingIndent(evil, evil) }),
-		"quote":    lay(func(t *Text) { t.Quote("", evil) }),
-		"table":    lay(func(t *Text) { t.Table([]string{"A"}, [][]string{{evil}}) }),
-		"blocks":   lay(func(t *Text) { t.Width = 10; t.Table([]string{"A", "B"}, [][]string{{evil, evil}}) }),
+		"note":     func() { term.Note("%s", controlText) },
+		"warning":  func() { term.Warn("%s", controlText) },
+		"error":    func() { term.Error(errors.Join(errors.New(controlText), errors.New("b"))) },
+		"hint":     func() { term.Hint(controlText) },
+		"comment":  func() { stdout.WriteString(CommentLines([]string{controlText})) },
+		"head":     lay(func(t *Text) { t.Heading(controlText) }),
+		"item":     lay(func(t *Text) { t.Item(MarkOK, controlText) }),
+		"detail":   lay(func(t *Text) { t.Detail("%s", controlText) }),
+		"line":     lay(func(t *Text) { t.MarkedLine(MarkOK, controlText) }),
+		"below":    lay(func(t *Text) { t.ContinuationLine(controlText) }),
+		"row":      lay(func(t *Text) { t.Row(MarkOK, 4, controlText, "x") }),
+		"row text": lay(func(t *Text) { t.Row(MarkOK, 4, "x", controlText) }),
+		"belowrow": lay(func(t *Text) { t.ContinuationRow(controlText, controlText) }),
+		"pair":     lay(func(t *Text) { t.Pair(controlText, controlText) }),
+		"hang":     lay(func(t *Text) { t.HangingIndent(controlText, controlText) }),
+		"quote":    lay(func(t *Text) { t.Quote("", controlText) }),
+		"table":    lay(func(t *Text) { t.Table([]string{"A"}, [][]string{{controlText}}) }),
+		"blocks":   lay(func(t *Text) { t.Width = 10; t.Table([]string{"A", "B"}, [][]string{{controlText, controlText}}) }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			stdout.Reset()
@@ -108,7 +108,7 @@ func TestTextCannotForgeLines(t *testing.T) {
 
 // TestProgressEscapes verifies that names next to progress bars are escaped.
 func TestProgressEscapes(t *testing.T) {
-	const name = "\n\x1b[2J" + evil
+	const name = "\n\x1b[2J" + controlText
 	for what, draw := range map[string]func(p *mpb.Progress, drawn func()){
 		"layer": func(p *mpb.Progress, drawn func()) {
 			l := &LayerProgress{out: p, bars: map[string]*mpb.Bar{}}
@@ -117,7 +117,7 @@ func TestProgressEscapes(t *testing.T) {
 			l.Close()
 		},
 		"check": func(p *mpb.Progress, drawn func()) {
-			c := &CheckProgress{oneBar: oneBar{out: p}}
+			c := &CheckProgress{singleBar: singleBar{out: p}}
 			c.addBar(40)
 			drawn() // before the first check runs
 			c.Update(1, 2, name)
@@ -125,7 +125,7 @@ func TestProgressEscapes(t *testing.T) {
 			c.Close()
 		},
 		"image": func(p *mpb.Progress, drawn func()) {
-			i := &ImageProgress{oneBar{out: p}}
+			i := &ImageProgress{singleBar{out: p}}
 			i.addTotalBar(1)
 			end := i.Show(name)
 			drawn()
@@ -240,7 +240,7 @@ func TestNoTerminal(t *testing.T) {
 }
 
 func TestIsPrintable(t *testing.T) {
-	for in, want := range map[string]bool{"": true, "a é": true, "a\nb": false, "a\tb": false, evil: false, "\xff": false} {
+	for in, want := range map[string]bool{"": true, "a é": true, "a\nb": false, "a\tb": false, controlText: false, "\xff": false} {
 		if got := IsPrintable(in); got != want {
 			t.Errorf("%q: got %v, want %v", in, got, want)
 		}

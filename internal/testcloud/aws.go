@@ -47,7 +47,7 @@ type AWSState struct {
 	KeyLifetime  time.Duration // lifetime of all issued credentials
 
 	Region         string // region of the instance; "" means unknown (404)
-	TokensOptional bool   // allow metadata requests without a session token (IMDSv1)
+	AllowIMDSv1    bool   // allow metadata requests without a session token (IMDSv1)
 	ContainerToken string // the Authorization header that the container endpoint requires; "" means none
 
 	// STS requires these values. "" accepts any value.

@@ -29,7 +29,7 @@ func (s AWSState) serveMetadata(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	token, given := r.Header[tokenHeader]
-	if r.Method != http.MethodGet || given && token[0] != metadataToken || !given && !s.TokensOptional {
+	if r.Method != http.MethodGet || given && token[0] != metadataToken || !given && !s.AllowIMDSv1 {
 		http.Error(w, "401 - Unauthorized", http.StatusUnauthorized)
 		return
 	}

@@ -41,15 +41,15 @@ type AzureState struct {
 	RefreshToken string
 	Lifetime     time.Duration
 
-	ClientID  string // client ID of managed identities and applications
-	Resource  string // the resource ID of a managed identity
-	Header    string // secret header value of App Service
-	KeyFile   string // path of the Azure Arc agent's key
-	Key       string // content of KeyFile
-	OldAgent  bool   // the Azure Arc agent has only one identity and ignores the requested one
-	Tenant    string // tenant in the URL of the token endpoint and in the exchange
-	Assertion string // the client assertion
-	Secret    string // the client secret; without Assertion and Secret, a client certificate is accepted
+	ClientID          string // client ID of managed identities and applications
+	ResourceID        string // the resource ID of a managed identity
+	IdentityHeader    string // secret header value of App Service
+	ArcKeyFile        string // path of the Azure Arc agent's key
+	ArcKey            string // content of ArcKeyFile
+	ArcSingleIdentity bool   // the Azure Arc agent has only one identity and ignores the requested one
+	Tenant            string // tenant in the URL of the token endpoint and in the exchange
+	ClientAssertion   string // the client assertion
+	ClientSecret      string // the client secret; without Assertion and Secret, a client certificate is accepted
 
 	// Metadata is the resource manager's cloud metadata as JSON.
 	Metadata string
@@ -77,9 +77,9 @@ type Azure struct {
 func NewAzure() *Azure {
 	a := &Azure{}
 	a.state = AzureState{
-		AccessToken: canary.TokenSecret + "-access",
-		Lifetime:    3 * time.Hour,
-		Header:      canary.TokenSecret + "-header",
+		AccessToken:    canary.TokenSecret + "-access",
+		Lifetime:       3 * time.Hour,
+		IdentityHeader: canary.TokenSecret + "-header",
 	}
 	a.Server = NewServer(http.HandlerFunc(a.dispatch))
 	return a
@@ -110,7 +110,7 @@ func (a *Azure) Environ() []string {
 
 // AppServiceEnviron returns the environment variables of App Service.
 func (a *Azure) AppServiceEnviron() []string {
-	return append(a.Environ(), "IDENTITY_ENDPOINT="+a.URL()+azureAppServicePath, "IDENTITY_HEADER="+a.currentState().Header)
+	return append(a.Environ(), "IDENTITY_ENDPOINT="+a.URL()+azureAppServicePath, "IDENTITY_HEADER="+a.currentState().IdentityHeader)
 }
 
 // ArcEnviron returns the environment variables of a machine with the Azure Arc agent.
@@ -118,9 +118,9 @@ func (a *Azure) ArcEnviron() []string {
 	return append(a.Environ(), "IDENTITY_ENDPOINT="+a.URL()+azureArcPath, "IMDS_ENDPOINT="+a.URL())
 }
 
-// SortedLines returns [Server.RequestLines] in a fixed order. A plugin requests the challenge and
+// SortedRequestLines returns [Server.RequestLines] in a fixed order. A plugin requests the challenge and
 // the token concurrently. Here, the challenge comes after the token.
-func (a *Azure) SortedLines() []string {
+func (a *Azure) SortedRequestLines() []string {
 	var steps, challenges []string
 	for _, line := range a.RequestLines() {
 		switch {
@@ -226,23 +226,23 @@ func (s AzureState) serveIdentity(w http.ResponseWriter, r *http.Request) {
 	case r.Form.Get("api-version") != version:
 		writeOAuthError(w, http.StatusBadRequest, "invalid_request", "unknown api-version")
 	case !secret && r.URL.Path == azureArcPath && r.Header.Get("Authorization") == "":
-		w.Header().Set("Www-Authenticate", "Basic realm="+s.KeyFile)
+		w.Header().Set("Www-Authenticate", "Basic realm="+s.ArcKeyFile)
 		w.WriteHeader(http.StatusUnauthorized)
 	case !secret:
 		writeOAuthError(w, http.StatusUnauthorized, "invalid_header", "")
 	case r.Form.Get("resource") != azureResource:
 		writeOAuthError(w, http.StatusBadRequest, "invalid_resource", "AADSTS500011: the resource principal was not found")
-	case s.ClientID != "" && clientID != s.ClientID, s.Resource != "" && resourceID != s.Resource:
+	case s.ClientID != "" && clientID != s.ClientID, s.ResourceID != "" && resourceID != s.ResourceID:
 		writeOAuthError(w, http.StatusBadRequest, "invalid_request", "Identity not found")
 	default:
 		answer := map[string]string{
 			"access_token": s.AccessToken, "token_type": "Bearer", "resource": azureResource,
 			"expires_in": "86399", "expires_on": strconv.FormatInt(time.Now().Add(24*time.Hour).Unix(), 10),
 		}
-		if r.URL.Path == azureArcPath && !s.OldAgent && clientID != "" {
+		if r.URL.Path == azureArcPath && !s.ArcSingleIdentity && clientID != "" {
 			answer["client_id"] = clientID
 		}
-		if r.URL.Path == azureArcPath && !s.OldAgent && resourceID != "" {
+		if r.URL.Path == azureArcPath && !s.ArcSingleIdentity && resourceID != "" {
 			answer["msi_res_id"] = resourceID
 		}
 		writeJSON(w, http.StatusOK, answer)
@@ -255,10 +255,10 @@ func (s AzureState) identityRequirements(r *http.Request) (version, clientID, re
 	clientID = r.Form.Get("client_id")
 	switch r.URL.Path {
 	case azureAppServicePath:
-		return "2019-08-01", clientID, r.Form.Get("mi_res_id"), r.Header.Get("X-Identity-Header") == s.Header
+		return "2019-08-01", clientID, r.Form.Get("mi_res_id"), r.Header.Get("X-Identity-Header") == s.IdentityHeader
 	case azureArcPath:
 		return "2020-06-01", clientID, r.Form.Get("msi_res_id"),
-			r.Header.Get("Metadata") == "true" && s.Key != "" && r.Header.Get("Authorization") == "Basic "+s.Key
+			r.Header.Get("Metadata") == "true" && s.ArcKey != "" && r.Header.Get("Authorization") == "Basic "+s.ArcKey
 	}
 	return "2018-02-01", clientID, r.Form.Get("msi_res_id"), r.Header.Get("Metadata") == "true"
 }
@@ -283,7 +283,7 @@ func (s AzureState) serveToken(w http.ResponseWriter, r *http.Request) {
 		writeOAuthError(w, http.StatusBadRequest, "unauthorized_client", "AADSTS700016: the application was not found")
 	case assertion != "" && form.Get("client_assertion_type") != "urn:ietf:params:oauth:client-assertion-type:jwt-bearer":
 		writeOAuthError(w, http.StatusBadRequest, "invalid_request", "AADSTS900144")
-	case s.Assertion != "" && assertion != s.Assertion, s.Secret != "" && form.Get("client_secret") != s.Secret,
+	case s.ClientAssertion != "" && assertion != s.ClientAssertion, s.ClientSecret != "" && form.Get("client_secret") != s.ClientSecret,
 		assertion == "" && form.Get("client_secret") == "":
 		writeOAuthError(w, http.StatusUnauthorized, "invalid_client", "AADSTS700213: no matching federated identity record")
 	default:

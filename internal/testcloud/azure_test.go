@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/internal/testcloud"
 )
 
-// azureAsk sends a request and returns the status and the body.
-func azureAsk(t *testing.T, client *http.Client, address string, form url.Values, header ...string) (int, map[string]any) {
+// sendAzureRequest sends a request and returns the status and the body.
+func sendAzureRequest(t *testing.T, client *http.Client, address string, form url.Values, header ...string) (int, map[string]any) {
 	t.Helper()
 	method, body := http.MethodGet, io.Reader(nil)
 	if form != nil {
@@ -45,7 +45,7 @@ func TestAzure(t *testing.T) {
 	az := testcloud.NewAzure()
 	defer az.Close()
 	az.Update(func(s *testcloud.AzureState) {
-		s.ClientID, s.Tenant, s.Assertion, s.Metadata, s.Key = "client-1", "tenant-1", canary.TokenSecret, "[]", canary.TokenSecret
+		s.ClientID, s.Tenant, s.ClientAssertion, s.Metadata, s.ArcKey = "client-1", "tenant-1", canary.TokenSecret, "[]", canary.TokenSecret
 	})
 	net := must.Get(testcloud.NewFakeNetwork())(t)
 	defer net.Close()
@@ -79,7 +79,7 @@ func TestAzure(t *testing.T) {
 				if strings.HasPrefix(test.address, az.URL()) {
 					client = http.DefaultClient // the fake network has no handler for loopback
 				}
-				return azureAsk(t, client, test.address+"?"+query.Encode(), form, header...)
+				return sendAzureRequest(t, client, test.address+"?"+query.Encode(), form, header...)
 			}
 			status, answer := ask(test.form, test.query, test.header)
 			token, _ := answer[test.member].(string)
@@ -107,7 +107,7 @@ func TestAzure(t *testing.T) {
 			}
 		})
 	}
-	status, answer := azureAsk(t, client, "https://foo.azurecr.io/v2/", nil)
+	status, answer := sendAzureRequest(t, client, "https://foo.azurecr.io/v2/", nil)
 	if want := `Bearer realm="https://foo.azurecr.io/oauth2/token",service="foo.azurecr.io"`; status != 401 || answer["challenge"] != want {
 		t.Errorf("login server: status %d, challenge %v", status, answer["challenge"])
 	}

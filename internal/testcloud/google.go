@@ -29,16 +29,16 @@ const (
 
 // GoogleState determines the responses of [Google]. The zero value is not valid.
 type GoogleState struct {
-	Token         string        // the node's token from the metadata server
-	Federated     string        // the token from STS
-	Account       string        // the token of an impersonated service account
-	Lifetime      time.Duration // lifetime of each token
-	OmitExpiresIn bool          // omits expires_in from token responses
+	Token             string        // the node's token from the metadata server
+	FederatedToken    string        // the token from STS
+	ImpersonatedToken string        // the token of an impersonated service account
+	Lifetime          time.Duration // lifetime of each token
+	OmitExpiresIn     bool          // omits expires_in from token responses
 
-	Email        string // email of the node's service account; "" means it has none (404)
-	Dockercfg    string // the attribute google-dockercfg; "" means unset (404)
-	DockercfgURL string // the attribute google-dockercfg-url; "" means unset (404)
-	File         string // content of [GoogleFilePath]
+	Email         string // email of the node's service account; "" means it has none (404)
+	Dockercfg     string // the attribute google-dockercfg; "" means unset (404)
+	DockercfgURL  string // the attribute google-dockercfg-url; "" means unset (404)
+	DockercfgFile string // content of [GoogleFilePath]
 
 	// STS requires these values. "" accepts any value.
 	SubjectToken string
@@ -64,7 +64,7 @@ func NewGoogle(net *FakeNetwork) (*Google, error) {
 	}
 	g := &Google{net: net, homeDir: home}
 	g.state = GoogleState{
-		Token: "open-sesame", Federated: "open-sesame-federated", Account: "open-sesame-account", Lifetime: time.Hour,
+		Token: "open-sesame", FederatedToken: "open-sesame-federated", ImpersonatedToken: "open-sesame-account", Lifetime: time.Hour,
 		Email: "node@project.iam.gserviceaccount.com",
 	}
 	g.Server = NewServer(http.HandlerFunc(g.dispatch))
@@ -109,7 +109,7 @@ func (g *Google) dispatch(w http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(r.URL.Path, googleAccountsPath):
 		g.serveImpersonation(w, r)
 	case r.URL.Path == GoogleFilePath:
-		writePlainText(w, g.currentState().File)
+		writePlainText(w, g.currentState().DockercfgFile)
 	default:
 		http.NotFound(w, r)
 	}
@@ -186,7 +186,7 @@ func (g *Google) serveTokenExchange(w http.ResponseWriter, r *http.Request) {
 		// The real STS may quote parts of the request. This error quotes the token.
 		writeOAuthError(w, http.StatusBadRequest, "invalid_grant", "the subject token is not valid: "+field("subject_token"))
 	default:
-		writeJSON(w, http.StatusOK, state.tokenResponse(state.Federated, map[string]any{
+		writeJSON(w, http.StatusOK, state.tokenResponse(state.FederatedToken, map[string]any{
 			"token_type": "Bearer", "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
 		}))
 	}
@@ -211,13 +211,13 @@ func (g *Google) serveImpersonation(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method != http.MethodPost || verb != "generateAccessToken" || err != nil:
 		http.NotFound(w, r)
-	case r.Header.Get("Authorization") != "Bearer "+state.Federated:
+	case r.Header.Get("Authorization") != "Bearer "+state.FederatedToken:
 		writeGoogleError(w, http.StatusUnauthorized, "UNAUTHENTICATED")
 	case !strings.HasSuffix(email, ".iam.gserviceaccount.com"):
 		writeGoogleError(w, http.StatusForbidden, "PERMISSION_DENIED")
 	default:
 		writeJSON(w, http.StatusOK, map[string]string{
-			"accessToken": state.Account, "expireTime": time.Now().Add(state.Lifetime).UTC().Format(time.RFC3339),
+			"accessToken": state.ImpersonatedToken, "expireTime": time.Now().Add(state.Lifetime).UTC().Format(time.RFC3339),
 		})
 	}
 }

@@ -30,14 +30,14 @@ import (
 // FakeNetwork is an HTTP and HTTPS proxy on loopback that maps host names to handlers. It sends
 // status 502 for other hosts and records them.
 type FakeNetwork struct {
-	dir      string
-	proxy    *http.Server
-	inner    *http.Server   // serves the decrypted TLS connections
-	direct   []*http.Server // see [FakeNetwork.ServeTLS]
-	addr     string
-	key      *ecdsa.PrivateKey
-	root     *x509.Certificate
-	rootPool *x509.CertPool
+	dir           string
+	proxy         *http.Server
+	tlsServer     *http.Server   // serves the decrypted TLS connections
+	directServers []*http.Server // see [FakeNetwork.ServeTLS]
+	addr          string
+	key           *ecdsa.PrivateKey
+	root          *x509.Certificate
+	rootPool      *x509.CertPool
 
 	mu           sync.Mutex
 	hosts        map[string]http.Handler
@@ -59,7 +59,7 @@ func NewFakeNetwork() (*FakeNetwork, error) {
 	n.addr = listener.Addr().String()
 	// Errors of clients that disconnect are not logged.
 	discard := log.New(io.Discard, "", 0)
-	n.inner = &http.Server{Handler: http.HandlerFunc(n.dispatch), ReadHeaderTimeout: 10 * time.Second, ErrorLog: discard}
+	n.tlsServer = &http.Server{Handler: http.HandlerFunc(n.dispatch), ReadHeaderTimeout: 10 * time.Second, ErrorLog: discard}
 	n.proxy = &http.Server{Handler: http.HandlerFunc(n.serveProxy), ReadHeaderTimeout: 10 * time.Second, ErrorLog: discard}
 	go n.proxy.Serve(listener)
 	return n, nil
@@ -87,7 +87,7 @@ func (n *FakeNetwork) ServeTLS(listener net.Listener) {
 		}},
 	}
 	n.mu.Lock()
-	n.direct = append(n.direct, server)
+	n.directServers = append(n.directServers, server)
 	n.mu.Unlock()
 	go server.ServeTLS(listener, "", "")
 }
@@ -130,10 +130,10 @@ func (n *FakeNetwork) CAPool() *x509.CertPool { return n.rootPool }
 // Close stops the network.
 func (n *FakeNetwork) Close() {
 	n.proxy.Close()
-	n.inner.Close()
+	n.tlsServer.Close()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, server := range n.direct {
+	for _, server := range n.directServers {
 		server.Close()
 	}
 	os.RemoveAll(n.dir)
@@ -154,7 +154,7 @@ func (n *FakeNetwork) serveProxy(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	io.WriteString(conn, "HTTP/1.1 200 Connection established\r\n\r\n")
-	err = n.inner.Serve(&singleListener{tls.Server(&bufferedConn{conn, buffered.Reader}, &tls.Config{
+	err = n.tlsServer.Serve(&singleListener{tls.Server(&bufferedConn{conn, buffered.Reader}, &tls.Config{
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 			return n.certificateFor(strings.ToLower(host))
 		},

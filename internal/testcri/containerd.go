@@ -24,10 +24,10 @@ import (
 type Containerd struct {
 	Socket string // path of the CRI socket
 
-	t       testing.TB
-	dir     string
-	pause   string // image of SetSandboxImage
-	environ []string
+	t            testing.TB
+	dir          string
+	sandboxImage string // image of SetSandboxImage
+	environ      []string
 
 	mu  sync.Mutex
 	cmd *exec.Cmd // nil while stopped
@@ -62,7 +62,7 @@ func (c *Containerd) ConfigPath() string { return c.path("config.toml") }
 // SetSandboxImage sets the image for pod sandboxes. It takes effect at the next start.
 func (c *Containerd) SetSandboxImage(image string) {
 	c.t.Helper()
-	c.pause = image
+	c.sandboxImage = image
 	if err := os.WriteFile(c.ConfigPath(), []byte(c.configTOML()), 0o600); err != nil {
 		c.t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ state = %q
     snapshotter = "native"
   [plugins."io.containerd.grpc.v1.cri".registry]
     config_path = %q
-`, c.path("root"), c.path("state"), c.Socket, c.pause, c.path("certs.d"))
+`, c.path("root"), c.path("state"), c.Socket, c.sandboxImage, c.path("certs.d"))
 }
 
 // Start starts containerd. After [Containerd.Stop] or [Containerd.Kill], containerd keeps

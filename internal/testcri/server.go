@@ -25,20 +25,20 @@ type Server struct {
 	runtimeapi.UnimplementedImageServiceServer
 
 	// These functions, if not nil, handle the calls.
-	OnVersion func(context.Context) (*runtimeapi.VersionResponse, error)
-	OnInfo    func(context.Context) error
-	OnStatus  func(context.Context, *runtimeapi.ImageSpec) (*runtimeapi.Image, error)
-	OnPull    func(context.Context, *runtimeapi.PullImageRequest) (string, error)
+	OnVersion     func(context.Context) (*runtimeapi.VersionResponse, error)
+	OnImageFsInfo func(context.Context) error
+	OnImageStatus func(context.Context, *runtimeapi.ImageSpec) (*runtimeapi.Image, error)
+	OnPullImage   func(context.Context, *runtimeapi.PullImageRequest) (string, error)
 
-	Socket string
-	Config string // config in the verbose status, as JSON; "" omits it
-	Pinned string // the image that ImageStatus reports as pinned
+	Socket      string
+	Config      string // config in the verbose status, as JSON; "" omits it
+	PinnedImage string // the image that ImageStatus reports as pinned
 
-	mu      sync.Mutex
-	present map[string]bool
-	pulls   []*runtimeapi.PullImageRequest
-	grpc    *grpc.Server
-	ended   chan struct{}
+	mu           sync.Mutex
+	pulledImages map[string]bool
+	pulls        []*runtimeapi.PullImageRequest
+	grpc         *grpc.Server
+	ended        chan struct{}
 }
 
 // Start listens on a new socket until the test ends. It may be called again after
@@ -99,24 +99,24 @@ func (s *Server) Status(_ context.Context, req *runtimeapi.StatusRequest) (*runt
 
 // ImageFsInfo implements the CRI call.
 func (s *Server) ImageFsInfo(ctx context.Context, _ *runtimeapi.ImageFsInfoRequest) (*runtimeapi.ImageFsInfoResponse, error) {
-	if s.OnInfo != nil {
-		return nil, s.OnInfo(ctx)
+	if s.OnImageFsInfo != nil {
+		return nil, s.OnImageFsInfo(ctx)
 	}
 	return &runtimeapi.ImageFsInfoResponse{}, nil
 }
 
 // ImageStatus implements the CRI call.
 func (s *Server) ImageStatus(ctx context.Context, req *runtimeapi.ImageStatusRequest) (*runtimeapi.ImageStatusResponse, error) {
-	if s.OnStatus != nil {
-		image, err := s.OnStatus(ctx, req.Image)
+	if s.OnImageStatus != nil {
+		image, err := s.OnImageStatus(ctx, req.Image)
 		return &runtimeapi.ImageStatusResponse{Image: image}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.present[req.Image.Image] {
+	if !s.pulledImages[req.Image.Image] {
 		return &runtimeapi.ImageStatusResponse{}, nil
 	}
-	return &runtimeapi.ImageStatusResponse{Image: &runtimeapi.Image{Id: "sha256:" + req.Image.Image, Size: 1 << 20, Pinned: req.Image.Image == s.Pinned}}, nil
+	return &runtimeapi.ImageStatusResponse{Image: &runtimeapi.Image{Id: "sha256:" + req.Image.Image, Size: 1 << 20, Pinned: req.Image.Image == s.PinnedImage}}, nil
 }
 
 // PullImage implements the CRI call.
@@ -125,18 +125,18 @@ func (s *Server) PullImage(ctx context.Context, req *runtimeapi.PullImageRequest
 	s.pulls = append(s.pulls, req)
 	s.mu.Unlock()
 	ref := "sha256:" + req.Image.Image
-	if s.OnPull != nil {
+	if s.OnPullImage != nil {
 		var err error
-		if ref, err = s.OnPull(ctx, req); err != nil {
+		if ref, err = s.OnPullImage(ctx, req); err != nil {
 			return nil, err
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.present == nil {
-		s.present = map[string]bool{}
+	if s.pulledImages == nil {
+		s.pulledImages = map[string]bool{}
 	}
-	s.present[req.Image.Image] = true
+	s.pulledImages[req.Image.Image] = true
 	return &runtimeapi.PullImageResponse{ImageRef: ref}, nil
 }
 

@@ -24,12 +24,12 @@ const Forever = math.MaxInt
 // for concurrent use.
 type FaultSet[F any] struct {
 	mu   sync.Mutex
-	list []entry[F]
+	list []faultEntry[F]
 }
 
-type entry[F any] struct {
-	fault F
-	in    *InjectedFault
+type faultEntry[F any] struct {
+	fault    F
+	injected *InjectedFault
 }
 
 // Inject adds a fault. The fault skips the first matching requests and then applies to
@@ -43,7 +43,7 @@ func (s *FaultSet[F]) Inject(fault F, after, times int) *InjectedFault {
 	in.left.Store(int64(times))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.list = append(s.list, entry[F]{fault, in})
+	s.list = append(s.list, faultEntry[F]{fault, in})
 	return in
 }
 
@@ -53,15 +53,15 @@ func (s *FaultSet[F]) Next(matches func(F) bool) *F {
 	defer s.mu.Unlock()
 	for i := range s.list {
 		e := &s.list[i]
-		if e.in.left.Load() <= 0 || !matches(e.fault) {
+		if e.injected.left.Load() <= 0 || !matches(e.fault) {
 			continue
 		}
-		if e.in.after > 0 {
-			e.in.after--
+		if e.injected.after > 0 {
+			e.injected.after--
 			return nil
 		}
-		e.in.left.Add(-1)
-		e.in.hits.Add(1)
+		e.injected.left.Add(-1)
+		e.injected.hits.Add(1)
 		return &e.fault
 	}
 	return nil

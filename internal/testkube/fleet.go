@@ -31,10 +31,10 @@ func (st *store) ConfigMap(namespace, name string) map[string]string {
 func (s *Server) SetLog(namespace, pod, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.logs == nil {
-		s.logs = map[objectKey]string{}
+	if s.podLogs == nil {
+		s.podLogs = map[objectKey]string{}
 	}
-	s.logs[objectKey{"pods", namespace, pod}] = text
+	s.podLogs[objectKey{"pods", namespace, pod}] = text
 }
 
 // serveList sends one page of a list.
@@ -82,7 +82,7 @@ func (st *store) listObjects(resource, namespace string, selector labels.Selecto
 // keeps only the first bytes of these lines.
 func (s *Server) serveLog(w http.ResponseWriter, query url.Values, req Request) {
 	s.mu.Lock()
-	text := s.logs[objectKey{"pods", req.Namespace, req.Name}]
+	text := s.podLogs[objectKey{"pods", req.Namespace, req.Name}]
 	s.mu.Unlock()
 	if s.getPod(req.Namespace, req.Name) == nil {
 		writeError(w, notFound("pods", req.Name))

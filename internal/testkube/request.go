@@ -66,5 +66,5 @@ type Request struct {
 	ExpirationSeconds   *int64
 	Token               plugin.Secret // the issued token; empty after an error
 
-	index int // index in Server.log
+	logIndex int // logIndex in Server.requestLog
 }

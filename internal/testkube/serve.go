@@ -132,7 +132,7 @@ func (s *Server) serveGet(w http.ResponseWriter, req Request) {
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.log)
+	return slices.Clone(s.requestLog)
 }
 
 // CountRequests counts requests, including rejected ones. "" matches any verb or resource.
@@ -149,7 +149,7 @@ func (s *Server) CountRequests(verb, resource string) int {
 func (s *Server) logRequest(req *Request) *Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	req.index = len(s.log)
-	s.log = append(s.log, *req)
+	req.logIndex = len(s.requestLog)
+	s.requestLog = append(s.requestLog, *req)
 	return s.faults.Next(func(f Fault) bool { return f.matches(*req) })
 }

@@ -40,41 +40,41 @@ type Options struct {
 
 // Server is a running API server. It is safe for concurrent use.
 type Server struct {
-	opts    Options
-	addr    string
-	mux     *http.ServeMux
-	ctx     context.Context // ends with Close
-	cancel  context.CancelFunc
-	serving sync.Mutex // held by Start, Stop and Close
+	opts        Options
+	addr        string
+	mux         *http.ServeMux
+	ctx         context.Context // ends with Close
+	cancel      context.CancelFunc
+	lifecycleMu sync.Mutex // held by Start, Stop and Close
 
 	// guarded by serving
-	http    *httptest.Server // nil with Options.Pipe
-	plain   *http.Server     // with Pipe
-	pipe    *pipeListener
-	stopped bool
+	tlsServer    *httptest.Server // nil with Options.Pipe
+	pipeServer   *http.Server     // with Pipe
+	pipeListener *pipeListener
+	stopped      bool
 
 	*store
 	faults testfault.FaultSet[Fault]
 
 	mu         sync.Mutex // guards the fields below
 	grants     []permission
-	log        []Request
+	requestLog []Request
 	tokenCount int
-	logs       map[objectKey]string // of pods
+	podLogs    map[objectKey]string // of pods
 	release    chan struct{}        // closed to release hanging requests
 }
 
 // Start restarts the server after [Server.Stop] at the same address with the same
 // objects, faults and log.
 func (s *Server) Start() error {
-	s.serving.Lock()
-	defer s.serving.Unlock()
+	s.lifecycleMu.Lock()
+	defer s.lifecycleMu.Unlock()
 	if !s.stopped {
 		return nil
 	}
 	if s.opts.Pipe {
-		s.pipe, s.plain, s.stopped = newPipeListener(), s.newHTTPServer(), false
-		go s.plain.Serve(s.pipe) // returns when the pipe is closed
+		s.pipeListener, s.pipeServer, s.stopped = newPipeListener(), s.newHTTPServer(), false
+		go s.pipeServer.Serve(s.pipeListener) // returns when the pipe is closed
 		return nil
 	}
 	ln, err := net.Listen("tcp", s.addr)
@@ -82,8 +82,8 @@ func (s *Server) Start() error {
 		return err
 	}
 	s.addr = ln.Addr().String()
-	s.http = &httptest.Server{Listener: ln, EnableHTTP2: true, Config: s.newHTTPServer()}
-	s.http.StartTLS()
+	s.tlsServer = &httptest.Server{Listener: ln, EnableHTTP2: true, Config: s.newHTTPServer()}
+	s.tlsServer.StartTLS()
 	s.stopped = false
 	return nil
 }
@@ -98,8 +98,8 @@ func (s *Server) newHTTPServer() *http.Server {
 
 // Stop closes the port and all connections. Clients then get "connection refused".
 func (s *Server) Stop() {
-	s.serving.Lock()
-	defer s.serving.Unlock()
+	s.lifecycleMu.Lock()
+	defer s.lifecycleMu.Unlock()
 	s.stopLocked()
 }
 
@@ -109,18 +109,18 @@ func (s *Server) stopLocked() {
 	}
 	s.stopped = true
 	if s.opts.Pipe {
-		_ = s.pipe.Close()
-		_ = s.plain.Close()
+		_ = s.pipeListener.Close()
+		_ = s.pipeServer.Close()
 		return
 	}
-	_ = s.http.Listener.Close()
-	_ = s.http.Config.Close() // aborts requests in progress; httptest would wait for them
+	_ = s.tlsServer.Listener.Close()
+	_ = s.tlsServer.Config.Close() // aborts requests in progress; httptest would wait for them
 }
 
 // Close stops the server permanently.
 func (s *Server) Close() {
-	s.serving.Lock()
-	defer s.serving.Unlock()
+	s.lifecycleMu.Lock()
+	defer s.lifecycleMu.Unlock()
 	s.cancel()
 	s.stopLocked()
 }
@@ -138,14 +138,14 @@ func (s *Server) CA() []byte {
 	if s.opts.Pipe {
 		return nil
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.tlsServer.Certificate().Raw})
 }
 
 // Dial connects to a server with Options.Pipe. It ignores the address.
 func (s *Server) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
-	s.serving.Lock()
-	pipe := s.pipe
-	s.serving.Unlock()
+	s.lifecycleMu.Lock()
+	pipe := s.pipeListener
+	s.lifecycleMu.Unlock()
 	return pipe.dial(ctx, network)
 }
 

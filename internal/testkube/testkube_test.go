@@ -31,7 +31,7 @@ func ask(t *testing.T, s *Server, method, path, body string) (int, []byte) {
 	t.Helper()
 	req := must.Get(http.NewRequestWithContext(t.Context(), method, s.URL()+path, strings.NewReader(body)))(t)
 	req.Header.Set("Authorization", "Bearer "+s.Token(Admin))
-	resp := must.Get(s.http.Client().Do(req))(t)
+	resp := must.Get(s.tlsServer.Client().Do(req))(t)
 	defer resp.Body.Close()
 	var raw json.RawMessage
 	must.Do(t, json.NewDecoder(resp.Body).Decode(&raw))
@@ -81,7 +81,7 @@ func TestStartStop(t *testing.T) {
 	s.AddServiceAccount(ServiceAccount{Namespace: "ci", Name: "builder", UID: "u"})
 	url := s.URL()
 	s.Stop()
-	if _, err := s.http.Client().Get(url); err == nil {
+	if _, err := s.tlsServer.Client().Get(url); err == nil {
 		t.Error("it answers after Stop")
 	}
 	must.Do(t, s.Start())

@@ -39,7 +39,7 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request, req Request)
 }
 
 func (s *Server) recordTokenRequest(req Request, tr *authenticationv1.TokenRequest) {
-	entry := &s.log[req.index]
+	entry := &s.requestLog[req.logIndex]
 	entry.AccountUID, entry.Audiences = string(tr.UID), tr.Spec.Audiences
 	entry.ExpirationSeconds = tr.Spec.ExpirationSeconds
 	if ref := tr.Spec.BoundObjectRef; ref != nil {
@@ -71,7 +71,7 @@ func (s *Server) issueToken(req Request, tr *authenticationv1.TokenRequest) *api
 		}
 	}
 	s.setTokenStatus(tr, account, pod)
-	s.log[req.index].Token = plugin.NewSecret(tr.Status.Token)
+	s.requestLog[req.logIndex].Token = plugin.NewSecret(tr.Status.Token)
 	return nil
 }
 

@@ -52,7 +52,7 @@ func (s *Server) isAllowed(user, repo, action string) bool {
 type authResult struct {
 	scheme string // see Request.Scheme
 	user   string // as sent; for a token, the user it was issued to
-	ok     bool   // the password or token is valid
+	valid  bool   // the password or token is valid
 	token  token
 }
 
@@ -63,15 +63,15 @@ func (s *Server) authenticate(r *http.Request) authResult {
 		r.Body = http.MaxBytesReader(nil, r.Body, maxTokenBody)
 		user := r.PostFormValue("username")
 		ok := r.PostFormValue("grant_type") == "password" && s.checkPassword(user, r.PostFormValue("password"))
-		return authResult{scheme: "Form", user: user, ok: ok}
+		return authResult{scheme: "Form", user: user, valid: ok}
 	}
 	if user, password, ok := r.BasicAuth(); ok {
 		good := s.opts.Auth == AuthBasic || r.URL.Path == tokenPath
-		return authResult{scheme: "Basic", user: user, ok: good && s.checkPassword(user, password)}
+		return authResult{scheme: "Basic", user: user, valid: good && s.checkPassword(user, password)}
 	}
 	if secret, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		tok, good := s.lookupToken(secret)
-		return authResult{scheme: "Bearer", user: tok.user, ok: good && s.opts.Auth == AuthBearer, token: tok}
+		return authResult{scheme: "Bearer", user: tok.user, valid: good && s.opts.Auth == AuthBearer, token: tok}
 	}
 	return authResult{}
 }
@@ -89,16 +89,16 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, id authResult
 		return true
 	}
 	// Like real registries, reject invalid credentials even if none are needed.
-	if id.scheme != "" && !id.ok {
+	if id.scheme != "" && !id.valid {
 		s.sendChallenge(w, r, "authentication required")
 		return false
 	}
 	repo := repositoryOf(r)
 	if repo == "" { // the ping or the catalog, which any user may access
-		if !id.ok {
+		if !id.valid {
 			s.sendChallenge(w, r, "authentication required")
 		}
-		return id.ok
+		return id.valid
 	}
 	action := requiredAction(r)
 	allowed := s.isAllowed(id.user, repo, action)

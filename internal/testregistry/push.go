@@ -57,10 +57,10 @@ func (s *Server) Push(repo, tag string, img Image) (digest string, err error) {
 	return hash.String(), err
 }
 
-// taggable is implemented by v1.Image and v1.ImageIndex.
-type taggable interface{ Digest() (v1.Hash, error) }
+// imageOrIndex is implemented by v1.Image and v1.ImageIndex.
+type imageOrIndex interface{ Digest() (v1.Hash, error) }
 
-func (i Image) build() (taggable, error) {
+func (i Image) build() (imageOrIndex, error) {
 	if len(i.Platforms) == 0 {
 		i.Platforms = []string{"linux/" + runtime.GOARCH}
 	}

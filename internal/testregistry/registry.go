@@ -70,12 +70,12 @@ type Options struct {
 
 // Server is a running registry. It is safe for concurrent use.
 type Server struct {
-	opts    Options
-	storage http.Handler
-	ln      net.Listener
-	http    *http.Server
-	done    context.CancelFunc
-	served  chan struct{}
+	opts           Options
+	storage        http.Handler
+	ln             net.Listener
+	http           *http.Server
+	cancelRequests context.CancelFunc
+	served         chan struct{}
 
 	faults testfault.FaultSet[Fault]
 
@@ -100,13 +100,13 @@ func New(opts Options) (*Server, error) {
 	discard := log.New(io.Discard, "", 0)
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Server{
-		opts:    opts,
-		storage: registry.New(registry.Logger(discard), registry.WithReferrersSupport(true)),
-		ln:      ln,
-		done:    cancel,
-		served:  make(chan struct{}),
-		users:   map[string]string{},
-		tokens:  map[string]token{},
+		opts:           opts,
+		storage:        registry.New(registry.Logger(discard), registry.WithReferrersSupport(true)),
+		ln:             ln,
+		cancelRequests: cancel,
+		served:         make(chan struct{}),
+		users:          map[string]string{},
+		tokens:         map[string]token{},
 	}
 	if opts.TokenServerURL == "" {
 		s.opts.TokenServerURL = s.URL()
@@ -136,7 +136,7 @@ func (s *Server) URL() string { return "http://" + s.Addr() }
 // be called more than once.
 func (s *Server) Close() error {
 	err := s.http.Close()
-	s.done() // after closing connections; otherwise slow responses would still be sent
+	s.cancelRequests() // after closing connections; otherwise slow responses would still be sent
 	<-s.served
 	return err
 }

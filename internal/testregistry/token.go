@@ -20,17 +20,17 @@ const (
 // token is the server's record of a Bearer token, which is opaque to clients.
 type token struct {
 	user    string
-	access  []access
+	access  []repositoryAccess
 	expires time.Time
 }
 
-type access struct {
+type repositoryAccess struct {
 	repo    string
 	actions []string
 }
 
 func (t token) allows(repo, action string) bool {
-	return slices.ContainsFunc(t.access, func(a access) bool {
+	return slices.ContainsFunc(t.access, func(a repositoryAccess) bool {
 		return a.repo == repo && slices.Contains(a.actions, action)
 	})
 }
@@ -40,7 +40,7 @@ func (t token) allows(repo, action string) bool {
 // permitted part of the requested scopes, which may be nothing.
 func (s *Server) serveToken(w http.ResponseWriter, r *http.Request, id authResult) {
 	anonymous := r.Method == http.MethodGet && id.scheme == ""
-	if s.opts.Auth != AuthBearer || !id.ok && !anonymous {
+	if s.opts.Auth != AuthBearer || !id.valid && !anonymous {
 		writeError(w, http.StatusUnauthorized, "UNAUTHORIZED", "wrong user name or password")
 		return
 	}
@@ -62,14 +62,14 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request, id authResul
 
 // grantScopes returns the part of the scopes ("repository:team/app:pull,push") that a user is
 // permitted.
-func (s *Server) grantScopes(user string, scopes []string) []access {
-	var granted []access
+func (s *Server) grantScopes(user string, scopes []string) []repositoryAccess {
+	var granted []repositoryAccess
 	for _, scope := range strings.Fields(strings.Join(scopes, " ")) {
 		parts := strings.Split(scope, ":")
 		if len(parts) != 3 || parts[0] != "repository" {
 			continue
 		}
-		a := access{repo: parts[1]}
+		a := repositoryAccess{repo: parts[1]}
 		for action := range strings.SplitSeq(parts[2], ",") {
 			if s.isAllowed(user, a.repo, action) {
 				a.actions = append(a.actions, action)

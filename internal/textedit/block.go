@@ -44,7 +44,7 @@ func (l *blockList) RemovalSpan(i int) Span {
 // AppendEdits implements List. The first edit inserts the items after the last line that is
 // neither empty nor a comment. The second edit inserts them after trailing comments, because
 // these comments may be lines of a block scalar.
-func (l *blockList) AppendEdits(items []NewItem) []Edit {
+func (l *blockList) AppendEdits(items []ListItem) []Edit {
 	var b strings.Builder
 	for _, item := range items {
 		for _, line := range item.Lines {

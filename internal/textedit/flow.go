@@ -41,7 +41,7 @@ func (l *flowList) followsComma(i int) bool {
 
 // AppendEdits implements List. It inserts the items after the last item or, in an empty list,
 // after the opening bracket.
-func (l *flowList) AppendEdits(items []NewItem) []Edit {
+func (l *flowList) AppendEdits(items []ListItem) []Edit {
 	s := l.style()
 	var b strings.Builder
 	for i, item := range items {

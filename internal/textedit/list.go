@@ -22,18 +22,18 @@ type List interface {
 	RemovalSpan(i int) Span
 	// AppendEdits returns edits that append items to the list. Each edit is an alternative; the
 	// best is first. Deleting the RemovalSpan of each added item restores the text.
-	AppendEdits(items []NewItem) []Edit
+	AppendEdits(items []ListItem) []Edit
 }
 
-// NewItem is an item to append, in the formats for both kinds of lists.
-type NewItem struct {
+// ListItem is an item to append, in the formats for both kinds of lists.
+type ListItem struct {
 	Lines []string // lines for a block sequence without indentation; the first begins with a dash
 	Value any      // value for a flow list; see [EncodeJSON]
 }
 
-// FindJSON returns the list in the given field of a JSON object. It returns nil if there is no
+// FindJSONList returns the list in the given field of a JSON object. It returns nil if there is no
 // such list.
-func FindJSON(text []byte, field string) List {
+func FindJSONList(text []byte, field string) List {
 	top, err := jsonplace.Parse(text)
 	if err != nil {
 		return nil
@@ -46,10 +46,10 @@ func FindJSON(text []byte, field string) List {
 	return nil
 }
 
-// FindYAML returns the list in the given field of the top mapping of a YAML document. text must
-// begin with the document. FindYAML returns nil if there is no such list, or if the list is
+// FindYAMLList returns the list in the given field of the top mapping of a YAML document. text must
+// begin with the document. FindYAMLList returns nil if there is no such list, or if the list is
 // elsewhere, as with an alias.
-func FindYAML(text, document []byte, field string) List {
+func FindYAMLList(text, document []byte, field string) List {
 	top, err := ParseYAML(document)
 	i := mappingKeyIndex(top, field)
 	if err != nil || i < 0 || !bytes.HasPrefix(text, document) {

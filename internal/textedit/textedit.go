@@ -5,7 +5,7 @@
 // comments and formatting. It finds lists, fields and lines in a text, and applies edits to the
 // text.
 //
-//	list := textedit.FindYAML(data, data, "providers")
+//	list := textedit.FindYAMLList(data, data, "providers")
 //	for _, edit := range list.AppendEdits(items) {
 //		changed := textedit.Apply(data, edit)
 //		…
@@ -30,7 +30,7 @@ type Span struct{ From, To int }
 // Edit replaces a span with new text. An empty span inserts the text.
 type Edit struct {
 	Span
-	New string
+	Text string
 }
 
 // InsertEdit returns an edit that inserts text at an offset.
@@ -44,7 +44,7 @@ func Apply(text []byte, edits ...Edit) []byte {
 	var out []byte
 	from := 0
 	for _, e := range slices.Compact(edits) {
-		out = append(append(out, text[from:e.From]...), e.New...)
+		out = append(append(out, text[from:e.From]...), e.Text...)
 		from = e.To
 	}
 	return append(out, text[from:]...)

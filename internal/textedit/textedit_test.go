@@ -53,11 +53,11 @@ func FuzzList(f *testing.F) {
 	for _, text := range []string{`{"list": [{"n": 1}, 2]}`, "{\n\t\"list\": [\n\t\t1\n\t]\n}", `{"li\u0073t" : [ ]}`, `{"list": {}}`, "[", `{"list": [1]} x`} {
 		f.Add(text)
 	}
-	item := NewItem{Lines: []string{"- new: x"}, Value: map[string]string{"new": "x"}}
+	item := ListItem{Lines: []string{"- new: x"}, Value: map[string]string{"new": "x"}}
 	f.Fuzz(func(t *testing.T, text string) {
 		for name, find := range map[string]func([]byte) List{
-			"JSON": func(data []byte) List { return FindJSON(data, "list") },
-			"YAML": func(data []byte) List { return FindYAML(data, data, "list") },
+			"JSON": func(data []byte) List { return FindJSONList(data, "list") },
+			"YAML": func(data []byte) List { return FindYAMLList(data, data, "list") },
 		} {
 			list := find([]byte(text))
 			if list == nil {
@@ -71,7 +71,7 @@ func FuzzList(f *testing.F) {
 				}
 				last = at.To
 			}
-			for _, edit := range list.AppendEdits([]NewItem{item}) {
+			for _, edit := range list.AppendEdits([]ListItem{item}) {
 				changed := Apply([]byte(text), edit)
 				after := find(changed)
 				if after == nil || after.Len() != list.Len()+1 {

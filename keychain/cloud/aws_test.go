@@ -31,7 +31,7 @@ func newAWS(t *testing.T) (*testCloud, *testcloud.AWS) {
 	aws := must.Get(testcloud.NewAWS())(t)
 	t.Cleanup(aws.Close)
 	w.server, w.metadata, w.image = aws.Server, "/latest/", ecrImage
-	w.last, w.registry = "/", func(i int) string { return fmt.Sprintf("%012d.dkr.ecr.eu-west-1.amazonaws.com", i) }
+	w.passwordPath, w.registry = "/", func(i int) string { return fmt.Sprintf("%012d.dkr.ecr.eu-west-1.amazonaws.com", i) }
 	w.provider = func(more map[string]string) cloud.Provider {
 		environ := map[string]string{}
 		for _, entry := range aws.Environ() {
@@ -78,22 +78,22 @@ func TestAWS(t *testing.T) {
 		"nothing": {func(*testing.T, *testcloud.AWS) map[string]string { return nil }, testcloud.AWSKeyInstance, true},
 		"IRSA": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
 			aws.Update(func(s *testcloud.AWSState) { s.WebIdentityToken, s.RoleARN = canary.TokenSecret+"-pod", role })
-			return irsa(file(t, canary.TokenSecret+"-pod"))
+			return irsa(writeTokenFile(t, canary.TokenSecret+"-pod"))
 		}, testcloud.AWSKeyRole, false},
 		"EKS Pod Identity": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
 			aws.Update(func(s *testcloud.AWSState) { s.ContainerToken = canary.TokenSecret + "-pod" })
-			return podIdentity(aws, file(t, canary.TokenSecret+"-pod"))
+			return podIdentity(aws, writeTokenFile(t, canary.TokenSecret+"-pod"))
 		}, testcloud.AWSKeyContainer, false},
 		"both": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
-			environ := podIdentity(aws, file(t, canary.TokenSecret+"-agent"))
-			maps.Copy(environ, irsa(file(t, canary.TokenSecret+"-pod")))
+			environ := podIdentity(aws, writeTokenFile(t, canary.TokenSecret+"-agent"))
+			maps.Copy(environ, irsa(writeTokenFile(t, canary.TokenSecret+"-pod")))
 			return environ
 		}, testcloud.AWSKeyRole, false},
 		"a profile": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
-			return map[string]string{"AWS_SHARED_CREDENTIALS_FILE": file(t, "[default]\naws_access_key_id = AKIAPROFILE\naws_secret_access_key = "+canary.PasswordSecret+"\n")}
+			return map[string]string{"AWS_SHARED_CREDENTIALS_FILE": writeTokenFile(t, "[default]\naws_access_key_id = AKIAPROFILE\naws_secret_access_key = "+canary.PasswordSecret+"\n")}
 		}, "AKIAPROFILE", false},
 		"a configuration without credentials": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
-			return map[string]string{"AWS_CONFIG_FILE": file(t, "[default]\nregion = eu-west-1\n")}
+			return map[string]string{"AWS_CONFIG_FILE": writeTokenFile(t, "[default]\nregion = eu-west-1\n")}
 		}, testcloud.AWSKeyInstance, true},
 		"keys, and no file": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
 			return map[string]string{
@@ -137,25 +137,25 @@ func TestAWSFails(t *testing.T) {
 			return irsa(t.TempDir())
 		}, []string{"find the pod's AWS credentials", "is a directory"}},
 		"empty token file": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
-			return irsa(file(t, ""))
+			return irsa(writeTokenFile(t, ""))
 		}, []string{"find the pod's AWS credentials", "InvalidIdentityToken", "in the role's account, add the cluster's issuer as an OIDC provider with the audience"}},
 		"STS refuses": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
 			aws.Inject(refusal)
-			return irsa(file(t, canary.TokenSecret))
+			return irsa(writeTokenFile(t, canary.TokenSecret))
 		}, []string{"find the pod's AWS credentials", "AccessDenied", "allow sts:AssumeRoleWithWebIdentity for the service account in the role's trust policy"}},
 		"STS refuses, an agent at hand": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
 			aws.Inject(refusal)
-			environ := podIdentity(aws, file(t, canary.TokenSecret))
-			maps.Copy(environ, irsa(file(t, canary.TokenSecret)))
+			environ := podIdentity(aws, writeTokenFile(t, canary.TokenSecret))
+			maps.Copy(environ, irsa(writeTokenFile(t, canary.TokenSecret)))
 			return environ
 		}, []string{"AccessDenied"}},
 		"the agent is down": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
 			aws.Inject(down)
-			return podIdentity(aws, file(t, canary.TokenSecret))
+			return podIdentity(aws, writeTokenFile(t, canary.TokenSecret))
 		}, []string{"find the pod's AWS credentials", "status 500 Internal Server Error, 3 times", "assign a role to the pod's service account (IRSA or EKS Pod Identity), or to the instance"}},
 		"the agent knows another token": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
 			aws.Update(func(s *testcloud.AWSState) { s.ContainerToken = canary.TokenSecret + "-pod" })
-			return podIdentity(aws, file(t, canary.TokenSecret))
+			return podIdentity(aws, writeTokenFile(t, canary.TokenSecret))
 		}, []string{"status 401 Unauthorized"}},
 		"no token file for the agent": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
 			return podIdentity(aws, filepath.Join(t.TempDir(), "none"))
@@ -167,18 +167,18 @@ func TestAWSFails(t *testing.T) {
 			return map[string]string{"AWS_CONFIG_FILE": filepath.Join(t.TempDir(), "none")}
 		}, []string{"find the pod's AWS credentials", "AWS_CONFIG_FILE points to", "which cannot be found"}},
 		"no file of credentials, an agent at hand": {func(t *testing.T, aws *testcloud.AWS) map[string]string {
-			environ := podIdentity(aws, file(t, canary.TokenSecret))
+			environ := podIdentity(aws, writeTokenFile(t, canary.TokenSecret))
 			environ["AWS_SHARED_CREDENTIALS_FILE"] = filepath.Join(t.TempDir(), "none")
 			return environ
 		}, []string{"AWS_SHARED_CREDENTIALS_FILE points to", "which cannot be found"}},
 		"an empty file of credentials": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
-			return map[string]string{"AWS_SHARED_CREDENTIALS_FILE": file(t, "")}
+			return map[string]string{"AWS_SHARED_CREDENTIALS_FILE": writeTokenFile(t, "")}
 		}, []string{"find the pod's AWS credentials", "AWS_SHARED_CREDENTIALS_FILE is", `which has no credentials for the profile "default"`}},
 		"credentials of another profile": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
-			return map[string]string{"AWS_SHARED_CREDENTIALS_FILE": file(t, "[other]\naws_access_key_id = AKIAOTHER\naws_secret_access_key = "+canary.PasswordSecret+"\n")}
+			return map[string]string{"AWS_SHARED_CREDENTIALS_FILE": writeTokenFile(t, "[other]\naws_access_key_id = AKIAOTHER\naws_secret_access_key = "+canary.PasswordSecret+"\n")}
 		}, []string{`which has no credentials for the profile "default"`}},
 		"an empty secret key": {func(t *testing.T, _ *testcloud.AWS) map[string]string {
-			return map[string]string{"AWS_SHARED_CREDENTIALS_FILE": file(t, "[default]\naws_access_key_id = AKIAEMPTY\naws_secret_access_key =\n")}
+			return map[string]string{"AWS_SHARED_CREDENTIALS_FILE": writeTokenFile(t, "[default]\naws_access_key_id = AKIAEMPTY\naws_secret_access_key =\n")}
 		}, []string{`which has no credentials for the profile "default"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestAWSFails(t *testing.T) {
 // TestAWSRotates verifies that the token file is read again for each token exchange.
 func TestAWSRotates(t *testing.T) {
 	w, aws := newAWS(t)
-	token := file(t, canary.TokenSecret+"-1")
+	token := writeTokenFile(t, canary.TokenSecret+"-1")
 	k := w.keyring(irsa(token))
 	for i, text := range []string{canary.TokenSecret + "-1", canary.TokenSecret + "-2"} {
 		write(t, token, text)

@@ -28,7 +28,7 @@ func newAzure(t *testing.T) (*testCloud, *testcloud.Azure) {
 	azure.AddHosts(net)
 	net.Handle("imds.test", azure)
 	w.server, w.metadata, w.image = azure.Server, "/metadata/", acrImage
-	w.last, w.registry = "/oauth2/exchange", func(i int) string { return fmt.Sprintf("team%d.azurecr.io", i) }
+	w.passwordPath, w.registry = "/oauth2/exchange", func(i int) string { return fmt.Sprintf("team%d.azurecr.io", i) }
 	w.provider = func(more map[string]string) cloud.Provider {
 		environ := map[string]string{}
 		for _, entry := range azure.Environ() {
@@ -65,17 +65,21 @@ func TestAzure(t *testing.T) {
 		"a managed identity": {func(*testing.T) map[string]string {
 			return map[string]string{"AZURE_CLIENT_ID": "client", "AZURE_TENANT_ID": "tenant"}
 		}, "imds.test/metadata/identity/oauth2/token", "client", "tenant"},
-		"workload identity": {func(t *testing.T) map[string]string { return webhookVariables(file(t, canary.TokenSecret+"-pod\n")) },
+		"workload identity": {func(t *testing.T) map[string]string {
+			return webhookVariables(writeTokenFile(t, canary.TokenSecret+"-pod\n"))
+		},
 			"login.microsoftonline.com/tenant/oauth2/v2.0/token", "client", "tenant"},
 		"in another cloud": {func(t *testing.T) map[string]string {
-			environ := webhookVariables(file(t, canary.TokenSecret+"-pod"))
+			environ := webhookVariables(writeTokenFile(t, canary.TokenSecret+"-pod"))
 			environ["AZURE_AUTHORITY_HOST"] = "https://login.microsoftonline.us"
 			return environ
 		}, "login.microsoftonline.us/tenant/oauth2/v2.0/token", "client", "tenant"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, azure := newAzure(t)
-			azure.Update(func(s *testcloud.AzureState) { s.Assertion, s.RefreshToken = canary.TokenSecret+"-pod", "open-sesame" })
+			azure.Update(func(s *testcloud.AzureState) {
+				s.ClientAssertion, s.RefreshToken = canary.TokenSecret+"-pod", "open-sesame"
+			})
 			got, err := w.password(w.keyring(tt.environ(t)), w.image)
 			if err != nil || got != "open-sesame" {
 				t.Fatalf("got another password, or %v", err)
@@ -106,27 +110,29 @@ func TestAzureFails(t *testing.T) {
 	}{
 		"no token file": {func(t *testing.T) map[string]string { return webhookVariables(filepath.Join(t.TempDir(), "none")) }, nil,
 			[]string{"AZURE_FEDERATED_TOKEN_FILE", "no such file or directory"}},
-		"empty token file": {func(t *testing.T) map[string]string { return webhookVariables(file(t, "")) }, nil,
+		"empty token file": {func(t *testing.T) map[string]string { return webhookVariables(writeTokenFile(t, "")) }, nil,
 			[]string{"AZURE_FEDERATED_TOKEN_FILE", "empty or not a token"}},
 		"no such tenant": {func(t *testing.T) map[string]string {
-			environ := webhookVariables(file(t, canary.TokenSecret+"-pod"))
+			environ := webhookVariables(writeTokenFile(t, canary.TokenSecret+"-pod"))
 			environ["AZURE_TENANT_ID"] = "other"
 			return environ
 		}, nil, []string{step, "AADSTS90002", "check AZURE_TENANT_ID and AZURE_CLIENT_ID"}},
-		"another's token": {func(t *testing.T) map[string]string { return webhookVariables(file(t, canary.TokenSecret)) }, nil,
+		"another's token": {func(t *testing.T) map[string]string { return webhookVariables(writeTokenFile(t, canary.TokenSecret)) }, nil,
 			[]string{step, "status 401 Unauthorized (invalid_client, AADSTS700213)", "issuer, subject and audience"}},
 		"an authority without TLS": {func(t *testing.T) map[string]string {
-			environ := webhookVariables(file(t, canary.TokenSecret+"-pod"))
+			environ := webhookVariables(writeTokenFile(t, canary.TokenSecret+"-pod"))
 			environ["AZURE_AUTHORITY_HOST"] = "http://login.microsoftonline.com"
 			return environ
 		}, nil, []string{"AZURE_AUTHORITY_HOST is not an https URL; refusing to send a secret to it"}},
-		"Entra is down": {func(t *testing.T) map[string]string { return webhookVariables(file(t, canary.TokenSecret+"-pod")) },
+		"Entra is down": {func(t *testing.T) map[string]string {
+			return webhookVariables(writeTokenFile(t, canary.TokenSecret+"-pod"))
+		},
 			&testcloud.Fault{Path: "login.microsoftonline.com", Times: -1, Status: http.StatusInternalServerError},
 			[]string{step, "status 500 Internal Server Error, 3 times"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, azure := newAzure(t)
-			azure.Update(func(s *testcloud.AzureState) { s.Assertion, s.Tenant = canary.TokenSecret+"-pod", "tenant" })
+			azure.Update(func(s *testcloud.AzureState) { s.ClientAssertion, s.Tenant = canary.TokenSecret+"-pod", "tenant" })
 			if tt.fault != nil {
 				azure.Inject(*tt.fault)
 			}
@@ -138,11 +144,11 @@ func TestAzureFails(t *testing.T) {
 // TestAzureRotates verifies that the token file is read again for each token exchange.
 func TestAzureRotates(t *testing.T) {
 	w, azure := newAzure(t)
-	token := file(t, canary.TokenSecret+"-1")
+	token := writeTokenFile(t, canary.TokenSecret+"-1")
 	k := w.keyring(webhookVariables(token))
 	for i, assertion := range []string{canary.TokenSecret + "-1", canary.TokenSecret + "-2"} {
 		write(t, token, assertion)
-		azure.Update(func(s *testcloud.AzureState) { s.Assertion, s.RefreshToken = assertion, "open-sesame" })
+		azure.Update(func(s *testcloud.AzureState) { s.ClientAssertion, s.RefreshToken = assertion, "open-sesame" })
 		if _, err := w.password(k, []string{acrImage, "other.azurecr.io/app"}[i]); err != nil {
 			t.Error(err)
 		}

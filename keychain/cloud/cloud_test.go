@@ -33,7 +33,7 @@ import (
 // an identity.
 func emptyEnviron(string) string { return "" }
 
-func only(environ ...string) func(string) string {
+func getenvFrom(environ ...string) func(string) string {
 	return func(name string) string {
 		for _, entry := range environ {
 			if n, value, _ := strings.Cut(entry, "="); n == name {
@@ -58,8 +58,8 @@ func withNameAndImages(name string, p cloud.Provider, images ...string) cloud.Pr
 	return p
 }
 
-// none is a provider that never returns a credential.
-var none = plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
+// emptyProvider is a provider that never returns a credential.
+var emptyProvider = plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
 	return &plugin.Response{CacheKeyType: plugin.CacheRegistry}, nil
 })
 
@@ -72,10 +72,10 @@ func TestRefuses(t *testing.T) {
 		"cloud: at least one provider is required":                              {},
 		`cloud: provider 2: duplicate name "ecr-credential-provider"; set Name`: {providers: []cloud.Provider{amazon, provider(ecr.New(ecr.Options{}))}},
 		"cloud: provider 2: Provider must not be nil":                           {providers: []cloud.Provider{amazon, {Name: "team"}}},
-		"cloud: provider 1: the provider has no name; set Name":                 {providers: []cloud.Provider{{Provider: none, MatchImages: []string{"r.example"}}}},
-		`cloud: provider 1: "team" has no default images; set MatchImages`:      {providers: []cloud.Provider{{Provider: none, Name: "team"}}},
+		"cloud: provider 1: the provider has no name; set Name":                 {providers: []cloud.Provider{{Provider: emptyProvider, MatchImages: []string{"r.example"}}}},
+		`cloud: provider 1: "team" has no default images; set MatchImages`:      {providers: []cloud.Provider{{Provider: emptyProvider, Name: "team"}}},
 		`cloud: keyring: providers[0].name: must be a file name`:                {providers: []cloud.Provider{{Provider: amazon.Provider, Name: "a/b"}}},
-		`cloud: keyring: providers[0].matchImages[0]: invalid pattern`:          {providers: []cloud.Provider{{Provider: none, Name: "team", MatchImages: []string{"r.example:x"}}}},
+		`cloud: keyring: providers[0].matchImages[0]: invalid pattern`:          {providers: []cloud.Provider{{Provider: emptyProvider, Name: "team", MatchImages: []string{"r.example:x"}}}},
 		"cloud: Options.BinDir and Options.InProcess must be empty":             {opts: regcred.Options{BinDir: "/bin"}, providers: []cloud.Provider{amazon}},
 		"cloud: Options.BinDir and Options.InProcess must be":                   {opts: regcred.Options{InProcess: map[string]plugin.Provider{}}, providers: []cloud.Provider{amazon}},
 	} {
@@ -90,11 +90,11 @@ func TestRefuses(t *testing.T) {
 // error. Otherwise the pod would silently use the node's identity.
 func TestIncompleteConfiguration(t *testing.T) {
 	amazon := func(environ ...string) error {
-		_, err := ecr.InPod(ecr.Options{Getenv: only(environ...)})
+		_, err := ecr.InPod(ecr.Options{Getenv: getenvFrom(environ...)})
 		return err
 	}
 	azure := func(environ ...string) error {
-		_, err := acr.InPod(acr.Options{Getenv: only(environ...)})
+		_, err := acr.InPod(acr.Options{Getenv: getenvFrom(environ...)})
 		return err
 	}
 	for _, tt := range []struct {
@@ -126,7 +126,7 @@ func TestIncompleteConfiguration(t *testing.T) {
 	if _, err := acr.InPod(acr.Options{ConfigFile: "/azure.json", Getenv: emptyEnviron}); err == nil {
 		t.Error("azure.json in a pod: no error")
 	}
-	if _, err := gcr.InPod(gcr.Options{Getenv: only("GCE_METADATA_HOST=http://x/")}); err == nil {
+	if _, err := gcr.InPod(gcr.Options{Getenv: getenvFrom("GCE_METADATA_HOST=http://x/")}); err == nil {
 		t.Error("an address that is none: no error")
 	}
 }
@@ -197,14 +197,14 @@ func TestImages(t *testing.T) {
 // TestOtherProviders verifies a keyring with providers that are not a cloud's, each with its own
 // images. An image without a provider has no credential.
 func TestOtherProviders(t *testing.T) {
-	password := file(t, canary.PasswordSecret)
+	password := writeTokenFile(t, canary.PasswordSecret)
 	must.Do(t, os.Chmod(password, 0o600))
-	logins := file(t, `{"auths":{"logins.example":{"username":"u","password":"`+canary.PasswordSecret+`"}}}`)
+	logins := writeTokenFile(t, `{"auths":{"logins.example":{"username":"u","password":"`+canary.PasswordSecret+`"}}}`)
 	must.Do(t, os.Chmod(logins, 0o600))
 	k, err := cloud.New(regcred.Options{},
 		withNameAndImages("ci", provider(static.New(static.Options{Username: "ci", PasswordFile: password, Hosts: []string{"static.example"}})), "static.example/team", "static.example/other"),
 		withNameAndImages("logins", provider(dockerconfig.New(dockerconfig.Options{Path: logins})), "logins.example"),
-		withNameAndImages("none", provider(none, nil), "none.example"),
+		withNameAndImages("none", provider(emptyProvider, nil), "none.example"),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -292,7 +292,7 @@ func clouds() map[string]func(*testing.T) *testCloud {
 // passwordRequests returns the number of requests to the endpoint that returns the password.
 func (w *testCloud) passwordRequests() (n int) {
 	for _, r := range w.server.Requests() {
-		if r.Path == w.last {
+		if r.Path == w.passwordPath {
 			n++
 		}
 	}

@@ -29,7 +29,7 @@ func newGoogle(t *testing.T) (*testCloud, *testcloud.Google) {
 	google := must.Get(testcloud.NewGoogle(net))(t)
 	t.Cleanup(google.Close)
 	w.server, w.metadata, w.image = google.Server, "/computeMetadata/", gcrImage
-	w.last, w.registry = testcloud.GoogleTokenPath, func(i int) string { return fmt.Sprintf("r%d-docker.pkg.dev", i) }
+	w.passwordPath, w.registry = testcloud.GoogleTokenPath, func(i int) string { return fmt.Sprintf("r%d-docker.pkg.dev", i) }
 	w.provider = func(more map[string]string) cloud.Provider {
 		environ := map[string]string{gcr.EnvMetadataHost: google.Addr()}
 		maps.Copy(environ, more)
@@ -45,12 +45,12 @@ func newGoogle(t *testing.T) (*testCloud, *testcloud.Google) {
 // that names it. more contains additional JSON members.
 func federationConfig(t *testing.T, source, more string) map[string]string {
 	t.Helper()
-	return map[string]string{gcr.EnvCredentials: file(t, fmt.Sprintf(`{"universe_domain":"googleapis.com","type":"external_account","audience":%q,
+	return map[string]string{gcr.EnvCredentials: writeTokenFile(t, fmt.Sprintf(`{"universe_domain":"googleapis.com","type":"external_account","audience":%q,
 		"subject_token_type":"urn:ietf:params:oauth:token-type:jwt","token_url":"https://sts.googleapis.com/v1/token",
 		"credential_source":%s%s}`, pool, source, more))}
 }
 
-func text(file string) string { return fmt.Sprintf(`{"file":%q}`, file) }
+func fileSource(file string) string { return fmt.Sprintf(`{"file":%q}`, file) }
 
 // TestGoogle verifies the identity that each configuration uses, and that the metadata server is
 // called only without a configuration.
@@ -63,14 +63,14 @@ func TestGoogle(t *testing.T) {
 	}{
 		"nothing": {func(*testing.T) map[string]string { return nil }, "open-sesame", true},
 		"federation": {func(t *testing.T) map[string]string {
-			return federationConfig(t, text(file(t, canary.TokenSecret+"-pod\n")), "")
+			return federationConfig(t, fileSource(writeTokenFile(t, canary.TokenSecret+"-pod\n")), "")
 		}, "open-sesame-federated", false},
 		"in a member": {func(t *testing.T) map[string]string {
-			token := file(t, `{"id":"`+canary.TokenSecret+`-pod"}`)
+			token := writeTokenFile(t, `{"id":"`+canary.TokenSecret+`-pod"}`)
 			return federationConfig(t, fmt.Sprintf(`{"file":%q,"format":{"type":"json","subject_token_field_name":"id"}}`, token), "")
 		}, "open-sesame-federated", false},
 		"impersonation": {func(t *testing.T) map[string]string {
-			return federationConfig(t, text(file(t, canary.TokenSecret+"-pod")), account)
+			return federationConfig(t, fileSource(writeTokenFile(t, canary.TokenSecret+"-pod")), account)
 		}, "open-sesame-account", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,41 +98,41 @@ func TestGoogleFails(t *testing.T) {
 			return map[string]string{gcr.EnvCredentials: filepath.Join(t.TempDir(), "none")}
 		}, nil, []string{configuration, "no such file or directory"}},
 		"a key": {func(t *testing.T) map[string]string {
-			return map[string]string{gcr.EnvCredentials: file(t, `{"type":"service_account","private_key":"`+canary.PasswordSecret+`"}`)}
+			return map[string]string{gcr.EnvCredentials: writeTokenFile(t, `{"type":"service_account","private_key":"`+canary.PasswordSecret+`"}`)}
 		}, nil, []string{configuration, `unsupported type "service_account"`}},
 		"no JSON": {func(t *testing.T) map[string]string {
-			return map[string]string{gcr.EnvCredentials: file(t, canary.PasswordSecret)}
+			return map[string]string{gcr.EnvCredentials: writeTokenFile(t, canary.PasswordSecret)}
 		}, nil, []string{configuration, "not valid JSON"}},
 		"a program": {func(t *testing.T) map[string]string {
 			return federationConfig(t, `{"executable":{"command":"/bin/true"}}`, "")
 		}, nil, []string{"credential_source has no file; tokens from executables, URLs and cloud providers are not supported"}},
 		"another's STS": {func(t *testing.T) map[string]string {
-			return federationConfig(t, text(file(t, canary.TokenSecret)), `,"token_url":"https://sts.googleapis.com.evil.example/v1/token"`)
+			return federationConfig(t, fileSource(writeTokenFile(t, canary.TokenSecret)), `,"token_url":"https://sts.googleapis.com.evil.example/v1/token"`)
 		}, nil, []string{"refusing to send a token to token_url, because its host"}},
 		"another service of Google's": {func(t *testing.T) map[string]string {
-			return federationConfig(t, text(file(t, canary.TokenSecret)), `,"token_url":"https://storage.googleapis.com/upload/storage/v1/b/theirs/o?uploadType=media&name=sts"`)
+			return federationConfig(t, fileSource(writeTokenFile(t, canary.TokenSecret)), `,"token_url":"https://storage.googleapis.com/upload/storage/v1/b/theirs/o?uploadType=media&name=sts"`)
 		}, nil, []string{"refusing to send a token to token_url, because its host", `does not belong to Google's service "sts"`}},
 		"another service for the account": {func(t *testing.T) map[string]string {
-			return federationConfig(t, text(file(t, canary.TokenSecret)), `,"service_account_impersonation_url":"https://sts.googleapis.com/v1/token"`)
+			return federationConfig(t, fileSource(writeTokenFile(t, canary.TokenSecret)), `,"service_account_impersonation_url":"https://sts.googleapis.com/v1/token"`)
 		}, nil, []string{"refusing to send a token to service_account_impersonation_url, because its host", `does not belong to Google's service "iamcredentials"`}},
 		"another's service account": {func(t *testing.T) map[string]string {
-			return federationConfig(t, text(file(t, canary.TokenSecret)), `,"service_account_impersonation_url":"http://iamcredentials.googleapis.com/x:generateAccessToken"`)
+			return federationConfig(t, fileSource(writeTokenFile(t, canary.TokenSecret)), `,"service_account_impersonation_url":"http://iamcredentials.googleapis.com/x:generateAccessToken"`)
 		}, nil, []string{"service_account_impersonation_url is not an https URL"}},
 		"no token file": {func(t *testing.T) map[string]string {
-			return federationConfig(t, text(filepath.Join(t.TempDir(), "none")), "")
+			return federationConfig(t, fileSource(filepath.Join(t.TempDir(), "none")), "")
 		}, nil, []string{configuration, "credential_source: ", "no such file or directory"}},
 		"empty token file": {func(t *testing.T) map[string]string {
-			return federationConfig(t, text(file(t, "\n")), "")
+			return federationConfig(t, fileSource(writeTokenFile(t, "\n")), "")
 		}, nil, []string{"empty or not a token"}},
 		"no such member": {func(t *testing.T) map[string]string {
-			return federationConfig(t, fmt.Sprintf(`{"file":%q,"format":{"type":"json","subject_token_field_name":"id"}}`, file(t, `{"ID":"x"}`)), "")
+			return federationConfig(t, fmt.Sprintf(`{"file":%q,"format":{"type":"json","subject_token_field_name":"id"}}`, writeTokenFile(t, `{"ID":"x"}`)), "")
 		}, nil, []string{"empty or not a token"}},
 		"STS refuses": {func(t *testing.T) map[string]string {
-			return federationConfig(t, text(file(t, canary.TokenSecret)), "")
+			return federationConfig(t, fileSource(writeTokenFile(t, canary.TokenSecret)), "")
 		}, &testcloud.Fault{Path: "sts.googleapis.com", Times: -1, Status: http.StatusForbidden, Body: `{"error":"access_denied","error_description":"` + canary.TokenSecret + `"}`},
 			[]string{"exchange the service-account token", "status 403 Forbidden", "check that the workload identity pool has a provider with the token's issuer and audience"}},
 		"STS is down": {func(t *testing.T) map[string]string {
-			return federationConfig(t, text(file(t, canary.TokenSecret)), "")
+			return federationConfig(t, fileSource(writeTokenFile(t, canary.TokenSecret)), "")
 		}, &testcloud.Fault{Path: "sts.googleapis.com", Times: -1, Status: http.StatusInternalServerError},
 			[]string{"exchange the service-account token", "status 500 Internal Server Error, 3 times"}},
 	} {
@@ -149,8 +149,8 @@ func TestGoogleFails(t *testing.T) {
 // TestGoogleRotates verifies that the token file is read again for each token exchange.
 func TestGoogleRotates(t *testing.T) {
 	w, google := newGoogle(t)
-	token := file(t, canary.TokenSecret+"-1")
-	k := w.keyring(federationConfig(t, text(token), ""))
+	token := writeTokenFile(t, canary.TokenSecret+"-1")
+	k := w.keyring(federationConfig(t, fileSource(token), ""))
 	for i, subject := range []string{canary.TokenSecret + "-1", canary.TokenSecret + "-2"} {
 		write(t, token, subject)
 		google.Update(func(s *testcloud.GoogleState) { s.SubjectToken = subject })

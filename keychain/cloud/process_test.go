@@ -25,24 +25,24 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// inPod is an environment variable. If it is set, the test binary runs as a program in a pod and
+// envImagePattern is an environment variable. If it is set, the test binary runs as a program in a pod and
 // looks up images with this pattern.
-const inPod = "CLOUD_TEST_IMAGE"
+const envImagePattern = "CLOUD_TEST_IMAGE"
 
 func TestMain(m *testing.M) {
-	if image := os.Getenv(inPod); image != "" {
-		os.Exit(program(image))
+	if image := os.Getenv(envImagePattern); image != "" {
+		os.Exit(runProgram(image))
 	}
 	os.Exit(m.Run())
 }
 
-// lookups is the number of registries that the program looks up in each of its two rounds.
-const lookups = 40
+// lookupsPerRound is the number of registries that the program looks up in each of its two rounds.
+const lookupsPerRound = 40
 
-// program looks up images of many registries in two rounds, and waits for a line on standard input
+// runProgram looks up images of many registries in two rounds, and waits for a line on standard input
 // after each. It prints the number of failures, and whether goroutines and files have leaked. It is
 // configured only by its environment.
-func program(image string) (status int) {
+func runProgram(image string) (status int) {
 	k, err := cloud.New(regcred.Options{},
 		provider(ecr.InPod(ecr.Options{})), provider(gcr.InPod(gcr.Options{})), provider(acr.InPod(acr.Options{})))
 	if err != nil {
@@ -53,8 +53,8 @@ func program(image string) (status int) {
 	goroutines, files, stdin := 0, 0, bufio.NewReader(os.Stdin)
 	for half := range 2 {
 		failed := 0
-		for i := range lookups {
-			if _, err := k.Lookup(context.Background(), regcred.Request{Image: fmt.Sprintf(image, 100+half*lookups+i)}); err != nil {
+		for i := range lookupsPerRound {
+			if _, err := k.Lookup(context.Background(), regcred.Request{Image: fmt.Sprintf(image, 100+half*lookupsPerRound+i)}); err != nil {
 				failed++
 			}
 			if half == 0 && i == 0 { // after the first lookup has created the values that exist once per process
@@ -97,7 +97,7 @@ func TestNoGoroutinesOrConnectionsStay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server, environ := tt.newCloud(t)
 			cmd := exec.Command(os.Args[0])
-			cmd.Env = append(environ, inPod+"="+tt.image, "GOCOVERDIR="+t.TempDir())
+			cmd.Env = append(environ, envImagePattern+"="+tt.image, "GOCOVERDIR="+t.TempDir())
 			var stderr strings.Builder
 			cmd.Stderr = &stderr
 			stdin := must.Get(cmd.StdinPipe())(t)
@@ -113,11 +113,11 @@ func TestNoGoroutinesOrConnectionsStay(t *testing.T) {
 			if err := cmd.Wait(); err != nil {
 				t.Error(err)
 			}
-			want := fmt.Sprintf("failed: 0\nfailed: %d\nmore goroutines: false more files: false\n", lookups)
+			want := fmt.Sprintf("failed: 0\nfailed: %d\nmore goroutines: false more files: false\n", lookupsPerRound)
 			if got := said + string(rest); got != want || stderr.Len() != 0 {
 				t.Errorf("got\n%s\nwant\n%s\nstandard error\n%s", got, want, stderr.String())
 			}
-			if refused := len(server.Requests()) - asked; asked < lookups || refused < lookups {
+			if refused := len(server.Requests()) - asked; asked < lookupsPerRound || refused < lookupsPerRound {
 				t.Errorf("the cloud was called %d times, and then %d", asked, refused)
 			}
 		})

@@ -27,13 +27,13 @@ type testCloud struct {
 	server *testcloud.Server
 	// provider returns the provider for a pod with these environment variables in addition to the
 	// cloud's.
-	provider func(environ map[string]string) cloud.Provider
-	metadata string // prefix of the paths on the node's metadata server
-	last     string // path of the last request, which returns the password
-	image    string
-	registry func(i int) string // returns the host name of the i-th registry
-	log      *slog.Logger
-	logged   *buffer
+	provider     func(environ map[string]string) cloud.Provider
+	metadata     string // prefix of the paths on the node's metadata server
+	passwordPath string // path of the last request, which returns the password
+	image        string
+	registry     func(i int) string // returns the host name of the i-th registry
+	log          *slog.Logger
+	logged       *buffer
 }
 
 type buffer struct {
@@ -115,9 +115,9 @@ func (w *testCloud) checkError(environ map[string]string, want ...string) {
 	}
 }
 
-// file writes a file that other users can read, like a projected service account token. It returns
+// writeTokenFile writes a file that other users can read, like a projected service account token. It returns
 // the path.
-func file(t testing.TB, text string) string {
+func writeTokenFile(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "token")
 	write(t, path, text)

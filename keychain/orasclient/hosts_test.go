@@ -33,10 +33,10 @@ import (
 // TestRedirects verifies that a host to which a blob is redirected gets no credential, even if the
 // Keyring has one for this host.
 func TestRedirects(t *testing.T) {
-	both(t, func(t *testing.T, scheme testregistry.Auth) {
-		store := start(t, testregistry.Options{Rules: []testregistry.Rule{{User: testregistry.Anonymous, Pull: true}}}, small)
-		s := start(t, testregistry.Options{Auth: scheme, RedirectBlobs: store.URL()}, small)
-		c := client(t, user{s.Addr(), "reader", canary.PasswordSecret, nil}, user{store.Addr(), "reader", canary.PasswordSecret, nil})
+	forEachAuth(t, func(t *testing.T, scheme testregistry.Auth) {
+		store := startRegistry(t, testregistry.Options{Rules: []testregistry.Rule{{User: testregistry.Anonymous, Pull: true}}}, smallImage)
+		s := startRegistry(t, testregistry.Options{Auth: scheme, RedirectBlobs: store.URL()}, smallImage)
+		c := client(t, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil}, providerUser{store.Addr(), "reader", canary.PasswordSecret, nil})
 		must.Get(pull(t.Context(), repository(t, c, s.Addr()+"/team/app"), "v1"))(t)
 		if len(store.Requests()) == 0 {
 			t.Error("nothing came from there")
@@ -61,7 +61,7 @@ func TestSignatures(t *testing.T) {
 		}))
 		defer s.Close()
 		host := strings.TrimPrefix(s.URL, "http://")
-		_, err := repository(t, client(t, user{host, "reader", canary.PasswordSecret, nil}), host+"/team/app").Resolve(t.Context(), "v1")
+		_, err := repository(t, client(t, providerUser{host, "reader", canary.PasswordSecret, nil}), host+"/team/app").Resolve(t.Context(), "v1")
 		if err == nil || !strings.Contains(err.Error(), to+"/blob?[redacted]") || strings.Contains(err.Error(), canary.TokenSecret) {
 			t.Errorf("got %v", err)
 		}
@@ -79,7 +79,7 @@ func TestRedirectLoop(t *testing.T) {
 	}))
 	defer s.Close()
 	host := strings.TrimPrefix(s.URL, "http://")
-	_, err := repository(t, client(t, user{host, "reader", canary.PasswordSecret, nil}), host+"/team/app").Resolve(t.Context(), "v1")
+	_, err := repository(t, client(t, providerUser{host, "reader", canary.PasswordSecret, nil}), host+"/team/app").Resolve(t.Context(), "v1")
 	if err == nil || n.Load() > 10 {
 		t.Errorf("%d requests, %v", n.Load(), err)
 	}
@@ -103,7 +103,7 @@ func TestRedirectToOtherRepository(t *testing.T) {
 	}))
 	defer s.Close()
 	host := strings.TrimPrefix(s.URL, "http://")
-	c := client(t, user{host + "/team", "reader", canary.PasswordSecret, nil}, user{host + "/other", "pusher", canary.PasswordSecret, nil})
+	c := client(t, providerUser{host + "/team", "reader", canary.PasswordSecret, nil}, providerUser{host + "/other", "pusher", canary.PasswordSecret, nil})
 	_, err := repository(t, c, host+"/team/app").Resolve(t.Context(), "v1")
 	if err == nil || !strings.Contains(err.Error(), "for another") {
 		t.Errorf("got %v", err)
@@ -119,10 +119,10 @@ func TestRedirectToOtherRepository(t *testing.T) {
 // TestHub copies an image between repositories of Docker Hub. Only its API hosts and its token
 // server are called. The credential is not used for another host of docker.io.
 func TestHub(t *testing.T) {
-	both(t, func(t *testing.T, scheme testregistry.Auth) {
-		s := start(t, testregistry.Options{Auth: scheme, TokenServerURL: "https://auth.docker.io"}, small)
+	forEachAuth(t, func(t *testing.T, scheme testregistry.Auth) {
+		s := startRegistry(t, testregistry.Options{Auth: scheme, TokenServerURL: "https://auth.docker.io"}, smallImage)
 		front := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			s.ServeHTTP(&absolute{w, r.Host}, r)
+			s.ServeHTTP(&absoluteLocationWriter{w, r.Host}, r)
 		}))
 		front.Config.ErrorLog = log.New(io.Discard, "", 0) // do not log unused connections
 		front.StartTLS()
@@ -134,7 +134,7 @@ func TestHub(t *testing.T) {
 			hosts.Store(address, true)
 			return (&net.Dialer{}).DialContext(ctx, network, front.Listener.Addr().String())
 		}
-		c := New(keychain.New(keyring(t, user{"docker.io", "pusher", canary.PasswordSecret, nil}), keychain.Options{Transport: tr}))
+		c := New(keychain.New(keyring(t, providerUser{"docker.io", "pusher", canary.PasswordSecret, nil}), keychain.Options{Transport: tr}))
 		from, to := repository(t, c, "docker.io/team/app"), repository(t, c, "docker.io/copies/app")
 		from.PlainHTTP, to.PlainHTTP = false, false
 		if _, err := oras.Copy(t.Context(), from, "v1", to, "v1", oras.DefaultCopyOptions); err != nil {
@@ -149,19 +149,19 @@ func TestHub(t *testing.T) {
 		elsewhere := repository(t, c, "registry-2.docker.io/team/app")
 		elsewhere.PlainHTTP = false
 		s.ResetLog()
-		if _, err := elsewhere.Resolve(t.Context(), "v1"); err == nil || summary(s)["pusher 200"] > 0 {
-			t.Errorf("another host: %v, %v", err, summary(s))
+		if _, err := elsewhere.Resolve(t.Context(), "v1"); err == nil || countRequests(s)["pusher 200"] > 0 {
+			t.Errorf("another host: %v, %v", err, countRequests(s))
 		}
 	})
 }
 
-// absolute is a ResponseWriter that makes upload URLs absolute.
-type absolute struct {
+// absoluteLocationWriter is a ResponseWriter that makes upload URLs absolute.
+type absoluteLocationWriter struct {
 	http.ResponseWriter
 	host string
 }
 
-func (a *absolute) WriteHeader(status int) {
+func (a *absoluteLocationWriter) WriteHeader(status int) {
 	if l := a.Header().Get("Location"); strings.HasPrefix(l, "/") {
 		a.Header().Set("Location", "https://"+a.host+l)
 	}
@@ -171,12 +171,12 @@ func (a *absolute) WriteHeader(status int) {
 // TestPlainHTTP verifies that plain HTTP to a registry outside loopback requires Insecure in the
 // Keychain's Options.
 func TestPlainHTTP(t *testing.T) {
-	s := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, small)
+	s := startRegistry(t, testregistry.Options{Auth: testregistry.AuthBasic}, smallImage)
 	tr := http.DefaultTransport.(*http.Transport).Clone()
 	tr.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, s.Addr())
 	}
-	k := keyring(t, user{"registry.example:5000", "reader", canary.PasswordSecret, nil})
+	k := keyring(t, providerUser{"registry.example:5000", "reader", canary.PasswordSecret, nil})
 	for _, insecure := range []bool{false, true} {
 		s.ResetLog()
 		c := New(keychain.New(k, keychain.Options{Transport: tr, Insecure: insecure}))
@@ -184,7 +184,7 @@ func TestPlainHTTP(t *testing.T) {
 		if insecure == (err != nil) {
 			t.Errorf("insecure %t: %v", insecure, err)
 		}
-		if got := summary(s); !insecure && len(got) > 0 {
+		if got := countRequests(s); !insecure && len(got) > 0 {
 			t.Errorf("sent over plain HTTP: %v", got)
 		}
 	}
@@ -197,7 +197,7 @@ func TestBareHost(t *testing.T) {
 		t.Errorf("asked %s", req.URL)
 		return nil, errors.New("no network")
 	})
-	c := New(keychain.New(keyring(t, user{"docker.io", "reader", canary.PasswordSecret, nil}), keychain.Options{Transport: asked}))
+	c := New(keychain.New(keyring(t, providerUser{"docker.io", "reader", canary.PasswordSecret, nil}), keychain.Options{Transport: asked}))
 	if _, err := repository(t, c, "registry/team/app").Resolve(t.Context(), "v1"); err == nil || !strings.Contains(err.Error(), "a port or a domain") {
 		t.Errorf("got %v", err)
 	}
@@ -206,8 +206,8 @@ func TestBareHost(t *testing.T) {
 // TestConcurrent sends requests to many repositories from 100 goroutines, and closes the Keyring
 // meanwhile.
 func TestConcurrent(t *testing.T) {
-	s := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, small)
-	k := keyring(t, user{s.Addr(), "nobody", canary.PasswordSecret, nil}, user{s.Addr(), "reader", canary.PasswordSecret, nil})
+	s := startRegistry(t, testregistry.Options{Auth: testregistry.AuthBasic}, smallImage)
+	k := keyring(t, providerUser{s.Addr(), "nobody", canary.PasswordSecret, nil}, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil})
 	c := New(keychain.New(k, keychain.Options{}))
 	var wg sync.WaitGroup
 	for i := range 100 {
@@ -235,7 +235,7 @@ func TestConcurrent(t *testing.T) {
 
 // TestCachedTransports verifies that the cache evicts the least recently used transport.
 func TestCachedTransports(t *testing.T) {
-	c := client(t, user{"registry.example", "reader", canary.PasswordSecret, nil})
+	c := client(t, providerUser{"registry.example", "reader", canary.PasswordSecret, nil})
 	ask := func(name string) *keychain.Transport {
 		req := must.Get(http.NewRequest("GET", "https://registry.example/v2/"+name+"/manifests/v1", nil))(t)
 		return must.Get(c.transports.forRequest(req))(t)
@@ -253,9 +253,9 @@ func TestCachedTransports(t *testing.T) {
 // TestCancelled verifies that canceling the first request does not fail the requests that wait for
 // its login.
 func TestCancelled(t *testing.T) {
-	s := start(t, testregistry.Options{Auth: testregistry.AuthBearer}, small)
+	s := startRegistry(t, testregistry.Options{Auth: testregistry.AuthBearer}, smallImage)
 	hangs := s.Inject(testregistry.Fault{Kind: testregistry.FaultSlow, Endpoint: testregistry.EndpointToken, Delay: time.Hour})
-	c := client(t, user{s.Addr(), "reader", canary.PasswordSecret, nil})
+	c := client(t, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	repo := func() *remote.Repository { return repository(t, c, s.Addr()+"/team/app") }

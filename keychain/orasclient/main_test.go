@@ -23,15 +23,15 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// user is a provider's credential or error, and the provider's pattern.
-type user struct {
+// providerUser is a provider's credential or error, and the provider's pattern.
+type providerUser struct {
 	image          string // the provider's pattern and auth key
 	name, password string
 	err            error
 }
 
 // keyring returns a keyring with one provider for each user, in this order.
-func keyring(t testing.TB, users ...user) *regcred.Keyring {
+func keyring(t testing.TB, users ...providerUser) *regcred.Keyring {
 	t.Helper()
 	var text strings.Builder
 	fmt.Fprintln(&text, "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:")
@@ -54,14 +54,14 @@ func keyring(t testing.TB, users ...user) *regcred.Keyring {
 	return k
 }
 
-func client(t testing.TB, users ...user) *Client {
+func client(t testing.TB, users ...providerUser) *Client {
 	t.Helper()
 	return New(keychain.New(keyring(t, users...), keychain.Options{}))
 }
 
-// start starts a registry with the image team/app:v1. All users have the same password. By default,
+// startRegistry starts a registry with the image team/app:v1. All users have the same password. By default,
 // "reader" may pull everything and "pusher" may also push everything.
-func start(t testing.TB, opts testregistry.Options, image testregistry.Image) *testregistry.Server {
+func startRegistry(t testing.TB, opts testregistry.Options, image testregistry.Image) *testregistry.Server {
 	t.Helper()
 	opts.Users = map[string]string{"reader": canary.PasswordSecret, "pusher": canary.PasswordSecret, "nobody": canary.PasswordSecret}
 	if opts.Rules == nil {
@@ -73,8 +73,8 @@ func start(t testing.TB, opts testregistry.Options, image testregistry.Image) *t
 	return s
 }
 
-// both runs a test with both authentication methods.
-func both(t *testing.T, f func(t *testing.T, auth testregistry.Auth)) {
+// forEachAuth runs a test with both authentication methods.
+func forEachAuth(t *testing.T, f func(t *testing.T, auth testregistry.Auth)) {
 	t.Run("basic", func(t *testing.T) { f(t, testregistry.AuthBasic) })
 	t.Run("bearer", func(t *testing.T) { f(t, testregistry.AuthBearer) })
 }
@@ -93,9 +93,9 @@ func pull(ctx context.Context, repo *remote.Repository, tag string) (string, err
 	return string(desc.Digest), err
 }
 
-// summary counts the requests by user and status ("reader 401"), by method and path ("GET /path"),
+// countRequests counts the requests by user and status ("reader 401"), by method and path ("GET /path"),
 // and as "anonymous tokens".
-func summary(s *testregistry.Server) map[string]int {
+func countRequests(s *testregistry.Server) map[string]int {
 	counts := map[string]int{}
 	for _, r := range s.Requests() {
 		counts[fmt.Sprintf("%s %d", r.User, r.Status)]++
@@ -107,7 +107,7 @@ func summary(s *testregistry.Server) map[string]int {
 	return counts
 }
 
-var small = testregistry.Image{}
+var smallImage = testregistry.Image{}
 
 // roundTripper is a function that implements [http.RoundTripper].
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -34,9 +34,9 @@ import (
 // TestOrder verifies that the third credential is used if the first two are rejected. Even
 // concurrent requests send each rejected password only once, and there is no anonymous login.
 func TestOrder(t *testing.T) {
-	both(t, func(t *testing.T, scheme testregistry.Auth) {
-		s := start(t, testregistry.Options{Auth: scheme}, testregistry.Image{Layers: 8})
-		c := client(t, user{s.Addr(), "reader", "wrong", nil}, user{s.Addr(), "nobody", canary.PasswordSecret, nil}, user{s.Addr(), "reader", canary.PasswordSecret, nil})
+	forEachAuth(t, func(t *testing.T, scheme testregistry.Auth) {
+		s := startRegistry(t, testregistry.Options{Auth: scheme}, testregistry.Image{Layers: 8})
+		c := client(t, providerUser{s.Addr(), "reader", "wrong", nil}, providerUser{s.Addr(), "nobody", canary.PasswordSecret, nil}, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil})
 		var wg sync.WaitGroup
 		for range 10 {
 			wg.Go(func() {
@@ -46,7 +46,7 @@ func TestOrder(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		got := summary(s)
+		got := countRequests(s)
 		if got["reader 401"] != 1 || got["nobody 403"]+got["nobody 401"] > 1 || got["anonymous tokens"] > 0 || got["GET /v2/"] > 2 {
 			t.Error(got)
 		}
@@ -56,11 +56,11 @@ func TestOrder(t *testing.T) {
 // TestPaths copies an image between two repositories of one host with one Client, and verifies that
 // each repository gets the credential for its own path.
 func TestPaths(t *testing.T) {
-	both(t, func(t *testing.T, scheme testregistry.Auth) {
-		s := start(t, testregistry.Options{Auth: scheme, Rules: []testregistry.Rule{
+	forEachAuth(t, func(t *testing.T, scheme testregistry.Auth) {
+		s := startRegistry(t, testregistry.Options{Auth: scheme, Rules: []testregistry.Rule{
 			{User: "reader", Prefix: "team", Pull: true}, {User: "pusher", Prefix: "copies", Pull: true, Push: true},
-		}}, small)
-		c := client(t, user{s.Addr() + "/team", "reader", canary.PasswordSecret, nil}, user{s.Addr() + "/copies", "pusher", canary.PasswordSecret, nil})
+		}}, smallImage)
+		c := client(t, providerUser{s.Addr() + "/team", "reader", canary.PasswordSecret, nil}, providerUser{s.Addr() + "/copies", "pusher", canary.PasswordSecret, nil})
 		from, to := repository(t, c, s.Addr()+"/team/app"), repository(t, c, s.Addr()+"/copies/app")
 		must.Get(oras.Copy(t.Context(), from, "v1", to, "v1", oras.DefaultCopyOptions))(t)
 		for _, r := range s.Requests() {
@@ -74,8 +74,8 @@ func TestPaths(t *testing.T) {
 // TestNotFound verifies that no other credential is tried after a 404 if the current credential was
 // accepted before.
 func TestNotFound(t *testing.T) {
-	s := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, small)
-	c := client(t, user{s.Addr(), "reader", canary.PasswordSecret, nil}, user{s.Addr(), "pusher", canary.PasswordSecret, nil})
+	s := startRegistry(t, testregistry.Options{Auth: testregistry.AuthBasic}, smallImage)
+	c := client(t, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil}, providerUser{s.Addr(), "pusher", canary.PasswordSecret, nil})
 	repo := repository(t, c, s.Addr()+"/team/app")
 	desc := must.Get(repo.Resolve(t.Context(), "v1"))(t)
 	s.ResetLog()
@@ -94,11 +94,11 @@ func TestRetries(t *testing.T) {
 	for _, tt := range []struct{ times, want int }{{1, 2}, {testregistry.Forever, 4}} {
 		t.Run(fmt.Sprint(tt.times), func(t *testing.T) {
 			t.Parallel()
-			s := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, small)
-			repo := repository(t, client(t, user{s.Addr(), "reader", canary.PasswordSecret, nil}), s.Addr()+"/team/app")
+			s := startRegistry(t, testregistry.Options{Auth: testregistry.AuthBasic}, smallImage)
+			repo := repository(t, client(t, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil}), s.Addr()+"/team/app")
 			s.Inject(testregistry.Fault{Kind: testregistry.FaultServerError, Endpoint: testregistry.EndpointManifests, Times: tt.times})
 			_, err := repo.Resolve(t.Context(), "v1")
-			if got := summary(s)["HEAD /v2/team/app/manifests/v1"]; got != tt.want || (err != nil) != (tt.times != 1) {
+			if got := countRequests(s)["HEAD /v2/team/app/manifests/v1"]; got != tt.want || (err != nil) != (tt.times != 1) {
 				t.Errorf("%d requests, %v", got, err)
 			}
 		})
@@ -108,7 +108,7 @@ func TestRetries(t *testing.T) {
 // TestTokenExpiresDuringCopy expires the token during a copy. Its layers are larger than the limit
 // for login responses.
 func TestTokenExpiresDuringCopy(t *testing.T) {
-	s := start(t, testregistry.Options{Auth: testregistry.AuthBearer}, testregistry.Image{Layers: 5, LayerSize: 2 << 20})
+	s := startRegistry(t, testregistry.Options{Auth: testregistry.AuthBearer}, testregistry.Image{Layers: 5, LayerSize: 2 << 20})
 	var blobs atomic.Int32
 	ending := roundTripper(func(req *http.Request) (*http.Response, error) {
 		if strings.Contains(req.URL.Path, "/blobs/") && blobs.Add(1) == 2 {
@@ -116,20 +116,20 @@ func TestTokenExpiresDuringCopy(t *testing.T) {
 		}
 		return http.DefaultTransport.RoundTrip(req)
 	})
-	c := New(keychain.New(keyring(t, user{s.Addr(), "reader", canary.PasswordSecret, nil}), keychain.Options{Transport: ending}))
+	c := New(keychain.New(keyring(t, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil}), keychain.Options{Transport: ending}))
 	if _, err := pull(t.Context(), repository(t, c, s.Addr()+"/team/app"), "v1"); err != nil {
 		t.Error(err)
 	}
-	if summary(s)["reader 401"] == 0 {
-		t.Errorf("no token has ended: %v", summary(s))
+	if countRequests(s)["reader 401"] == 0 {
+		t.Errorf("no token has ended: %v", countRequests(s))
 	}
 }
 
 // TestAllRefused verifies that the error has a message for each credential, and no password.
 func TestAllRefused(t *testing.T) {
-	both(t, func(t *testing.T, scheme testregistry.Auth) {
-		s := start(t, testregistry.Options{Auth: scheme}, small)
-		c := client(t, user{s.Addr(), "reader", canary.PasswordSecret + "x", nil}, user{s.Addr(), "nobody", canary.PasswordSecret, nil})
+	forEachAuth(t, func(t *testing.T, scheme testregistry.Auth) {
+		s := startRegistry(t, testregistry.Options{Auth: scheme}, smallImage)
+		c := client(t, providerUser{s.Addr(), "reader", canary.PasswordSecret + "x", nil}, providerUser{s.Addr(), "nobody", canary.PasswordSecret, nil})
 		_, err := pull(t.Context(), repository(t, c, s.Addr()+"/team/app"), "v1")
 		var response *errcode.ErrorResponse
 		if !errors.As(err, &response) || len(response.Errors) != 2 {
@@ -147,8 +147,8 @@ func TestAllRefused(t *testing.T) {
 // TestProviderFails verifies that a provider's failure is returned as the error, and that no
 // request is sent to the registry.
 func TestProviderFails(t *testing.T) {
-	s := start(t, testregistry.Options{}, small)
-	c := client(t, user{s.Addr(), "", "", errors.New("no network")})
+	s := startRegistry(t, testregistry.Options{}, smallImage)
+	c := client(t, providerUser{s.Addr(), "", "", errors.New("no network")})
 	_, err := pull(t.Context(), repository(t, c, s.Addr()+"/team/app"), "v1")
 	if _, ok := errors.AsType[*regcred.LookupError](err); !ok || len(s.Requests()) > 0 {
 		t.Errorf("got %v, %d requests", err, len(s.Requests()))
@@ -158,14 +158,14 @@ func TestProviderFails(t *testing.T) {
 // TestRegistry verifies that the ping and the catalog use the credential for the registry, and that
 // a repository opened from the registry uses its own credential.
 func TestRegistry(t *testing.T) {
-	both(t, func(t *testing.T, scheme testregistry.Auth) {
-		s := start(t, testregistry.Options{Auth: scheme}, small)
+	forEachAuth(t, func(t *testing.T, scheme testregistry.Auth) {
+		s := startRegistry(t, testregistry.Options{Auth: scheme}, smallImage)
 		reg, err := remote.NewRegistry(s.Addr())
 		if err != nil {
 			t.Fatal(err)
 		}
 		reg.PlainHTTP = true
-		reg.Client = client(t, user{s.Addr(), "pusher", canary.PasswordSecret, nil}, user{s.Addr() + "/team", "reader", canary.PasswordSecret, nil})
+		reg.Client = client(t, providerUser{s.Addr(), "pusher", canary.PasswordSecret, nil}, providerUser{s.Addr() + "/team", "reader", canary.PasswordSecret, nil})
 		if err := reg.Ping(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -180,7 +180,7 @@ func TestRegistry(t *testing.T) {
 		repo := must.Get(reg.Repository(t.Context(), "team/app"))(t)
 		s.ResetLog()
 		err = repo.Tags(t.Context(), "", func(tags []string) error { return nil })
-		if got := summary(s); err != nil || got["reader 200"] == 0 || got["pusher 200"] > 0 {
+		if got := countRequests(s); err != nil || got["reader 200"] == 0 || got["pusher 200"] > 0 {
 			t.Errorf("tags: %v, %v", got, err)
 		}
 	})
@@ -189,8 +189,8 @@ func TestRegistry(t *testing.T) {
 // TestTransportOfAuthClient verifies that the Client can be the transport of oras-go's auth.Client.
 // The auth.Client then sees no challenge and needs no credential.
 func TestTransportOfAuthClient(t *testing.T) {
-	both(t, func(t *testing.T, scheme testregistry.Auth) {
-		s := start(t, testregistry.Options{Auth: scheme}, small)
+	forEachAuth(t, func(t *testing.T, scheme testregistry.Auth) {
+		s := startRegistry(t, testregistry.Options{Auth: scheme}, smallImage)
 		var agents []string
 		counted := keychain.Options{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
 			if regexp.MustCompile("^/v2/team/").MatchString(req.URL.Path) {
@@ -198,7 +198,7 @@ func TestTransportOfAuthClient(t *testing.T) {
 			}
 			return http.DefaultTransport.RoundTrip(req)
 		})}
-		c := New(keychain.New(keyring(t, user{s.Addr(), "nobody", canary.PasswordSecret, nil}, user{s.Addr(), "reader", canary.PasswordSecret, nil}), counted))
+		c := New(keychain.New(keyring(t, providerUser{s.Addr(), "nobody", canary.PasswordSecret, nil}, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil}), counted))
 		own := &auth.Client{
 			Client: &http.Client{Transport: c},
 			Header: http.Header{"User-Agent": {"Helm/4"}},
@@ -229,7 +229,7 @@ func TestTransportOfAuthClient(t *testing.T) {
 // TestComparedWithAuthClient shows that oras-go's auth.Client fails with two credentials for one
 // host, because it uses the wrong one. The Client succeeds.
 func TestComparedWithAuthClient(t *testing.T) {
-	s := start(t, testregistry.Options{Auth: testregistry.AuthBasic}, small)
+	s := startRegistry(t, testregistry.Options{Auth: testregistry.AuthBasic}, smallImage)
 	basic := func(user string) string {
 		return base64.StdEncoding.EncodeToString([]byte(user + ":" + canary.PasswordSecret))
 	}
@@ -242,10 +242,10 @@ func TestComparedWithAuthClient(t *testing.T) {
 	}
 	theirs := &auth.Client{Client: &http.Client{}, Credential: credentials.Credential(store)}
 	_, err = pull(t.Context(), repository(t, theirs, s.Addr()+"/team/app"), "v1")
-	if got := summary(s); err == nil || got["reader 200"] > 0 || got["nobody 403"] == 0 {
+	if got := countRequests(s); err == nil || got["reader 200"] > 0 || got["nobody 403"] == 0 {
 		t.Errorf("theirs: %v, %v", got, err)
 	}
-	for name, users := range map[string][]user{
+	for name, users := range map[string][]providerUser{
 		"by path":  {{s.Addr(), "nobody", canary.PasswordSecret, nil}, {s.Addr() + "/team", "reader", canary.PasswordSecret, nil}},
 		"by trial": {{s.Addr(), "nobody", canary.PasswordSecret, nil}, {s.Addr(), "reader", canary.PasswordSecret, nil}},
 	} {
@@ -258,10 +258,10 @@ func TestComparedWithAuthClient(t *testing.T) {
 // TestRequestOfResponse verifies that a response's Request contains no credential, because oras-go
 // copies its headers to the next request.
 func TestRequestOfResponse(t *testing.T) {
-	both(t, func(t *testing.T, scheme testregistry.Auth) {
-		s := start(t, testregistry.Options{Auth: scheme}, small)
+	forEachAuth(t, func(t *testing.T, scheme testregistry.Auth) {
+		s := startRegistry(t, testregistry.Options{Auth: scheme}, smallImage)
 		req := must.Get(http.NewRequestWithContext(t.Context(), "GET", s.URL()+"/v2/team/app/manifests/v1", nil))(t)
-		resp := must.Get(client(t, user{s.Addr(), "reader", canary.PasswordSecret, nil}).Do(req))(t)
+		resp := must.Get(client(t, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil}).Do(req))(t)
 		defer resp.Body.Close()
 		if resp.StatusCode != http.StatusOK || len(resp.Request.Header) > 0 {
 			t.Errorf("status %d, %v", resp.StatusCode, resp.Request.Header)

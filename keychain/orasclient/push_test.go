@@ -25,16 +25,16 @@ import (
 // TestPush pushes an image with two credentials, of which the first can only pull. The content
 // comes from another registry, so each blob can be sent only once.
 func TestPush(t *testing.T) {
-	both(t, func(t *testing.T, scheme testregistry.Auth) {
-		source := start(t, testregistry.Options{Auth: scheme}, testregistry.Image{Layers: 4, LayerSize: 2 << 20, Seed: 1})
-		s := start(t, testregistry.Options{Auth: scheme}, small)
-		c := client(t, user{source.Addr(), "reader", canary.PasswordSecret, nil}, user{s.Addr(), "reader", canary.PasswordSecret, nil}, user{s.Addr(), "pusher", canary.PasswordSecret, nil})
+	forEachAuth(t, func(t *testing.T, scheme testregistry.Auth) {
+		source := startRegistry(t, testregistry.Options{Auth: scheme}, testregistry.Image{Layers: 4, LayerSize: 2 << 20, Seed: 1})
+		s := startRegistry(t, testregistry.Options{Auth: scheme}, smallImage)
+		c := client(t, providerUser{source.Addr(), "reader", canary.PasswordSecret, nil}, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil}, providerUser{s.Addr(), "pusher", canary.PasswordSecret, nil})
 		from, to := repository(t, c, source.Addr()+"/team/app"), repository(t, c, s.Addr()+"/copies/app")
 		desc := must.Get(oras.Copy(t.Context(), from, "v1", to, "v1", oras.DefaultCopyOptions))(t)
 		if got, err := pull(t.Context(), to, "v1"); err != nil || got != string(desc.Digest) {
 			t.Errorf("pulled %v, %v", got, err)
 		}
-		if got := summary(s); got["pusher 201"] < 6 { // layers, config, manifest
+		if got := countRequests(s); got["pusher 201"] < 6 { // layers, config, manifest
 			t.Error(got)
 		}
 	})
@@ -43,9 +43,9 @@ func TestPush(t *testing.T) {
 // TestPushRefused verifies a push whose first credential is rejected. The body is sent again with
 // the second credential.
 func TestPushRefused(t *testing.T) {
-	both(t, func(t *testing.T, scheme testregistry.Auth) {
-		s := start(t, testregistry.Options{Auth: scheme}, small)
-		c := client(t, user{s.Addr(), "reader", canary.PasswordSecret, nil}, user{s.Addr(), "pusher", canary.PasswordSecret, nil})
+	forEachAuth(t, func(t *testing.T, scheme testregistry.Auth) {
+		s := startRegistry(t, testregistry.Options{Auth: scheme}, smallImage)
+		c := client(t, providerUser{s.Addr(), "reader", canary.PasswordSecret, nil}, providerUser{s.Addr(), "pusher", canary.PasswordSecret, nil})
 		manifest := []byte(`{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}`)
 		desc := content.NewDescriptorFromBytes("application/vnd.oci.image.index.v1+json", manifest)
 		repo := repository(t, c, s.Addr()+"/copies/app")
@@ -59,9 +59,9 @@ func TestPushRefused(t *testing.T) {
 // TestPushNewRepository pushes to a new repository with two credentials. The first may not even
 // read.
 func TestPushNewRepository(t *testing.T) {
-	both(t, func(t *testing.T, scheme testregistry.Auth) {
-		source, s := start(t, testregistry.Options{}, testregistry.Image{Seed: 1}), start(t, testregistry.Options{Auth: scheme}, small)
-		c := client(t, user{s.Addr(), "nobody", canary.PasswordSecret, nil}, user{s.Addr(), "pusher", canary.PasswordSecret, nil})
+	forEachAuth(t, func(t *testing.T, scheme testregistry.Auth) {
+		source, s := startRegistry(t, testregistry.Options{}, testregistry.Image{Seed: 1}), startRegistry(t, testregistry.Options{Auth: scheme}, smallImage)
+		c := client(t, providerUser{s.Addr(), "nobody", canary.PasswordSecret, nil}, providerUser{s.Addr(), "pusher", canary.PasswordSecret, nil})
 		from, to := repository(t, c, source.Addr()+"/team/app"), repository(t, c, s.Addr()+"/copies/app")
 		if _, err := oras.Copy(t.Context(), from, "v1", to, "v1", oras.DefaultCopyOptions); err != nil {
 			t.Error(err)
@@ -72,11 +72,11 @@ func TestPushNewRepository(t *testing.T) {
 // TestMount verifies that a blob that the registry does not mount is copied from the other
 // repository. The download uses the credential of that repository.
 func TestMount(t *testing.T) {
-	both(t, func(t *testing.T, scheme testregistry.Auth) {
-		s := start(t, testregistry.Options{Auth: scheme, Rules: []testregistry.Rule{
+	forEachAuth(t, func(t *testing.T, scheme testregistry.Auth) {
+		s := startRegistry(t, testregistry.Options{Auth: scheme, Rules: []testregistry.Rule{
 			{User: "reader", Prefix: "team", Pull: true}, {User: "pusher", Prefix: "copies", Pull: true, Push: true},
-		}}, small)
-		k := keyring(t, user{s.Addr() + "/team", "reader", canary.PasswordSecret, nil}, user{s.Addr() + "/copies", "pusher", canary.PasswordSecret, nil})
+		}}, smallImage)
+		k := keyring(t, providerUser{s.Addr() + "/team", "reader", canary.PasswordSecret, nil}, providerUser{s.Addr() + "/copies", "pusher", canary.PasswordSecret, nil})
 		c := New(keychain.New(k, keychain.Options{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
 			if req.URL.Query().Has("mount") {
 				req = req.Clone(req.Context())
@@ -92,7 +92,7 @@ func TestMount(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if got := summary(s); got["pusher 201"] != len(layers) || got["reader 200"] < len(layers) {
+		if got := countRequests(s); got["pusher 201"] != len(layers) || got["reader 200"] < len(layers) {
 			t.Error(got)
 		}
 	})
@@ -101,7 +101,7 @@ func TestMount(t *testing.T) {
 // TestUploads verifies pushes to a registry whose upload URLs do not contain the repository. They
 // use the repository that is being pushed, and fail if there are several.
 func TestUploads(t *testing.T) {
-	source, s := start(t, testregistry.Options{}, testregistry.Image{Seed: 1}), start(t, testregistry.Options{Auth: testregistry.AuthBasic}, small)
+	source, s := startRegistry(t, testregistry.Options{}, testregistry.Image{Seed: 1}), startRegistry(t, testregistry.Options{Auth: testregistry.AuthBasic}, smallImage)
 	back, err := url.Parse(s.URL())
 	if err != nil {
 		t.Fatal(err)
@@ -123,12 +123,12 @@ func TestUploads(t *testing.T) {
 	front := httptest.NewServer(proxy)
 	defer front.Close()
 	host := strings.TrimPrefix(front.URL, "http://")
-	c := client(t, user{host, "reader", canary.PasswordSecret, nil}, user{host + "/copies", "pusher", canary.PasswordSecret, nil})
+	c := client(t, providerUser{host, "reader", canary.PasswordSecret, nil}, providerUser{host + "/copies", "pusher", canary.PasswordSecret, nil})
 	from, to := repository(t, c, source.Addr()+"/team/app"), repository(t, c, host+"/copies/app")
 	if _, err := oras.Copy(t.Context(), from, "v1", to, "v1", oras.DefaultCopyOptions); err != nil {
 		t.Error(err)
 	}
-	if got := summary(s); got["pusher 201"] < 4 {
+	if got := countRequests(s); got["pusher 201"] < 4 {
 		t.Error(got)
 	}
 	ref := to.Reference

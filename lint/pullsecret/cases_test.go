@@ -18,14 +18,14 @@ import (
 	"github.com/regcred/regcred/lint/internal/rules"
 )
 
-// cases gives names to the different results of a rule, for use in tests. text is a part of the
+// findingCases gives names to the different results of a rule, for use in tests. text is a part of the
 // result's message or fix.
-var cases = []struct{ name, rule, text string }{
-	{"docker-auth", "docker-config-invalid", "the value is base64-encoded twice" + refusalEffect},
-	{"docker-auth", "docker-config-invalid", "it is not base64" + refusalEffect},
-	{"docker-config-syntax", "docker-config-invalid", "not JSON: it is empty" + refusalEffect},
-	{"docker-config-type", "docker-config-invalid", " is expected" + refusalEffect},
-	{"docker-config-encoded", "docker-config-invalid", "has an extra layer of base64 encoding" + refusalEffect},
+var findingCases = []struct{ name, rule, text string }{
+	{"docker-auth", "docker-config-invalid", "the value is base64-encoded twice" + rejectionEffect},
+	{"docker-auth", "docker-config-invalid", "it is not base64" + rejectionEffect},
+	{"docker-config-syntax", "docker-config-invalid", "not JSON: it is empty" + rejectionEffect},
+	{"docker-config-type", "docker-config-invalid", " is expected" + rejectionEffect},
+	{"docker-config-encoded", "docker-config-invalid", "has an extra layer of base64 encoding" + rejectionEffect},
 	{"docker-config-form", "docker-config-invalid", "this .dockercfg is in the config.json format: the kubelet treats auths as a registry name and finds no credential"},
 	{"docker-config-form", "docker-config-invalid", "this config.json is in the .dockercfg format: the kubelet reads credentials only from auths and finds none"},
 	{"docker-config-level", "docker-config-invalid", "auths is nested in auths: the kubelet treats the inner auths as a registry name and finds no credential"},
@@ -62,7 +62,7 @@ var cases = []struct{ name, rule, text string }{
 // finding's rule, it returns the name of the rule.
 func caseName(f finding.Finding) string {
 	unknown := f.Rule
-	for _, c := range cases {
+	for _, c := range findingCases {
 		if c.rule != f.Rule {
 			continue
 		}
@@ -77,10 +77,10 @@ func caseName(f finding.Finding) string {
 // TestDocumented compares the rules with the headings of docs/lint/README.md.
 func TestDocumented(t *testing.T) {
 	all := map[string]finding.Severity{}
-	collect(t, all, configRules())
-	collect(t, all, entryRules())
-	collect(t, all, secretRules())
-	collect(t, all, manifestRules())
+	collectSeverities(t, all, configRules())
+	collectSeverities(t, all, authEntryRules())
+	collectSeverities(t, all, secretRules())
+	collectSeverities(t, all, manifestRules())
 	doc := must.Get(os.ReadFile("../../docs/lint/README.md"))(t)
 	_, text, found := strings.Cut(string(doc), "\n## Docker configs and pull secrets\n")
 	if !found {
@@ -98,9 +98,9 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
-// collect adds the severities of rules to all. It fails the test if rules with the same name have
+// collectSeverities adds the severities of rules to all. It fails the test if rules with the same name have
 // different severities.
-func collect[T any](t *testing.T, all map[string]finding.Severity, list []rules.Rule[T]) {
+func collectSeverities[T any](t *testing.T, all map[string]finding.Severity, list []rules.Rule[T]) {
 	t.Helper()
 	for _, r := range list {
 		if other, ok := all[r.Name]; ok && other != r.Severity {

@@ -64,7 +64,7 @@ func CheckAs(kind Kind, name string, data []byte, now time.Time) *Result {
 
 // Rules returns the sorted names of all rules.
 func Rules() []string {
-	names := slices.Concat(rules.Names(configRules()), rules.Names(entryRules()), rules.Names(secretRules()), rules.Names(manifestRules()))
+	names := slices.Concat(rules.Names(configRules()), rules.Names(authEntryRules()), rules.Names(secretRules()), rules.Names(manifestRules()))
 	slices.Sort(names)
 	return slices.Compact(names)
 }
@@ -77,7 +77,7 @@ func (c *dockerConfig) check(found *rules.Collector) {
 	if len(checkFormat(c)) > 0 {
 		return // in the wrong format, members are not credentials
 	}
-	list := entryRules()
+	list := authEntryRules()
 	for i := range c.entries {
 		if e := &c.entries[i]; e.isUsed() && !e.misplaced {
 			rules.Apply(found, list, e, nil)
@@ -85,13 +85,13 @@ func (c *dockerConfig) check(found *rules.Collector) {
 	}
 }
 
-func entryRules() []rules.Rule[*entry] {
+func authEntryRules() []rules.Rule[*authEntry] {
 	const (
 		incomplete = "docker-no-password"
 		unusable   = "docker-unusable-credential"   // rejected by the registry, or ignored by the runtime
 		suspect    = "docker-suspicious-credential" // probably not the intended value
 	)
-	return []rules.Rule[*entry]{
+	return []rules.Rule[*authEntry]{
 		rules.WarningRule(incomplete, checkEmptyEntry),
 		rules.ErrorRule(unusable, checkTokenOnly),
 		rules.ErrorRule(unusable, checkNoUser),

@@ -27,7 +27,7 @@ func token(ends time.Time) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"exp":%d,"jti":%q}`, ends.Unix(), canary.TokenSecret)) + "." + canary.TokenSecret
 }
 
-func ecr(ends time.Time) string {
+func ecrToken(ends time.Time) string {
 	return b64(fmt.Sprintf(`{"payload":%q,"expiration":%d}`, canary.TokenSecret, ends.Unix()))
 }
 
@@ -86,8 +86,8 @@ func TestDockerLogin(t *testing.T) {
 		"JWT ended":            {plain("u", token(testNow)), "docker-password-ended .password"},
 		"JWT ends":             {plain("u", token(testNow.Add(day))), "docker-password-ends .password"},
 		"JWT lasts":            {plain("u", token(testNow.Add(30*day))), ""},
-		"ECR ended":            {auth("AWS:" + ecr(testNow.Add(-time.Hour))), "docker-password-ended .auth"},
-		"ECR ends":             {auth("AWS:" + ecr(testNow.Add(time.Hour))), "docker-password-ends .auth"},
+		"ECR ended":            {auth("AWS:" + ecrToken(testNow.Add(-time.Hour))), "docker-password-ended .auth"},
+		"ECR ends":             {auth("AWS:" + ecrToken(testNow.Add(time.Hour))), "docker-password-ends .auth"},
 		"ECR without a date":   {auth("AWS:" + secret), "docker-password-ends .auth"},
 		"Google's":             {plain("oauth2accesstoken", secret), "docker-password-ends .password"},
 		"JSON key":             {plain("_json_key", "{\n\"private_key\":\""+secret+"\"}\n"), ""},
@@ -285,7 +285,7 @@ func TestSecretManifest(t *testing.T) {
 }
 
 func TestPullSecretObject(t *testing.T) {
-	data := []byte("{\"auths\":{\n\"r.example\":{\"auth\":\"" + b64("AWS:"+ecr(testNow.Add(-time.Hour))) + "\"}}}")
+	data := []byte("{\"auths\":{\n\"r.example\":{\"auth\":\"" + b64("AWS:"+ecrToken(testNow.Add(-time.Hour))) + "\"}}}")
 	c := CheckSecret(Secret{Namespace: "team", Name: "pull", Type: dockerjson.SecretTypeConfigJSON, Data: map[string][]byte{dockerjson.SecretKeyConfigJSON: data}}, testNow)
 	const want = `Secret team/pull, .dockerconfigjson:2:21: auths["r.example"].auth: the password for "r.example" is an Amazon ECR token that expired at 2026-05-01 11:00:00 UTC [docker-password-ended]`
 	if len(c.Findings) != 1 || c.Findings[0].String() != want {
@@ -299,7 +299,7 @@ func TestPullSecretObject(t *testing.T) {
 		}
 	}
 	// A credential that expires soon is not reported, because a controller may renew it.
-	ends := []byte(`{"auths":{"r.example":{"auth":"` + b64("AWS:"+ecr(testNow.Add(time.Hour))) + `"}}}`)
+	ends := []byte(`{"auths":{"r.example":{"auth":"` + b64("AWS:"+ecrToken(testNow.Add(time.Hour))) + `"}}}`)
 	if c := CheckSecret(Secret{Name: "x", Type: dockerjson.SecretTypeConfigJSON, Data: map[string][]byte{dockerjson.SecretKeyConfigJSON: ends}}, testNow); len(c.Findings) != 0 {
 		t.Errorf("got %v", c.Findings)
 	}

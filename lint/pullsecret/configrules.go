@@ -19,17 +19,17 @@ func configRules() []rules.Rule[*dockerConfig] {
 	return []rules.Rule[*dockerConfig]{
 		rules.ErrorRule(invalid, checkProblems),
 		rules.ErrorRule(invalid, checkFormat),
-		rules.ErrorRule(invalid, checkLevel),
+		rules.ErrorRule(invalid, checkNestingLevel),
 		rules.InfoRule("docker-config-nonstandard", checkUnknownField),
-		rules.InfoRule("docker-config-nonstandard", checkCase),
-		rules.WarningRule("docker-helper-ignored", checkHelper),
+		rules.InfoRule("docker-config-nonstandard", checkFieldCase),
+		rules.WarningRule("docker-helper-ignored", checkHelperCredentials),
 		rules.WarningRule("docker-duplicate", checkDuplicate),
 		rules.WarningRule("docker-duplicate", checkSameKey),
 		rules.InfoRule("no-credentials", checkEmpty),
 	}
 }
 
-const refusalEffect = "; the kubelet ignores the whole file, and pulls that use it as a pull secret fail"
+const rejectionEffect = "; the kubelet ignores the whole file, and pulls that use it as a pull secret fail"
 
 // checkProblems reports the problems for which the kubelet rejects the file.
 func checkProblems(d *dockerConfig) (rs []rules.Result) {
@@ -38,7 +38,7 @@ func checkProblems(d *dockerConfig) (rs []rules.Result) {
 		if p.Kind == dockerjson.KindType && wrongFormat {
 			continue // the wrong format causes this problem
 		}
-		rs = append(rs, d.resultAtLine(p.Line, p.Column, p.Path, p.Fix, "%s%s", p.Msg, refusalEffect)...)
+		rs = append(rs, d.resultAtLine(p.Line, p.Column, p.Path, p.Fix, "%s%s", p.Msg, rejectionEffect)...)
 	}
 	return rs
 }
@@ -51,7 +51,7 @@ func checkFormat(d *dockerConfig) []rules.Result {
 	case d.legacy && auths != nil && !looksLikeEntry(auths.Value):
 		return d.resultAtOffset(auths.Start, "auths", "save it as config.json, or in a Secret of type kubernetes.io/dockerconfigjson under the key .dockerconfigjson",
 			"this .dockercfg is in the config.json format: the kubelet treats auths as a registry name and finds no credential")
-	case !d.legacy && auths == nil && d.store == nil && d.helpers == nil && len(misplacedEntries(d)) > 0 && len(misplacedEntries(d)) == len(d.root.Members):
+	case !d.legacy && auths == nil && d.credsStore == nil && d.helpers == nil && len(misplacedEntries(d)) > 0 && len(misplacedEntries(d)) == len(d.root.Members):
 		return d.resultAtOffset(d.root.Start, "", `wrap it in {"auths": …}, or use a Secret of type kubernetes.io/dockercfg`,
 			"this config.json is in the .dockercfg format: the kubelet reads credentials only from auths and finds none")
 	}
@@ -68,7 +68,7 @@ func misplacedEntries(d *dockerConfig) (entries []jsonplace.Member) {
 	return entries
 }
 
-func checkLevel(d *dockerConfig) (rs []rules.Result) {
+func checkNestingLevel(d *dockerConfig) (rs []rules.Result) {
 	if d.root == nil || d.legacy || len(checkFormat(d)) > 0 {
 		return nil
 	}
@@ -116,16 +116,16 @@ func checkUnknownField(d *dockerConfig) (rs []rules.Result) {
 	return rs
 }
 
-func checkCase(d *dockerConfig) []rules.Result {
+func checkFieldCase(d *dockerConfig) []rules.Result {
 	if m := d.topLevelMember("auths"); m != nil && m.Key != "auths" && !d.legacy {
 		return d.resultAtOffset(m.Start, "auths", "auths", "kubelets and docker ignore the case of this field name, but other programs might not")
 	}
 	return nil
 }
 
-// checkHelper reports registries without a credential in the file, because docker gets it from a
+// checkHelperCredentials reports registries without a credential in the file, because docker gets it from a
 // credential helper. The kubelet does not run credential helpers.
-func checkHelper(d *dockerConfig) (rs []rules.Result) {
+func checkHelperCredentials(d *dockerConfig) (rs []rules.Result) {
 	const fix = "configure a credential provider for these registries, or run docker login without credsStore and credHelpers"
 	found := map[string]bool{}
 	var without []string
@@ -138,8 +138,8 @@ func checkHelper(d *dockerConfig) (rs []rules.Result) {
 			without = append(without, e.displayKey())
 		}
 	}
-	if d.store != nil && (len(without) > 0 || len(d.entries) == 0) {
-		rs = d.resultAtOffset(d.store.Start, "credsStore", fix, "kubelets do not run credential helpers: %s", missingCredentials(without))
+	if d.credsStore != nil && (len(without) > 0 || len(d.entries) == 0) {
+		rs = d.resultAtOffset(d.credsStore.Start, "credsStore", fix, "kubelets do not run credential helpers: %s", missingCredentials(without))
 	}
 	var named []string
 	for _, h := range d.helpers {
@@ -188,7 +188,7 @@ func checkDuplicate(d *dockerConfig) (rs []rules.Result) {
 
 // checkSameKey reports entries whose keys are equal for the kubelet but whose credentials differ.
 func checkSameKey(d *dockerConfig) (rs []rules.Result) {
-	first := map[string]*entry{}
+	first := map[string]*authEntry{}
 	for i := range d.entries {
 		e := &d.entries[i]
 		if !e.isUsed() || !e.isValidKey {
@@ -206,7 +206,7 @@ func checkSameKey(d *dockerConfig) (rs []rules.Result) {
 }
 
 func checkEmpty(d *dockerConfig) []rules.Result {
-	if d.root == nil || len(d.entries) > 0 || len(checkFormat(d)) > 0 || len(checkLevel(d)) > 0 || len(checkHelper(d)) > 0 {
+	if d.root == nil || len(d.entries) > 0 || len(checkFormat(d)) > 0 || len(checkNestingLevel(d)) > 0 || len(checkHelperCredentials(d)) > 0 {
 		return nil
 	}
 	return d.resultAtOffset(d.root.Start, "", "", "the file has no credentials, so it has no effect on pulls")

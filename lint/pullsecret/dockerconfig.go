@@ -31,15 +31,15 @@ type dockerConfig struct {
 	problems   []*dockerjson.Problem // problems for which the kubelet rejects the file
 	limit      error                 // the limit of regcred that the file exceeds, or nil
 	root       *jsonplace.Value      // nil if the file is not JSON
-	entries    []entry               // in file order
-	store      *jsonplace.Member     // the credsStore field if it is not empty
+	entries    []authEntry           // in file order
+	credsStore *jsonplace.Member     // the credsStore field if it is not empty
 	nullAuths  []jsonplace.Member    // null auths members, which discard the preceding entries
 	helpers    []jsonplace.Member    // members of credHelpers
 	withHelper map[string]bool       // registries in credHelpers, keyed by scope
 }
 
 // entry is a member of auths.
-type entry struct {
+type authEntry struct {
 	config *dockerConfig
 	jsonplace.Member
 	fields     map[string]*jsonplace.Value // string fields by lower-case name
@@ -88,7 +88,7 @@ func (d *dockerConfig) parse() {
 			}
 			d.readEntries(m.Value)
 		case strings.EqualFold(m.Key, "credsStore") && m.Text != "":
-			d.store = &m
+			d.credsStore = &m
 		case strings.EqualFold(m.Key, "credHelpers"):
 			d.helpers = append(d.helpers, m.Members...)
 			d.withHelper = map[string]bool{}
@@ -118,8 +118,8 @@ func (d *dockerConfig) readEntries(list *jsonplace.Value) {
 	}
 }
 
-func (d *dockerConfig) readEntry(m jsonplace.Member) entry {
-	e := entry{config: d, Member: m, source: m.Value, fields: map[string]*jsonplace.Value{}}
+func (d *dockerConfig) readEntry(m jsonplace.Member) authEntry {
+	e := authEntry{config: d, Member: m, source: m.Value, fields: map[string]*jsonplace.Value{}}
 	if keys := location.ParseKeys([]string{m.Key}); len(keys) == 1 {
 		e.key, e.isValidKey = keys[0], true
 	}
@@ -151,7 +151,7 @@ func fieldName(key string) string {
 	return strings.ToLower(key)
 }
 
-func (e *entry) stringField(field string) string {
+func (e *authEntry) stringField(field string) string {
 	if v := e.fields[field]; v != nil {
 		return v.Text
 	}
@@ -160,7 +160,7 @@ func (e *entry) stringField(field string) string {
 
 // fieldPosition returns the position of a field's value. If the user name and password come from
 // auth, their position is the position of auth.
-func (e *entry) fieldPosition(field string) (offset int, path string) {
+func (e *authEntry) fieldPosition(field string) (offset int, path string) {
 	switch v := e.fields[field]; {
 	case e.source == e.fields["auth"] && e.source != nil && (field == "username" || field == "password"):
 		return e.source.Start, e.path() + ".auth"
@@ -170,28 +170,28 @@ func (e *entry) fieldPosition(field string) (offset int, path string) {
 	return e.Start, e.path()
 }
 
-func (e *entry) path() string {
+func (e *authEntry) path() string {
 	if e.config.legacy {
 		return "[" + dockerjson.DisplayKey(e.Key) + "]"
 	}
 	return "auths[" + dockerjson.DisplayKey(e.Key) + "]"
 }
 
-func (e *entry) displayKey() string { return dockerjson.DisplayKey(e.Key) }
+func (e *authEntry) displayKey() string { return dockerjson.DisplayKey(e.Key) }
 
 // hasToken reports whether e has an identity or registry token, which docker uses but
 // the kubelet ignores.
-func (e *entry) hasToken() bool {
+func (e *authEntry) hasToken() bool {
 	return e.stringField("identitytoken") != "" || e.stringField("registrytoken") != ""
 }
 
 // usesHelper reports whether docker runs a credential helper for e's registry.
-func (e *entry) usesHelper() bool {
-	return e.config.store != nil || len(e.config.withHelper) > 0 && e.config.withHelper[dockerconfig.Scope(e.Key)]
+func (e *authEntry) usesHelper() bool {
+	return e.config.credsStore != nil || len(e.config.withHelper) > 0 && e.config.withHelper[dockerconfig.Scope(e.Key)]
 }
 
 // isUsed reports whether no later part of the file overrides e.
-func (e *entry) isUsed() bool { return !e.replaced && !e.discarded }
+func (e *authEntry) isUsed() bool { return !e.replaced && !e.discarded }
 
 // countCredentials returns the number of entries for which the kubelet passes a user name to
 // the runtime.
@@ -254,7 +254,7 @@ func (d *dockerConfig) topLevelMember(name string) *jsonplace.Member {
 	return nil
 }
 
-func (e *entry) fieldResult(field, fix, format string, args ...any) []rules.Result {
+func (e *authEntry) fieldResult(field, fix, format string, args ...any) []rules.Result {
 	offset, path := e.fieldPosition(field)
 	return e.config.resultAtOffset(offset, path, fix, format, args...)
 }

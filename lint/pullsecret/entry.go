@@ -23,11 +23,11 @@ const anonymousEffect = "the runtime ignores a credential without a user name an
 
 type credentialPart struct{ field, name, text string }
 
-func (e *entry) parts() []credentialPart {
+func (e *authEntry) parts() []credentialPart {
 	return []credentialPart{{"username", "user name", e.user}, {"password", "password", e.password}}
 }
 
-func checkEmptyEntry(e *entry) []rules.Result {
+func checkEmptyEntry(e *authEntry) []rules.Result {
 	if e.broken || e.user != "" || e.password != "" || e.hasToken() || e.usesHelper() || e.Kind != jsonplace.KindObject && e.Kind != jsonplace.KindNull {
 		return nil
 	}
@@ -46,7 +46,7 @@ var fieldNameCorrections = map[string]string{
 	"access_token": "password", "accesstoken": "password", "apikey": "password", "authorization": "auth", "auths": "auth", "authentication": "auth",
 }
 
-func checkTokenOnly(e *entry) []rules.Result {
+func checkTokenOnly(e *authEntry) []rules.Result {
 	field := "identitytoken"
 	if e.stringField(field) == "" {
 		field = "registrytoken"
@@ -58,14 +58,14 @@ func checkTokenOnly(e *entry) []rules.Result {
 		"%s has an %s, which kubelets ignore, but no %s", e.displayKey(), field, map[bool]string{true: "user name and password", false: "password"}[e.user == ""])
 }
 
-func checkNoUser(e *entry) []rules.Result {
+func checkNoUser(e *authEntry) []rules.Result {
 	if e.broken || e.user != "" || e.password == "" {
 		return nil
 	}
 	return e.fieldResult("password", "set the user name that the registry expects", "%s has a password without a user name: %s", e.displayKey(), anonymousEffect)
 }
 
-func checkNoPassword(e *entry) []rules.Result {
+func checkNoPassword(e *authEntry) []rules.Result {
 	if e.broken || e.user == "" || e.password != "" || e.hasToken() {
 		return nil
 	}
@@ -74,7 +74,7 @@ func checkNoPassword(e *entry) []rules.Result {
 
 // checkControlCharacter enforces RFC 7617, section 2: user names and passwords must not
 // contain control characters.
-func checkControlCharacter(e *entry) []rules.Result {
+func checkControlCharacter(e *authEntry) []rules.Result {
 	const fix = "encode it with printf %s instead of echo"
 	for _, part := range e.parts() {
 		text := part.text
@@ -98,7 +98,7 @@ func controlCharacterName(s string) string {
 	return cmp.Or(names[s[0]], "a control character")
 }
 
-func checkOuterSpace(e *entry) []rules.Result {
+func checkOuterSpace(e *authEntry) []rules.Result {
 	for _, part := range e.parts() {
 		if text := strings.TrimFunc(part.text, unicode.IsControl); text == part.text && strings.TrimSpace(text) != text {
 			return e.fieldResult(part.field, "remove the space unless it is part of the value", "the %s for %s begins or ends with a space, which is sent to the registry", part.name, e.displayKey())
@@ -110,7 +110,7 @@ func checkOuterSpace(e *entry) []rules.Result {
 // variablePattern matches a placeholder that a shell or CI job would replace.
 var variablePattern = rules.LazyRegexp(`^(\$\{?\w+\}?|\$\(.*\)|%\w+%)$`)
 
-func checkPlaceholder(e *entry) []rules.Result {
+func checkPlaceholder(e *authEntry) []rules.Result {
 	for _, part := range e.parts() {
 		if part.field == "username" && dockerjson.IsLiteralUser(e.Key, part.text) {
 			continue
@@ -122,14 +122,14 @@ func checkPlaceholder(e *entry) []rules.Result {
 	return nil
 }
 
-func checkWrappedAuth(e *entry) []rules.Result {
+func checkWrappedAuth(e *authEntry) []rules.Result {
 	if e.broken || !strings.ContainsAny(e.stringField("auth"), "\r\n") {
 		return nil
 	}
 	return e.fieldResult("auth", "encode it with base64 -w0", "the auth value for %s has line breaks, which kubelets and docker ignore but other clients might reject", e.displayKey())
 }
 
-func checkAuthWins(e *entry) []rules.Result {
+func checkAuthWins(e *authEntry) []rules.Result {
 	if e.broken || e.stringField("auth") == "" {
 		return nil
 	}
@@ -142,7 +142,7 @@ func checkAuthWins(e *entry) []rules.Result {
 	return nil
 }
 
-func checkEncodedPassword(e *entry) []rules.Result {
+func checkEncodedPassword(e *authEntry) []rules.Result {
 	decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(e.password))
 	if err != nil || e.user == "" || !strings.HasPrefix(string(decoded), e.user+":") {
 		return nil
@@ -152,7 +152,7 @@ func checkEncodedPassword(e *entry) []rules.Result {
 
 // checkJSONKey reports passwords that are not a Google service account key in the format that the
 // user name requires.
-func checkJSONKey(e *entry) []rules.Result {
+func checkJSONKey(e *authEntry) []rules.Result {
 	if e.password == "" || len(checkPlaceholder(e)) > 0 {
 		return nil
 	}
@@ -182,9 +182,9 @@ const renewAdvice = "create a new token, or use a credential provider"
 
 // lifetime describes when a password expires.
 type lifetime struct {
-	tokenKind string // kind of password, such as "an Amazon ECR token"
-	ends      time.Time
-	span      string // typical lifetime, for tokens without an expiry
+	tokenKind       string // kind of password, such as "an Amazon ECR token"
+	expiry          time.Time
+	typicalLifetime string // typical lifetime, for tokens without an expiry
 }
 
 // tokenLifetime returns the lifetime of a password that is an expiring token. ok is false for other
@@ -197,39 +197,39 @@ func tokenLifetime(user, password string) (l lifetime, ok bool) {
 		var token struct{ Expiration int64 }
 		data, err := base64.StdEncoding.DecodeString(password)
 		if err == nil && json.Unmarshal(data, &token) == nil && token.Expiration > 0 {
-			return lifetime{tokenKind: "an Amazon ECR token", ends: time.Unix(token.Expiration, 0)}, true
+			return lifetime{tokenKind: "an Amazon ECR token", expiry: time.Unix(token.Expiration, 0)}, true
 		}
-		return lifetime{tokenKind: "an Amazon ECR token", span: "12 hours"}, true
+		return lifetime{tokenKind: "an Amazon ECR token", typicalLifetime: "12 hours"}, true
 	case user == "oauth2accesstoken" || strings.HasPrefix(password, "ya29."):
-		return lifetime{tokenKind: "a Google access token", span: "an hour"}, true
+		return lifetime{tokenKind: "a Google access token", typicalLifetime: "an hour"}, true
 	case strings.HasPrefix(password, "ghs_"):
-		return lifetime{tokenKind: "a GitHub job or app token", span: "an hour or the job's duration"}, true
+		return lifetime{tokenKind: "a GitHub job or app token", typicalLifetime: "an hour or the job's duration"}, true
 	case user == "gitlab-ci-token":
-		return lifetime{tokenKind: "a GitLab job token", span: "the job's duration"}, true
+		return lifetime{tokenKind: "a GitLab job token", typicalLifetime: "the job's duration"}, true
 	}
 	if claims, err := jwt.Parse(password); err == nil && !claims.Expires.IsZero() {
-		return lifetime{tokenKind: "a JSON Web Token", ends: claims.Expires}, true
+		return lifetime{tokenKind: "a JSON Web Token", expiry: claims.Expires}, true
 	}
 	return lifetime{}, false
 }
 
 func formatDate(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-func checkExpired(e *entry) []rules.Result {
+func checkExpired(e *authEntry) []rules.Result {
 	l, ok := tokenLifetime(e.user, e.password)
-	if !ok || l.ends.IsZero() || l.ends.After(e.config.now) {
+	if !ok || l.expiry.IsZero() || l.expiry.After(e.config.now) {
 		return nil
 	}
-	return e.fieldResult("password", renewAdvice, "the password for %s is %s that expired at %s", e.displayKey(), l.tokenKind, formatDate(l.ends))
+	return e.fieldResult("password", renewAdvice, "the password for %s is %s that expired at %s", e.displayKey(), l.tokenKind, formatDate(l.expiry))
 }
 
-func checkExpires(e *entry) []rules.Result {
+func checkExpires(e *authEntry) []rules.Result {
 	l, ok := tokenLifetime(e.user, e.password)
 	switch {
-	case !ok || e.config.fromAPIServer || e.user == dockerjson.OpenShiftTokenUser || !l.ends.IsZero() && (!l.ends.After(e.config.now) || l.ends.After(e.config.now.Add(minLifetime))):
+	case !ok || e.config.fromAPIServer || e.user == dockerjson.OpenShiftTokenUser || !l.expiry.IsZero() && (!l.expiry.After(e.config.now) || l.expiry.After(e.config.now.Add(minLifetime))):
 		return nil
-	case l.ends.IsZero():
-		return e.fieldResult("password", renewAdvice, "the password for %s is %s, which is valid for %s and is not renewed", e.displayKey(), l.tokenKind, l.span)
+	case l.expiry.IsZero():
+		return e.fieldResult("password", renewAdvice, "the password for %s is %s, which is valid for %s and is not renewed", e.displayKey(), l.tokenKind, l.typicalLifetime)
 	}
-	return e.fieldResult("password", renewAdvice, "the password for %s is %s that expires at %s and is not renewed", e.displayKey(), l.tokenKind, formatDate(l.ends))
+	return e.fieldResult("password", renewAdvice, "the password for %s is %s that expires at %s and is not renewed", e.displayKey(), l.tokenKind, formatDate(l.expiry))
 }

@@ -46,7 +46,7 @@ func repairKey(key string) string {
 }
 
 // checkUnmatchableKey reports a key if and only if no image can match it.
-func checkUnmatchableKey(e *entry) []rules.Result {
+func checkUnmatchableKey(e *authEntry) []rules.Result {
 	if !e.isValidKey {
 		return e.config.resultAtOffset(e.Start, e.path(), repairKey(e.Key), "%s is not a valid host and path, so the kubelet ignores it", e.displayKey())
 	}
@@ -75,7 +75,7 @@ func unmatchableReason(key string, at location.Location) string {
 		return "matching ignores tags and digests"
 	case strings.ContainsFunc(at.Path, unicode.IsUpper):
 		return "image paths must be lowercase"
-	case imagename.IsDotless(at):
+	case imagename.IsDotlessHost(at):
 		return "a host without a dot or a port is part of a Docker Hub image name"
 	case !imagename.IsValidPort(at.Port):
 		return "its port is invalid"
@@ -86,7 +86,7 @@ func unmatchableReason(key string, at location.Location) string {
 }
 
 // checkMisleadingKey reports keys that match different images than their text suggests.
-func checkMisleadingKey(e *entry) []rules.Result {
+func checkMisleadingKey(e *authEntry) []rules.Result {
 	at := e.key.Location
 	if !e.isValidKey || e.key.String() == location.HubKey || !imagename.IsMatchable(at) {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// leakScraps lists fragments of files with credentials; @ is replaced with a secret in one of its forms.
-var leakScraps = []string{
+// leakFragments lists fragments of files with credentials; @ is replaced with a secret in one of its forms.
+var leakFragments = []string{
 	"{", "}", "[", "]", ",", ":", ": ", "\n", "\n  ", "\n    ", "- ", "---\n", "...\n", "# @\n", "&a ", "*a", "&@ ", "*@", "<<: *a\n", "|\n", ">-\n", "!!binary ", "!@ ", "\t", "\r", "\"", "'", "\x00", "\xff", "\ufeff", "%@\n",
 	"@", "@", "@", `"@"`, `"@":`, "@: ", "@: @\n", `"auths":`, `"auth":"@"`, `"username":"@"`, `"password":"@"`, `"identitytoken":"@"`, `"credsStore":"@"`, `"credHelpers":{"@":"@"}`, `"HttpHeaders":{"@":"@"}`, `"HttpHeaders":{"@":1}`,
 	`{"auths":{"r.example":{"auth":"@"}}}`, `{"auths":{"@":{"username":"u","password":"p"}}}`, `"r.example":{"@":"@"}`, `{"r.example":{"username":"@","password":"@"}}`, `{"@":{"auth":1}}`, `"https://@:@@r.example/":{}`, `"@:@":{}`,
@@ -25,11 +25,11 @@ var leakScraps = []string{
 	"stringData:\n  .dockerconfigjson: |\n    {\"auths\":{\"r.example\":{\"auth\":\"@\"}}}\n", "stringData: {@: @, .dockercfg: '@'}\n", "metadata:\n  annotations:\n    kubectl.kubernetes.io/last-applied-configuration: |\n      {\"data\":{\".dockerconfigjson\":\"@\"}}\n", "kind: List\nitems:\n- ", "apiVersion: v1\n",
 }
 
-// secretForm returns the canary secret in a random encoding.
-func secretForm(r *rand.Rand) string {
+// encodedSecret returns the canary secret in a random encoding.
+func encodedSecret(r *rand.Rand) string {
 	const s = canary.PasswordSecret
 	forms := []string{s, s, strings.ToUpper(s), b64(s), b64("u:" + s), b64(`{"auths":{"r.example":{"username":"u","password":"` + s + `"}}}`), b64(`{"auths":{"` + s + `":{"auth":"` + b64("u:"+s) + `x"}}}`),
-		b64(`{"` + s + `":{"auth":"` + s + `"}}`), b64(b64("u:" + s)), s + "\\n", "u:" + s, s + ":" + s, token(testNow), ecr(testNow), "Bearer " + s, "${" + s + "}", s + "/" + s, "*." + s, "$(" + s + ")"}
+		b64(`{"` + s + `":{"auth":"` + s + `"}}`), b64(b64("u:" + s)), s + "\\n", "u:" + s, s + ":" + s, token(testNow), ecrToken(testNow), "Bearer " + s, "${" + s + "}", s + "/" + s, "*." + s, "$(" + s + ")"}
 	return forms[r.IntN(len(forms))]
 }
 
@@ -40,15 +40,15 @@ func leakConfig(r *rand.Rand) string {
 	for range 1 + r.IntN(3) {
 		var fields []string
 		for range r.IntN(4) {
-			value, _ := json.Marshal(pick(secretForm(r), secretForm(r), "u", "", "AWS", "_json_key", "_json_key_base64", b64(secretForm(r)+":"+secretForm(r)), " "+canary.PasswordSecret+"\n"))
-			name, _ := json.Marshal(pick("auth", "username", "password", "identitytoken", "registrytoken", "user", "pass", secretForm(r)))
+			value, _ := json.Marshal(pick(encodedSecret(r), encodedSecret(r), "u", "", "AWS", "_json_key", "_json_key_base64", b64(encodedSecret(r)+":"+encodedSecret(r)), " "+canary.PasswordSecret+"\n"))
+			name, _ := json.Marshal(pick("auth", "username", "password", "identitytoken", "registrytoken", "user", "pass", encodedSecret(r)))
 			fields = append(fields, string(name)+":"+string(value))
 		}
-		key, _ := json.Marshal(pick("r.example", "https://r.example/v1/", "r.example:443", "docker.io", "hub.docker.com", "r.example/"+"*", secretForm(r), "u:"+secretForm(r)+"@r.example", "auths"))
+		key, _ := json.Marshal(pick("r.example", "https://r.example/v1/", "r.example:443", "docker.io", "hub.docker.com", "r.example/"+"*", encodedSecret(r), "u:"+encodedSecret(r)+"@r.example", "auths"))
 		entries = append(entries, string(key)+":{"+strings.Join(fields, ",")+"}")
 	}
 	list := "{" + strings.Join(entries, ",") + "}"
-	secret, _ := json.Marshal(secretForm(r))
+	secret, _ := json.Marshal(encodedSecret(r))
 	return pick(list, `{"auths":`+list+`}`, `{"auths":`+list+`,"credsStore":`+string(secret)+`}`, `{"auths":`+list+`,"credHelpers":{`+string(secret)+`:`+string(secret)+`,"e.example":`+string(secret)+`}}`,
 		`{"auths":`+list+`,"HttpHeaders":{`+string(secret)+`:`+string(secret)+`}}`, `{"Auths":`+list+`,"auths":null}`, `{`+string(secret)+`:`+list+`}`, `{"auths":`+list+`,`+entries[0]+`,`+string(secret)+`:1}`)
 }
@@ -60,7 +60,7 @@ func TestNoPanicOrSecret(t *testing.T) {
 		r := rand.New(rand.NewPCG(7, i))
 		var b strings.Builder
 		for range 1 + r.IntN(12) {
-			b.WriteString(leakScraps[r.IntN(len(leakScraps))])
+			b.WriteString(leakFragments[r.IntN(len(leakFragments))])
 		}
 		text := b.String()
 		if r.IntN(2) > 0 {
@@ -75,7 +75,7 @@ func TestNoPanicOrSecret(t *testing.T) {
 			text = "kind: Secret\ntype: kubernetes.io/dockerconfigjson\nstringData:\n  .dockerconfigjson: |\n    " + leakConfig(r) + "\n"
 		}
 		for r.IntN(2) > 0 && strings.Contains(text, "@") {
-			text = strings.Replace(text, "@", secretForm(r), 1)
+			text = strings.Replace(text, "@", encodedSecret(r), 1)
 		}
 		data := []byte(text)
 		secret := func(key, kind string) Secret {

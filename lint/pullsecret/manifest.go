@@ -90,12 +90,12 @@ type manifest struct {
 }
 
 // object contains the fields of a Kubernetes object that the checks use.
-type object struct {
+type kubeObject struct {
 	Kind       string         `json:"kind"`
 	Type       string         `json:"type"`
 	Data       map[string]any `json:"data"`
 	StringData map[string]any `json:"stringData"`
-	Items      []object       `json:"items"`
+	Items      []kubeObject   `json:"items"`
 }
 
 // addDocument adds the Secrets of a document. before is the number of lines in the file before the
@@ -112,7 +112,7 @@ func (m *manifest) addDocument(document []byte, before int) {
 	if unparsed {
 		top = &yaml3.Node{}
 	}
-	var o object
+	var o kubeObject
 	if textedit.ExpandedSize(top, 1, maxManifestSize) > maxManifestSize {
 		m.limit = &regularfile.LimitError{Msg: fmt.Sprintf("line %d: the YAML aliases in this Secret expand to more than %d MiB", before+1, maxManifestSize>>20)}
 		return
@@ -156,7 +156,7 @@ func explainUnreadable(document []byte) (line int, reason string) {
 	return line, "invalid YAML on this line or on a line above"
 }
 
-func (m *manifest) addSecret(p *yamlDocument, o object, n *yaml3.Node) {
+func (m *manifest) addSecret(p *yamlDocument, o kubeObject, n *yaml3.Node) {
 	for i, item := range o.Items {
 		if o.Kind == "SecretList" {
 			item.Kind = "Secret" // items of a SecretList omit the kind

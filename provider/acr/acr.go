@@ -95,7 +95,7 @@ func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*pl
 	case p.mirrors.CoversPartOf(host):
 		return registry.OtherHostsEmpty.Response(host, "", "") // the image is outside the mirrored path
 	default:
-		return registry.OtherHosts(p.opts.OtherHosts).Response(host, "not part of "+ownerName, "if the host is a proxy or alias of a registry, add the host with --allow-host")
+		return registry.OtherHosts(p.opts.OtherHosts).Response(host, "not part of "+serviceName, "if the host is a proxy or alias of a registry, add the host with --allow-host")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("credentials for %s: %w", host, err)
@@ -122,8 +122,8 @@ func (p *Provider) authenticate(ctx context.Context, s *session, reg acrHost, ru
 	if err != nil {
 		return nil, err
 	}
-	if who.static != nil {
-		return s.staticResponse(ctx, reg, *who.static)
+	if who.staticCredential != nil {
+		return s.staticResponse(ctx, reg, *who.staticCredential)
 	}
 	// The challenge request needs no token, so send it while the token is requested.
 	wait, stop := s.startChallenge(ctx, reg)
@@ -138,14 +138,14 @@ func (p *Provider) authenticate(ctx context.Context, s *session, reg acrHost, ru
 	}
 	auth := map[string]plugin.AuthConfig{
 		anonymousKey: {},
-		reg.key:      {Username: refreshTokenUser, Password: plugin.NewSecret(refresh)},
+		reg.authKey:  {Username: refreshTokenUser, Password: plugin.NewSecret(refresh)},
 	}
 	if rule.Source != "" {
 		key := s.req.Registry()
 		if _, path, ok := strings.Cut(rule.Source, "/"); ok {
 			key += "/" + path
 		}
-		auth[key] = auth[reg.key]
+		auth[key] = auth[reg.authKey]
 	}
 	return &plugin.Response{
 		CacheKeyType: p.mirrors.CacheKeyType(s.req.Registry()), CacheDuration: new(s.cacheDuration(refresh)), Auth: auth,
@@ -166,8 +166,8 @@ func (s *session) staticResponse(ctx context.Context, reg acrHost, secret plugin
 	if suffix := trimSuffixWildcard(env.suffix); strings.Contains("."+suffix, ".azurecr.") {
 		auth["*."+suffix] = secret
 	}
-	if _, parent, _ := strings.Cut(reg.key, "."); auth["*."+parent].Username == "" {
-		auth[reg.key] = secret
+	if _, parent, _ := strings.Cut(reg.authKey, "."); auth["*."+parent].Username == "" {
+		auth[reg.authKey] = secret
 	}
 	return &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(maxCacheDuration), Auth: auth}, nil
 }

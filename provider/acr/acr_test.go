@@ -20,9 +20,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// withAnonymous returns the expected keys of a response: the hosts with a refresh token, and the
+// expectedAuth returns the expected keys of a response: the hosts with a refresh token, and the
 // anonymous key.
-func withAnonymous(hosts ...string) map[string]string {
+func expectedAuth(hosts ...string) map[string]string {
 	m := map[string]string{"*.azurecr.*": ""}
 	for _, host := range hosts {
 		m[host] = refreshTokenUser + ":token"
@@ -36,11 +36,11 @@ func TestManagedIdentity(t *testing.T) {
 		state        func(*testcloud.AzureState)
 		query        map[string]string
 	}{
-		{"system-assigned", managed, func(s *testcloud.AzureState) { s.Tenant = "node-tenant" }, nil},
+		{"system-assigned", managedIdentityConfig, func(s *testcloud.AzureState) { s.Tenant = "node-tenant" }, nil},
 		{"by client", `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"id-1"}`,
 			func(s *testcloud.AzureState) { s.ClientID = "id-1" }, map[string]string{"client_id": "id-1"}},
 		{"by resource", `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"/SUBSCRIPTIONS/1/id"}`,
-			func(s *testcloud.AzureState) { s.Resource = "/SUBSCRIPTIONS/1/id" }, map[string]string{"msi_res_id": "/SUBSCRIPTIONS/1/id"}},
+			func(s *testcloud.AzureState) { s.ResourceID = "/SUBSCRIPTIONS/1/id" }, map[string]string{"msi_res_id": "/SUBSCRIPTIONS/1/id"}},
 		{"rather than a secret", `{"useManagedIdentityExtension":true,"aadClientId":"msi","aadClientSecret":"msi"}`, nil, nil},
 		{"in another cloud", `{"useManagedIdentityExtension":true,"cloud":"AzureChinaCloud"}`, nil, nil},
 	} {
@@ -49,14 +49,14 @@ func TestManagedIdentity(t *testing.T) {
 			if test.state != nil {
 				w.az.Update(test.state)
 			}
-			resp := w.checkKeys(image("foo.azurecr.io/app"))
-			if diff := cmp.Diff(withAnonymous("foo.azurecr.io"), keys(resp)); diff != "" {
+			resp := w.mustGetCredentials(imageRequest("foo.azurecr.io/app"))
+			if diff := cmp.Diff(expectedAuth("foo.azurecr.io"), authSummary(resp)); diff != "" {
 				t.Errorf("keys (-want +got)\n%s", diff)
 			}
 			if resp.CacheKeyType != plugin.CacheRegistry || *resp.CacheDuration != time.Hour {
 				t.Errorf("cached for %v %v, want Registry 1h", resp.CacheKeyType, *resp.CacheDuration)
 			}
-			if diff := cmp.Diff([]string{imdsLine, pingLine, exchangeLine}, w.az.SortedLines()); diff != "" {
+			if diff := cmp.Diff([]string{imdsLine, challengeLine, exchangeLine}, w.az.SortedRequestLines()); diff != "" {
 				t.Errorf("requests (-want +got)\n%s", diff)
 			}
 			for name, want := range test.query {
@@ -69,16 +69,16 @@ func TestManagedIdentity(t *testing.T) {
 }
 
 func TestServicePrincipal(t *testing.T) {
-	w := newTestCloud(t, principal)
+	w := newTestCloud(t, servicePrincipalConfig)
 	w.az.Update(func(s *testcloud.AzureState) {
-		s.ClientID, s.Tenant, s.Secret = "node-client", "node-tenant", canary.PasswordSecret
+		s.ClientID, s.Tenant, s.ClientSecret = "node-client", "node-tenant", canary.PasswordSecret
 	})
-	resp := w.checkKeys(image("foo.azurecr.io/app"))
-	if diff := cmp.Diff(withAnonymous("foo.azurecr.io"), keys(resp)); diff != "" {
+	resp := w.mustGetCredentials(imageRequest("foo.azurecr.io/app"))
+	if diff := cmp.Diff(expectedAuth("foo.azurecr.io"), authSummary(resp)); diff != "" {
 		t.Errorf("keys (-want +got)\n%s", diff)
 	}
-	want := []string{"POST login.microsoftonline.com/node-tenant/oauth2/v2.0/token", pingLine, exchangeLine}
-	if diff := cmp.Diff(want, w.az.SortedLines()); diff != "" {
+	want := []string{"POST login.microsoftonline.com/node-tenant/oauth2/v2.0/token", challengeLine, exchangeLine}
+	if diff := cmp.Diff(want, w.az.SortedRequestLines()); diff != "" {
 		t.Errorf("requests (-want +got)\n%s", diff)
 	}
 }
@@ -98,33 +98,33 @@ func TestStaticSecret(t *testing.T) {
 		{"source of a mirror", "mcr.microsoft.com/app", "", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := newTestCloud(t, strings.Replace(principal, "{", `{"cloud":"AzureStackCloud",`, 1))
+			w := newTestCloud(t, strings.Replace(servicePrincipalConfig, "{", `{"cloud":"AzureStackCloud",`, 1))
 			w.opts.StaticSecret, w.opts.RegistryMirrors = true, []string{"mcr.microsoft.com:foo.azurecr.io"}
 			w.env["AZURE_ENVIRONMENT_FILEPATH"] = w.file("env.json", `{"containerRegistryDNSSuffix":"`+test.own+`"}`)
 			want := map[string]string{"*.azurecr.*": ""}
 			for _, key := range append(four, test.more...) {
 				want[key] = "node-client:secret"
 			}
-			resp := w.checkKeys(image(test.image))
-			if diff := cmp.Diff(want, keys(resp)); diff != "" {
+			resp := w.mustGetCredentials(imageRequest(test.image))
+			if diff := cmp.Diff(want, authSummary(resp)); diff != "" {
 				t.Errorf("keys (-want +got)\n%s", diff)
 			}
-			if len(w.az.SortedLines()) > 0 {
-				t.Errorf("asked %q", w.az.SortedLines())
+			if len(w.az.SortedRequestLines()) > 0 {
+				t.Errorf("asked %q", w.az.SortedRequestLines())
 			}
 		})
 	}
 	t.Run("a cloud that cannot be read", func(t *testing.T) {
-		w := newTestCloud(t, strings.Replace(principal, "{", `{"cloud":"AzureStackCloud",`, 1))
+		w := newTestCloud(t, strings.Replace(servicePrincipalConfig, "{", `{"cloud":"AzureStackCloud",`, 1))
 		w.opts.StaticSecret = true
 		w.env["AZURE_ENVIRONMENT_FILEPATH"] = "/nonexistent/env.json"
-		w.checkError(image("foo.azurecr.io/app"), "/nonexistent/env.json")
+		w.checkError(imageRequest("foo.azurecr.io/app"), "/nonexistent/env.json")
 	})
 	t.Run("not for a pod", func(t *testing.T) {
-		w := newTestCloud(t, principal)
+		w := newTestCloud(t, servicePrincipalConfig)
 		w.opts.StaticSecret = true
-		resp := w.checkKeys(pod("foo.azurecr.io/app", annotations("client-1", "tenant-1")))
-		if diff := cmp.Diff(withAnonymous("foo.azurecr.io"), keys(resp)); diff != "" {
+		resp := w.mustGetCredentials(podRequest("foo.azurecr.io/app", annotations("client-1", "tenant-1")))
+		if diff := cmp.Diff(expectedAuth("foo.azurecr.io"), authSummary(resp)); diff != "" {
 			t.Errorf("keys (-want +got)\n%s", diff)
 		}
 	})
@@ -141,9 +141,9 @@ func TestNoIdentityConfigured(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTestCloud(t, config)
-			w.checkError(image("foo.azurecr.io/app"), "has no identity", "set useManagedIdentityExtension")
-			if len(w.az.SortedLines()) > 0 {
-				t.Errorf("asked %q", w.az.SortedLines())
+			w.checkError(imageRequest("foo.azurecr.io/app"), "has no identity", "set useManagedIdentityExtension")
+			if len(w.az.SortedRequestLines()) > 0 {
+				t.Errorf("asked %q", w.az.SortedRequestLines())
 			}
 		})
 	}
@@ -168,19 +168,19 @@ func TestKeys(t *testing.T) {
 		{"pull.example.com/app", []string{"pull.example.com"}, plugin.CacheRegistry, "pull.example.com"},
 	} {
 		t.Run(test.image, func(t *testing.T) {
-			w := newTestCloud(t, managed)
+			w := newTestCloud(t, managedIdentityConfig)
 			w.net.Handle("pull.example.com", w.az)
 			w.opts.AllowHosts = []string{"pull.example.com"}
 			w.opts.MirrorOrigin = "trusted"
 			w.opts.RegistryMirrors = []string{"mcr.microsoft.com:boot.azurecr.io,mcr.microsoft.com/oss:oss.azurecr.io", "quay.io:boot.azurecr.io,bar.azurecr.io/team:oss.azurecr.io"}
-			resp := w.checkKeys(image(test.image))
-			if diff := cmp.Diff(withAnonymous(test.want...), keys(resp)); diff != "" {
+			resp := w.mustGetCredentials(imageRequest(test.image))
+			if diff := cmp.Diff(expectedAuth(test.want...), authSummary(resp)); diff != "" {
 				t.Errorf("keys (-want +got)\n%s", diff)
 			}
 			if resp.CacheKeyType != test.cacheBy {
 				t.Errorf("cached by %v, want %v", resp.CacheKeyType, test.cacheBy)
 			}
-			if got, want := w.az.SortedLines()[1], "GET "+test.server+"/v2/"; got != want {
+			if got, want := w.az.SortedRequestLines()[1], "GET "+test.server+"/v2/"; got != want {
 				t.Errorf("asked %q, want %q", got, want)
 			}
 		})
@@ -201,12 +201,12 @@ func TestCustomCloud(t *testing.T) {
 	const ask = "GET arm.own.example/metadata/endpoints"
 	t.Run("resource manager", func(t *testing.T) {
 		w := newOwn(t, `{"cloud":"own","resourceManagerEndpoint":"https://arm.own.example/"}`)
-		resp := w.checkKeys(pod("foo.azurecr.own.example/x", annotations("c", "t")))
-		if diff := cmp.Diff(withAnonymous("foo.azurecr.own.example"), keys(resp)); diff != "" {
+		resp := w.mustGetCredentials(podRequest("foo.azurecr.own.example/x", annotations("c", "t")))
+		if diff := cmp.Diff(expectedAuth("foo.azurecr.own.example"), authSummary(resp)); diff != "" {
 			t.Errorf("keys (-want +got)\n%s", diff)
 		}
 		want := []string{ask, "POST login.own.example/t/oauth2/v2.0/token", "GET foo.azurecr.own.example/v2/", "POST foo.azurecr.own.example/oauth2/exchange"}
-		if diff := cmp.Diff(want, w.az.SortedLines()); diff != "" {
+		if diff := cmp.Diff(want, w.az.SortedRequestLines()); diff != "" {
 			t.Errorf("requests (-want +got)\n%s", diff)
 		}
 	})
@@ -217,46 +217,46 @@ func TestCustomCloud(t *testing.T) {
 		fault := challengeFault(`Bearer realm="https://foo.azurecr.own.example/oauth2/token",service="foo.azurecr.own.example"`)
 		fault.Path = "/v2/"
 		w.az.Inject(fault)
-		w.checkKeys(image("pull.example.com/x"))
+		w.mustGetCredentials(imageRequest("pull.example.com/x"))
 		want := []string{imdsLine, ask, "GET pull.example.com/v2/", "POST foo.azurecr.own.example/oauth2/exchange"}
-		if diff := cmp.Diff(want, w.az.SortedLines()); diff != "" {
+		if diff := cmp.Diff(want, w.az.SortedRequestLines()); diff != "" {
 			t.Errorf("requests (-want +got)\n%s", diff)
 		}
 	})
 	t.Run("foreign", func(t *testing.T) {
 		w := newOwn(t, `{"cloud":"own","resourceManagerEndpoint":"https://arm.own.example/"}`)
-		w.checkError(image("foo.azurecr.other.example/x"), "not part of Azure Container Registry")
-		if diff := cmp.Diff([]string{ask}, w.az.SortedLines()); diff != "" {
+		w.checkError(imageRequest("foo.azurecr.other.example/x"), "not part of Azure Container Registry")
+		if diff := cmp.Diff([]string{ask}, w.az.SortedRequestLines()); diff != "" {
 			t.Errorf("requests (-want +got)\n%s", diff)
 		}
 	})
 	t.Run("mirror", func(t *testing.T) {
 		w := newOwn(t, `{"cloud":"own","useManagedIdentityExtension":true,"resourceManagerEndpoint":"https://arm.own.example/"}`)
 		w.opts.RegistryMirrors = []string{"mcr.microsoft.com:foo.azurecr.own.example"}
-		resp := w.checkKeys(image("mcr.microsoft.com/x"))
-		if diff := cmp.Diff(withAnonymous("mcr.microsoft.com", "foo.azurecr.own.example"), keys(resp)); diff != "" {
+		resp := w.mustGetCredentials(imageRequest("mcr.microsoft.com/x"))
+		if diff := cmp.Diff(expectedAuth("mcr.microsoft.com", "foo.azurecr.own.example"), authSummary(resp)); diff != "" {
 			t.Errorf("keys (-want +got)\n%s", diff)
 		}
 	})
 	t.Run("not asked for a known host", func(t *testing.T) {
 		w := newOwn(t, `{"useManagedIdentityExtension":true,"resourceManagerEndpoint":"https://arm.own.example/"}`)
-		w.checkKeys(image("foo.azurecr.io/x"))
-		if diff := cmp.Diff([]string{imdsLine, pingLine, exchangeLine}, w.az.SortedLines()); diff != "" {
+		w.mustGetCredentials(imageRequest("foo.azurecr.io/x"))
+		if diff := cmp.Diff([]string{imdsLine, challengeLine, exchangeLine}, w.az.SortedRequestLines()); diff != "" {
 			t.Errorf("requests (-want +got)\n%s", diff)
 		}
 	})
 	t.Run("environment file", func(t *testing.T) {
 		w := newOwn(t, `{"cloud":"azurestackcloud","resourceManagerEndpoint":"https://arm.own.example/"}`)
 		w.env["AZURE_ENVIRONMENT_FILEPATH"] = w.file("env.json", `{"name":"x","ActiveDirectoryEndpoint":"https://login.file.example/","containerRegistryDNSSuffix":".azsacr.file.example"}`)
-		w.checkKeys(pod("foo.azsacr.file.example/x", annotations("c", "t")))
-		if got, want := w.az.SortedLines()[1], "POST login.file.example/t/oauth2/v2.0/token"; got != want {
+		w.mustGetCredentials(podRequest("foo.azsacr.file.example/x", annotations("c", "t")))
+		if got, want := w.az.SortedRequestLines()[1], "POST login.file.example/t/oauth2/v2.0/token"; got != want {
 			t.Errorf("asked %q, want %q", got, want)
 		}
 	})
 	t.Run("environment file of another cloud", func(t *testing.T) {
-		w := newOwn(t, managed)
+		w := newOwn(t, managedIdentityConfig)
 		w.env["AZURE_ENVIRONMENT_FILEPATH"] = "/nonexistent/env.json"
-		w.checkKeys(image("foo.azurecr.io/x"))
+		w.mustGetCredentials(imageRequest("foo.azurecr.io/x"))
 	})
 	for name, test := range map[string]struct {
 		config, env, metadata string
@@ -283,7 +283,7 @@ func TestCustomCloud(t *testing.T) {
 			if test.fault != nil {
 				w.az.Inject(*test.fault)
 			}
-			w.checkError(image("foo.azurecr.own.example/x"), test.want)
+			w.checkError(imageRequest("foo.azurecr.own.example/x"), test.want)
 		})
 	}
 	for name, endpoint := range map[string]string{"plain": "http://login.own.example", "garbage": "login.own.example", "user": "https://u@login.own.example"} {
@@ -292,7 +292,7 @@ func TestCustomCloud(t *testing.T) {
 			w.az.Update(func(s *testcloud.AzureState) {
 				s.Metadata = `[{"name":"Own","authentication":{"loginEndpoint":"` + endpoint + `"}}]`
 			})
-			w.checkError(pod("foo.azurecr.io/x", annotations("c", "t")), "loginEndpoint in the response from the resource manager arm.own.example is not an https URL; refusing to send a secret to it")
+			w.checkError(podRequest("foo.azurecr.io/x", annotations("c", "t")), "loginEndpoint in the response from the resource manager arm.own.example is not an https URL; refusing to send a secret to it")
 		})
 	}
 }
@@ -316,18 +316,18 @@ func TestCacheFor(t *testing.T) {
 		{"no end", map[string]any{"iat": at(0)}, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := newTestCloud(t, managed)
+			w := newTestCloud(t, managedIdentityConfig)
 			w.opts.now = func() time.Time { return now }
 			w.az.Update(func(s *testcloud.AzureState) { s.RefreshToken = testcloud.AzureJWT(test.claims) })
-			if got := *w.checkKeys(image("foo.azurecr.io/x")).CacheDuration; got != test.want {
+			if got := *w.mustGetCredentials(imageRequest("foo.azurecr.io/x")).CacheDuration; got != test.want {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})
 	}
 	t.Run("opaque", func(t *testing.T) {
-		w := newTestCloud(t, managed)
+		w := newTestCloud(t, managedIdentityConfig)
 		w.az.Update(func(s *testcloud.AzureState) { s.RefreshToken = "opaque" })
-		if got := *w.checkKeys(image("foo.azurecr.io/x")).CacheDuration; got != 0 || !strings.Contains(w.log.String(), "has no expiry") {
+		if got := *w.mustGetCredentials(imageRequest("foo.azurecr.io/x")).CacheDuration; got != 0 || !strings.Contains(w.log.String(), "has no expiry") {
 			t.Errorf("got %v; log:\n%s", got, w.log)
 		}
 	})
@@ -344,9 +344,9 @@ func TestPull(t *testing.T) {
 	}
 	defer reg.Close()
 	must.Get(reg.Push("team/app", "v1", testregistry.Image{}))(t)
-	w := newTestCloud(t, managed)
+	w := newTestCloud(t, managedIdentityConfig)
 	w.az.Update(func(s *testcloud.AzureState) { s.RefreshToken, s.Registry = refresh, reg })
-	auth := w.checkKeys(image("foo.azurecr.io/team/app")).Auth["foo.azurecr.io"]
+	auth := w.mustGetCredentials(imageRequest("foo.azurecr.io/team/app")).Auth["foo.azurecr.io"]
 	ref := must.Get(name.ParseReference("foo.azurecr.io/team/app:v1"))(t)
 	for password, works := range map[string]bool{auth.Password.Reveal(): true, canary.PasswordSecret: false} {
 		_, err := remote.Image(ref, remote.WithTransport(w.net.Transport()), remote.WithAuth(&authn.Basic{Username: auth.Username, Password: password}))
@@ -357,11 +357,11 @@ func TestPull(t *testing.T) {
 }
 
 func TestUserAgents(t *testing.T) {
-	for _, config := range []string{managed, principal} {
+	for _, config := range []string{managedIdentityConfig, servicePrincipalConfig} {
 		w := newTestCloud(t, strings.Replace(config, "{", `{"userAgent":"kubelet-of-mine",`, 1))
-		w.checkKeys(image("foo.azurecr.io/x"))
+		w.mustGetCredentials(imageRequest("foo.azurecr.io/x"))
 		token := imdsPath
-		if config == principal {
+		if config == servicePrincipalConfig {
 			token = entraPath
 		}
 		for path, want := range map[string]string{token: "kubelet-of-mine", "/v2/": userAgent, exchangePath: userAgent} {

@@ -108,8 +108,8 @@ func (w *testCloud) findRequest(path string) testcloud.Request {
 // been requested.
 func (w *testCloud) checkNoTokenRequest() {
 	w.t.Helper()
-	for _, line := range w.az.SortedLines() {
-		if line != pingLine {
+	for _, line := range w.az.SortedRequestLines() {
+		if line != challengeLine {
 			w.t.Errorf("asked %q", line)
 		}
 	}
@@ -154,15 +154,15 @@ func (w *testCloud) checkError(req *plugin.Request, want ...string) {
 	}
 }
 
-// checkKeys calls the provider once and fails the test on an error.
-func (w *testCloud) checkKeys(req *plugin.Request) *plugin.Response {
+// mustGetCredentials calls the provider once and fails the test on an error.
+func (w *testCloud) mustGetCredentials(req *plugin.Request) *plugin.Response {
 	w.t.Helper()
 	return must.Get(w.getCredentials(req))(w.t)
 }
 
-// keys returns the user name of each key in a response, followed by ":secret" or ":token" if there
+// keyDir returns the user name of each key in a response, followed by ":secret" or ":token" if there
 // is a password.
-func keys(resp *plugin.Response) map[string]string {
+func authSummary(resp *plugin.Response) map[string]string {
 	got := map[string]string{}
 	for key, auth := range resp.Auth {
 		got[key] = auth.Username
@@ -173,10 +173,12 @@ func keys(resp *plugin.Response) map[string]string {
 	return got
 }
 
-func image(name string) *plugin.Request { return &plugin.Request{APIVersion: plugin.V1, Image: name} }
+func imageRequest(name string) *plugin.Request {
+	return &plugin.Request{APIVersion: plugin.V1, Image: name}
+}
 
-// pod returns a request for a pod that has a service account token and annotations.
-func pod(name string, annotations map[string]string) *plugin.Request {
+// podRequest returns a request for a pod that has a service account token and annotations.
+func podRequest(name string, annotations map[string]string) *plugin.Request {
 	return &plugin.Request{APIVersion: plugin.V1, Image: name, ServiceAccountToken: podToken, ServiceAccountAnnotations: annotations}
 }
 
@@ -188,12 +190,12 @@ func annotations(clientID, tenant string) map[string]string {
 }
 
 const (
-	managed   = `{"useManagedIdentityExtension":true,"tenantId":"node-tenant"}`
-	principal = `{"tenantId":"node-tenant","aadClientId":"node-client","aadClientSecret":"` + canary.PasswordSecret + `"}`
+	managedIdentityConfig  = `{"useManagedIdentityExtension":true,"tenantId":"node-tenant"}`
+	servicePrincipalConfig = `{"tenantId":"node-tenant","aadClientId":"node-client","aadClientSecret":"` + canary.PasswordSecret + `"}`
 )
 
 const (
-	imdsLine     = "GET imds.test/metadata/identity/oauth2/token"
-	pingLine     = "GET foo.azurecr.io/v2/"
-	exchangeLine = "POST foo.azurecr.io/oauth2/exchange"
+	imdsLine      = "GET imds.test/metadata/identity/oauth2/token"
+	challengeLine = "GET foo.azurecr.io/v2/"
+	exchangeLine  = "POST foo.azurecr.io/oauth2/exchange"
 )

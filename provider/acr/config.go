@@ -94,14 +94,14 @@ func unmarshalYAML(data []byte, into any) error {
 		return nil // JSON is more common, and much faster to parse
 	}
 	if err := yaml.Unmarshal(bytes.TrimSpace(data), into); err != nil {
-		return stripParserText(err.Error())
+		return redactParserError(err.Error())
 	}
 	return nil
 }
 
-// stripParserText reduces a parser's error message to a line number or field, because the message
+// redactParserError reduces a parser's error message to a line number or field, because the message
 // may quote the file. It compiles the patterns only when they are needed.
-func stripParserText(said string) error {
+func redactParserError(said string) error {
 	if m := regexp.MustCompile(`Go struct field [a-zA-Z]+\.([a-zA-Z]+) of type (bool|string)`).FindStringSubmatch(said); m != nil {
 		return fmt.Errorf("%s is not a %s", m[1], map[string]string{"bool": "boolean", "string": "string"}[m[2]])
 	}

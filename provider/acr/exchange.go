@@ -26,7 +26,7 @@ func (s *session) startChallenge(ctx context.Context, reg acrHost) (wait func() 
 	go func() {
 		defer close(done)
 		answer, err = client.Do(ctx, remote.Call{
-			Step: challengeStep, URL: "https://" + reg.server + "/v2/", Accept: []int{http.StatusUnauthorized, http.StatusOK},
+			Step: challengeStep, URL: "https://" + reg.server + "/v2/", AcceptStatuses: []int{http.StatusUnauthorized, http.StatusOK},
 		})
 	}()
 	wait = func() (*remote.Response, error) {

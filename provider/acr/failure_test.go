@@ -23,9 +23,9 @@ const (
 	exchangePath = "/oauth2/exchange"
 )
 
-// refusal is the body of an error response. It contains an error code, and a canary that must not
+// errorBody is the body of an error response. It contains an error code, and a canary that must not
 // appear in errors.
-const refusal = `{"error":"invalid_client","error_description":"AADSTS7000215: ` + canary.TokenSecret + `","trace":"` + canary.TokenSecret + `"}`
+const errorBody = `{"error":"invalid_client","error_description":"AADSTS7000215: ` + canary.TokenSecret + `","trace":"` + canary.TokenSecret + `"}`
 
 func TestFailures(t *testing.T) {
 	header := http.Header{"X-Ms-Request-Id": {testcloud.AzureRequestID}}
@@ -36,14 +36,14 @@ func TestFailures(t *testing.T) {
 		want  string // end of the error, after the step and the endpoint
 		times int    // number of requests
 	}{
-		{"IMDS 400", imdsPath, testcloud.Fault{Status: 400, Header: header, Body: refusal}, "status 400 Bad Request (invalid_client, AADSTS7000215) [request id 4f5e1b1c-request]; check that the node has a system-assigned identity", 1},
-		{"IMDS 401", imdsPath, testcloud.Fault{Status: 401, Body: refusal}, "status 401", 1},
-		{"IMDS 403", imdsPath, testcloud.Fault{Status: 403, Body: refusal}, "status 403 Forbidden", 1},
+		{"IMDS 400", imdsPath, testcloud.Fault{Status: 400, Header: header, Body: errorBody}, "status 400 Bad Request (invalid_client, AADSTS7000215) [request id 4f5e1b1c-request]; check that the node has a system-assigned identity", 1},
+		{"IMDS 401", imdsPath, testcloud.Fault{Status: 401, Body: errorBody}, "status 401", 1},
+		{"IMDS 403", imdsPath, testcloud.Fault{Status: 403, Body: errorBody}, "status 403 Forbidden", 1},
 		{"IMDS 404", imdsPath, testcloud.Fault{Status: 404, Body: "<html>" + canary.TokenSecret}, "status 404 Not Found, 6 times", 6},
 		{"IMDS 410", imdsPath, testcloud.Fault{Status: 410}, "status 410 Gone, 6 times", 6},
 		{"IMDS 429", imdsPath, testcloud.Fault{Status: 429}, "status 429 Too Many Requests, 6 times", 6},
 		{"IMDS 429 for long", imdsPath, testcloud.Fault{Status: 429, Header: http.Header{"Retry-After": {"3600"}}}, "status 429 Too Many Requests;", 1},
-		{"IMDS 500", imdsPath, testcloud.Fault{Status: 500, Body: refusal}, "status 500 Internal Server Error (invalid_client, AADSTS7000215), 6 times", 6},
+		{"IMDS 500", imdsPath, testcloud.Fault{Status: 500, Body: errorBody}, "status 500 Internal Server Error (invalid_client, AADSTS7000215), 6 times", 6},
 		{"IMDS gone", imdsPath, testcloud.Fault{Drop: true}, "the connection was closed before the response was complete, 3 times", 3},
 		{"IMDS garbage", imdsPath, testcloud.Fault{Status: 200, Body: "<html>" + canary.TokenSecret}, "the response is not a JSON object", 1},
 		{"IMDS empty", imdsPath, testcloud.Fault{Status: 200}, "the response is not a JSON object", 1},
@@ -55,8 +55,8 @@ func TestFailures(t *testing.T) {
 
 		{"IMDS control character", imdsPath, testcloud.Fault{Status: 200, Body: `{"access_token":"a\u0000b"}`}, "the response has invalid characters in access_token", 1},
 
-		{"AAD 400", entraPath, testcloud.Fault{Status: 400, Header: header, Body: refusal}, "status 400 Bad Request (invalid_client, AADSTS7000215) [request id 4f5e1b1c-request]; check that application \"client-1\"", 1},
-		{"AAD 401", entraPath, testcloud.Fault{Status: 401, Body: refusal}, "status 401 Unauthorized (invalid_client, AADSTS7000215); check that application", 1},
+		{"AAD 400", entraPath, testcloud.Fault{Status: 400, Header: header, Body: errorBody}, "status 400 Bad Request (invalid_client, AADSTS7000215) [request id 4f5e1b1c-request]; check that application \"client-1\"", 1},
+		{"AAD 401", entraPath, testcloud.Fault{Status: 401, Body: errorBody}, "status 401 Unauthorized (invalid_client, AADSTS7000215); check that application", 1},
 		{"AAD 404", entraPath, testcloud.Fault{Status: 404}, "status 404 Not Found", 1},
 		{"AAD 429", entraPath, testcloud.Fault{Status: 429}, "status 429 Too Many Requests, 3 times", 3},
 		{"AAD 503", entraPath, testcloud.Fault{Status: 503}, "status 503 Service Unavailable, 3 times", 3},
@@ -81,7 +81,7 @@ func TestFailures(t *testing.T) {
 		{"registry without service", "/v2/", challengeFault(`Bearer realm="https://foo.azurecr.io/oauth2/token"`), "the Bearer challenge has no service parameter", 1},
 		{"registry with a bare scheme", "/v2/", challengeFault(`Bearer`), "the Bearer challenge has no service parameter", 1},
 
-		{"exchange 400", exchangePath, testcloud.Fault{Status: 400, Body: refusal}, "status 400 Bad Request (invalid_client, AADSTS7000215); check that the identity has the AcrPull", 1},
+		{"exchange 400", exchangePath, testcloud.Fault{Status: 400, Body: errorBody}, "status 400 Bad Request (invalid_client, AADSTS7000215); check that the identity has the AcrPull", 1},
 		{"exchange 401", exchangePath, testcloud.Fault{Status: 401, Header: http.Header{"X-Ms-Correlation-Request-Id": {"corr-1"}}}, "status 401 Unauthorized [request id corr-1]; check that", 1},
 		{"exchange 403", exchangePath, testcloud.Fault{Status: 403}, "status 403 Forbidden", 1},
 		{"exchange 429", exchangePath, testcloud.Fault{Status: 429}, "status 429 Too Many Requests, 3 times", 3},
@@ -95,16 +95,16 @@ func TestFailures(t *testing.T) {
 		{"exchange redirect", exchangePath, testcloud.Fault{Status: 307, Header: http.Header{"Location": {"https://evil.example/"}}}, "redirect to another host", 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := newTestCloud(t, managed)
+			w := newTestCloud(t, managedIdentityConfig)
 			test.fault.Path, test.fault.Times = test.path, -1
 			w.az.Inject(test.fault)
-			req := image("foo.azurecr.io/app")
+			req := imageRequest("foo.azurecr.io/app")
 			if test.path == entraPath {
-				req = pod("foo.azurecr.io/app", annotations("client-1", "tenant-1"))
+				req = podRequest("foo.azurecr.io/app", annotations("client-1", "tenant-1"))
 			}
 			w.checkError(req, "credentials for foo.azurecr.io: ", test.want)
 			asked := 0
-			for _, line := range w.az.SortedLines() {
+			for _, line := range w.az.SortedRequestLines() {
 				if strings.Contains(line, test.path) {
 					asked++
 				}
@@ -127,13 +127,13 @@ func TestErrorsNameTheStep(t *testing.T) {
 		"/v2/":       "get the registry's authentication challenge: GET https://foo.azurecr.io/v2/: status 403",
 		exchangePath: "exchange the token: POST https://foo.azurecr.io/oauth2/exchange: status 403",
 	} {
-		w := newTestCloud(t, managed)
+		w := newTestCloud(t, managedIdentityConfig)
 		w.az.Inject(testcloud.Fault{Path: path, Status: 403})
-		w.checkError(image("foo.azurecr.io/app"), want)
+		w.checkError(imageRequest("foo.azurecr.io/app"), want)
 	}
-	w := newTestCloud(t, managed)
+	w := newTestCloud(t, managedIdentityConfig)
 	w.az.Inject(testcloud.Fault{Path: entraPath, Status: 403})
-	w.checkError(pod("foo.azurecr.io/app", annotations("c", "t")), "get a token from Microsoft Entra ID: POST https://login.microsoftonline.com/t/oauth2/v2.0/token: status 403",
+	w.checkError(podRequest("foo.azurecr.io/app", annotations("c", "t")), "get a token from Microsoft Entra ID: POST https://login.microsoftonline.com/t/oauth2/v2.0/token: status 403",
 		`has a federated credential for the cluster's issuer, service account "shop/cart"`)
 }
 
@@ -145,10 +145,10 @@ func TestTemporaryFailures(t *testing.T) {
 		{Path: "/v2/", Status: 503, Times: 2}, {Path: "/v2/", Drop: true},
 		{Path: exchangePath, Status: 429, Header: http.Header{"Retry-After": {"1"}}}, {Path: exchangePath, Status: 500, Times: 2}, {Path: exchangePath, Truncate: true, Status: 200},
 	} {
-		w := newTestCloud(t, managed)
+		w := newTestCloud(t, managedIdentityConfig)
 		w.az.Inject(fault)
 		begun := time.Now()
-		w.checkKeys(image("foo.azurecr.io/app"))
+		w.mustGetCredentials(imageRequest("foo.azurecr.io/app"))
 		if took := time.Since(begun); fault.Header != nil && took < time.Second {
 			t.Errorf("%s: asked again after %v, though told to wait a second", fault.Path, took)
 		}
@@ -188,12 +188,12 @@ func TestSilentEndpoint(t *testing.T) {
 			"budget":   func(o *Options) { o.Budget = 300 * time.Millisecond },
 		} {
 			t.Run(path+" "+name, func(t *testing.T) {
-				w := newTestCloud(t, managed)
+				w := newTestCloud(t, managedIdentityConfig)
 				limit(&w.opts)
 				w.hang(path)
-				req, endpoint := image("foo.azurecr.io/app"), path
+				req, endpoint := imageRequest("foo.azurecr.io/app"), path
 				if path == entraPath {
-					req = pod("foo.azurecr.io/app", annotations("c", "t"))
+					req = podRequest("foo.azurecr.io/app", annotations("c", "t"))
 				}
 				w.checkError(req, endpoint+": no response within ")
 				if path == entraPath {
@@ -206,35 +206,35 @@ func TestSilentEndpoint(t *testing.T) {
 		w := newTestCloud(t, `{"resourceManagerEndpoint":"https://management.azure.com"}`)
 		w.opts.Timeout = 100 * time.Millisecond
 		w.hang("/metadata/endpoints")
-		w.checkError(image("foo.own.example/app"), "https://management.azure.com/metadata/endpoints: no response within 100ms, 3 times")
+		w.checkError(imageRequest("foo.own.example/app"), "https://management.azure.com/metadata/endpoints: no response within 100ms, 3 times")
 	})
 	t.Run("identity binding", func(t *testing.T) {
-		w := newTestCloud(t, managed)
+		w := newTestCloud(t, managedIdentityConfig)
 		w.opts.Timeout = 100 * time.Millisecond
-		w.bind(func(az http.Handler) http.Handler { return newHangingHandler("/", az, nil) })
-		w.checkError(pod("foo.azurecr.io/app", annotations("c", "t")), "POST https://example.com/: no response within 100ms, 3 times; the request was sent to 127.0.0.1:")
+		w.serveIdentityBinding(func(az http.Handler) http.Handler { return newHangingHandler("/", az, nil) })
+		w.checkError(podRequest("foo.azurecr.io/app", annotations("c", "t")), "POST https://example.com/: no response within 100ms, 3 times; the request was sent to 127.0.0.1:")
 	})
 }
 
 // TestRefused verifies that a missing metadata server is reported quickly.
 func TestRefused(t *testing.T) {
-	w := newTestCloud(t, managed)
+	w := newTestCloud(t, managedIdentityConfig)
 	w.opts.Backoff = 0 // the default, as in the plugin
 	w.opts.Transport = remote.NewTransport()
 	w.env["AZURE_POD_IDENTITY_AUTHORITY_HOST"] = "http://127.0.0.1:1"
 	begun := time.Now()
-	w.checkError(image("foo.azurecr.io/app"), "GET http://127.0.0.1:1/metadata/identity/oauth2/token: connection refused, 3 times; check that the node")
+	w.checkError(imageRequest("foo.azurecr.io/app"), "GET http://127.0.0.1:1/metadata/identity/oauth2/token: connection refused, 3 times; check that the node")
 	if took := time.Since(begun); took > 2*time.Second {
 		t.Errorf("it took %v", took)
 	}
 }
 
 func TestCanceled(t *testing.T) {
-	w := newTestCloud(t, managed)
+	w := newTestCloud(t, managedIdentityConfig)
 	p := must.Get(New(w.opts))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	w.net.Handle("imds.test", newHangingHandler(imdsPath, w.az, cancel))
-	if _, err := p.GetCredentials(ctx, image("foo.azurecr.io/app")); err == nil || !strings.Contains(err.Error(), "context canceled") {
+	if _, err := p.GetCredentials(ctx, imageRequest("foo.azurecr.io/app")); err == nil || !strings.Contains(err.Error(), "context canceled") {
 		t.Errorf("got error %v", err)
 	}
 }

@@ -56,8 +56,8 @@ func TestCertificate(t *testing.T) {
 	otherCert, _, _ := selfSigned(t)
 	pkcs1 := toPEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(private))
 	for name, text := range map[string][]byte{
-		"certificate first": join(cert, key), "key first": join(key, cert), "PKCS#1": join(cert, pkcs1),
-		"a chain": join(otherCert, cert, key), "among words": join([]byte("Bag Attributes\n  friendlyName: x\n"), cert, []byte("\n\n"), key),
+		"certificate first": concat(cert, key), "key first": concat(key, cert), "PKCS#1": concat(cert, pkcs1),
+		"a chain": concat(otherCert, cert, key), "among words": concat([]byte("Bag Attributes\n  friendlyName: x\n"), cert, []byte("\n\n"), key),
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTestCloud(t, "")
@@ -65,9 +65,9 @@ func TestCertificate(t *testing.T) {
 			now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 			w.opts.now = func() time.Time { return now }
 			w.az.Update(func(s *testcloud.AzureState) { s.Tenant = "node-tenant" })
-			w.checkKeys(image("foo.azurecr.us/app"))
+			w.mustGetCredentials(imageRequest("foo.azurecr.us/app"))
 			want := []string{"POST login.microsoftonline.us/node-tenant/oauth2/v2.0/token", "GET foo.azurecr.us/v2/", "POST foo.azurecr.us/oauth2/exchange"}
-			if diff := cmp.Diff(want, w.az.SortedLines()); diff != "" {
+			if diff := cmp.Diff(want, w.az.SortedRequestLines()); diff != "" {
 				t.Errorf("requests (-want +got)\n%s", diff)
 			}
 			checkSigned(t, w.findRequest(entraPath).Form().Get("client_assertion"), cert, private, now)
@@ -75,24 +75,24 @@ func TestCertificate(t *testing.T) {
 	}
 	t.Run("refused", func(t *testing.T) {
 		w := newTestCloud(t, "")
-		w.opts.ConfigFile = w.withCertificate(w.file("cert.pem", string(join(cert, key))))
+		w.opts.ConfigFile = w.withCertificate(w.file("cert.pem", string(concat(cert, key))))
 		w.az.Inject(testcloud.Fault{Path: entraPath, Status: 401, Times: -1, Body: `{"error":"invalid_client","error_description":"AADSTS700027 ` + canary.TokenSecret + `"}`})
-		w.checkError(image("foo.azurecr.us/app"), "login.microsoftonline.us/node-tenant/oauth2/v2.0/token: status 401 Unauthorized (invalid_client, AADSTS700027)", "check tenantId")
+		w.checkError(imageRequest("foo.azurecr.us/app"), "login.microsoftonline.us/node-tenant/oauth2/v2.0/token: status 401 Unauthorized (invalid_client, AADSTS700027)", "check tenantId")
 	})
 	t.Run("in a region", func(t *testing.T) { // the regional endpoint accepts an assertion with the global audience
 		w := newTestCloud(t, "")
 		w.net.Handle("*.login.microsoft.com", w.az)
 		w.env["AZURE_REGIONAL_AUTHORITY_NAME"] = "westeurope"
-		w.opts.ConfigFile = w.file("azure.json", `{"tenantId":"t","aadClientId":"c","aadClientCertPath":"`+w.file("cert.pem", string(join(cert, key)))+`"}`)
-		w.checkKeys(image("foo.azurecr.io/app"))
+		w.opts.ConfigFile = w.file("azure.json", `{"tenantId":"t","aadClientId":"c","aadClientCertPath":"`+w.file("cert.pem", string(concat(cert, key)))+`"}`)
+		w.mustGetCredentials(imageRequest("foo.azurecr.io/app"))
 		asked := w.findRequest(entraPath)
-		if got := claims(t, asked.Form().Get("client_assertion"))["aud"]; asked.Host != "westeurope.login.microsoft.com" || got != "https://login.microsoftonline.com/t/oauth2/v2.0/token" {
+		if got := parseClaims(t, asked.Form().Get("client_assertion"))["aud"]; asked.Host != "westeurope.login.microsoft.com" || got != "https://login.microsoftonline.com/t/oauth2/v2.0/token" {
 			t.Errorf("asked %s with a token for %v", asked.Host, got)
 		}
 	})
 }
 
-func join(parts ...[]byte) []byte {
+func concat(parts ...[]byte) []byte {
 	var all []byte
 	for _, part := range parts {
 		all = append(all, part...)
@@ -100,8 +100,8 @@ func join(parts ...[]byte) []byte {
 	return all
 }
 
-// claims returns the claims of a signed token.
-func claims(t *testing.T, token string) map[string]any {
+// parseClaims returns the claims of a signed token.
+func parseClaims(t *testing.T, token string) map[string]any {
 	t.Helper()
 	var m map[string]any
 	data, err := base64.RawURLEncoding.DecodeString(strings.Split(token+"..", ".")[1])
@@ -135,7 +135,7 @@ func checkSigned(t *testing.T, token string, cert []byte, key *rsa.PrivateKey, n
 	if diff := cmp.Diff(map[string]string{"alg": "PS256", "typ": "JWT", "x5t#S256": base64.RawURLEncoding.EncodeToString(thumbprint[:])}, header); diff != "" {
 		t.Errorf("header (-want +got)\n%s", diff)
 	}
-	got := claims(t, token)
+	got := parseClaims(t, token)
 	if id, _ := got["jti"].(string); len(id) < 20 {
 		t.Errorf("its id is %q", id)
 	}
@@ -169,14 +169,14 @@ func TestCertificateRefused(t *testing.T) {
 		"PKCS#12":             {[]byte("\x30\x82\x09\x51\x02\x01\x03" + canary.PasswordSecret), none},
 		"certificate alone":   {cert, `the PEM block type is "CERTIFICATE", not PRIVATE KEY`},
 		"key alone":           {key, noCert},
-		"two keys":            {join(cert, otherKey, key), noCert},
-		"a curve":             {join(cert, toPEM("PRIVATE KEY", der)), "the key is for ES256; use an RSA key; "},
-		"a bad key":           {join(cert, toPEM("PRIVATE KEY", []byte(canary.PasswordSecret))), unread},
-		"a bad key of PKCS#1": {join(cert, toPEM("RSA PRIVATE KEY", []byte(canary.PasswordSecret))), unread},
-		"a bad certificate":   {join(toPEM("CERTIFICATE", []byte(canary.PasswordSecret)), key), noCert},
-		"another's key":       {join(cert, otherKey), noCert},
-		"a password":          {join(cert, toPEM("ENCRYPTED PRIVATE KEY", []byte(canary.PasswordSecret))), password},
-		"an old password": {join(cert, pem.EncodeToMemory(&pem.Block{
+		"two keys":            {concat(cert, otherKey, key), noCert},
+		"a curve":             {concat(cert, toPEM("PRIVATE KEY", der)), "the key is for ES256; use an RSA key; "},
+		"a bad key":           {concat(cert, toPEM("PRIVATE KEY", []byte(canary.PasswordSecret))), unread},
+		"a bad key of PKCS#1": {concat(cert, toPEM("RSA PRIVATE KEY", []byte(canary.PasswordSecret))), unread},
+		"a bad certificate":   {concat(toPEM("CERTIFICATE", []byte(canary.PasswordSecret)), key), noCert},
+		"another's key":       {concat(cert, otherKey), noCert},
+		"a password":          {concat(cert, toPEM("ENCRYPTED PRIVATE KEY", []byte(canary.PasswordSecret))), password},
+		"an old password": {concat(cert, pem.EncodeToMemory(&pem.Block{
 			Type: "RSA PRIVATE KEY", Headers: map[string]string{"Proc-Type": "4,ENCRYPTED", "DEK-Info": "AES-256-CBC,00"}, Bytes: []byte(canary.PasswordSecret),
 		})), password},
 		"too large": {[]byte(strings.Repeat(" ", secretfile.MaxSize+1)), "larger than 1048576 bytes"},
@@ -185,32 +185,32 @@ func TestCertificateRefused(t *testing.T) {
 			w := newTestCloud(t, "")
 			path := w.file("cert.pem", string(tt.text))
 			w.opts.ConfigFile = w.withCertificate(path)
-			w.checkError(image("foo.azurecr.us/app"), `aadClientCertPath "`+path+`": `, tt.want)
-			if strings.Contains(strings.Join(w.az.SortedLines(), " "), entraPath) {
-				t.Errorf("asked %q", w.az.SortedLines())
+			w.checkError(imageRequest("foo.azurecr.us/app"), `aadClientCertPath "`+path+`": `, tt.want)
+			if strings.Contains(strings.Join(w.az.SortedRequestLines(), " "), entraPath) {
+				t.Errorf("asked %q", w.az.SortedRequestLines())
 			}
 		})
 	}
 }
 
-func federated(path string) string {
+func federatedConfig(path string) string {
 	return `{"tenantId":"t","aadClientId":"c","useFederatedWorkloadIdentityExtension":true,"aadFederatedTokenFile":"` + path + `"}`
 }
 
 func TestFederatedTokenFile(t *testing.T) {
 	w := newTestCloud(t, "")
-	w.opts.ConfigFile = w.file("azure.json", federated(w.file("token", canary.TokenSecret+"\n")))
-	w.az.Update(func(s *testcloud.AzureState) { s.Assertion = canary.TokenSecret })
-	w.checkKeys(image("foo.azurecr.io/app"))
+	w.opts.ConfigFile = w.file("azure.json", federatedConfig(w.file("token", canary.TokenSecret+"\n")))
+	w.az.Update(func(s *testcloud.AzureState) { s.ClientAssertion = canary.TokenSecret })
+	w.mustGetCredentials(imageRequest("foo.azurecr.io/app"))
 	for text, want := range map[string]string{
 		" \n": "empty or not a token", canary.TokenSecret + "\n" + canary.TokenSecret: "empty or not a token", canary.TokenSecret + "\x00": "empty or not a token",
 	} {
 		path := w.file("token", text)
-		w.opts.ConfigFile = w.file("azure.json", federated(path))
-		w.checkError(image("foo.azurecr.io/app"), `aadFederatedTokenFile "`+path+`": `, want)
+		w.opts.ConfigFile = w.file("azure.json", federatedConfig(path))
+		w.checkError(imageRequest("foo.azurecr.io/app"), `aadFederatedTokenFile "`+path+`": `, want)
 	}
-	w.opts.ConfigFile = w.file("azure.json", federated("/nonexistent/token"))
-	w.checkError(image("foo.azurecr.io/app"), `aadFederatedTokenFile "/nonexistent/token": no such file or directory`)
+	w.opts.ConfigFile = w.file("azure.json", federatedConfig("/nonexistent/token"))
+	w.checkError(imageRequest("foo.azurecr.io/app"), `aadFederatedTokenFile "/nonexistent/token": no such file or directory`)
 }
 
 // TestFilePermissions verifies that a file with a secret is rejected if other users can read or
@@ -229,7 +229,7 @@ func TestFilePermissions(t *testing.T) {
 		says  string
 	}{
 		"azure.json with a secret": {func(w *testCloud, mode os.FileMode) string {
-			w.opts.ConfigFile = w.fileWithMode(mode, principal)
+			w.opts.ConfigFile = w.fileWithMode(mode, servicePrincipalConfig)
 			return w.opts.ConfigFile
 		}, [3]string{secret, secret, ""}, "cloud configuration "},
 		"azure.json with a password": {func(w *testCloud, mode os.FileMode) string {
@@ -237,7 +237,7 @@ func TestFilePermissions(t *testing.T) {
 			return w.opts.ConfigFile
 		}, [3]string{secret, secret, ""}, "cloud configuration "},
 		"azure.json without": {func(w *testCloud, mode os.FileMode) string {
-			w.opts.ConfigFile = w.fileWithMode(mode, managed)
+			w.opts.ConfigFile = w.fileWithMode(mode, managedIdentityConfig)
 			return w.opts.ConfigFile
 		}, [3]string{"", writable, ""}, "cloud configuration "},
 		"azure.json of AKS": {func(w *testCloud, mode os.FileMode) string {
@@ -246,11 +246,11 @@ func TestFilePermissions(t *testing.T) {
 		}, [3]string{"", writable, ""}, "cloud configuration "},
 		"token file": {func(w *testCloud, mode os.FileMode) string {
 			path := w.fileWithMode(mode, canary.TokenSecret)
-			wrote(w, federated(path))
+			wrote(w, federatedConfig(path))
 			return path
 		}, [3]string{secret, secret, ""}, "aadFederatedTokenFile "},
 		"certificate": {func(w *testCloud, mode os.FileMode) string {
-			path := w.fileWithMode(mode, string(join(cert, key)))
+			path := w.fileWithMode(mode, string(concat(cert, key)))
 			wrote(w, `{"tenantId":"t","aadClientId":"c","aadClientCertPath":"`+path+`"}`)
 			return path
 		}, [3]string{secret, secret, ""}, "aadClientCertPath "},
@@ -264,17 +264,17 @@ func TestFilePermissions(t *testing.T) {
 			w := newTestCloud(t, "")
 			path := tt.place(w, mode)
 			if want := tt.wants[i]; want != "" {
-				w.checkError(image("foo.azurecr.io/app"), tt.says+`"`+path+`": `+want+" "+path)
-			} else if _, err := w.getCredentials(image("foo.azurecr.io/app")); err != nil {
+				w.checkError(imageRequest("foo.azurecr.io/app"), tt.says+`"`+path+`": `+want+" "+path)
+			} else if _, err := w.getCredentials(imageRequest("foo.azurecr.io/app")); err != nil {
 				t.Errorf("%s with %v: %v", name, mode, err)
 			}
 		}
 	}
 	for mode, want := range map[os.FileMode]string{0o644: "", 0o646: writable} {
-		w := newTestCloud(t, managed)
-		w.bind(unchanged)
+		w := newTestCloud(t, managedIdentityConfig)
+		w.serveIdentityBinding(noWrap)
 		must.Do(t, os.Chmod(w.opts.Binding.CAFile, mode))
-		if _, err := w.getCredentials(pod("foo.azurecr.io/app", annotations("c", "t"))); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if _, err := w.getCredentials(podRequest("foo.azurecr.io/app", annotations("c", "t"))); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("authority with %v: %v", mode, err)
 		}
 	}
@@ -285,22 +285,22 @@ func TestFilePermissions(t *testing.T) {
 func TestPipes(t *testing.T) {
 	for says, place := range map[string]func(w *testCloud, path string){
 		"cloud configuration ":   func(w *testCloud, path string) { w.opts.ConfigFile = path },
-		"aadFederatedTokenFile ": func(w *testCloud, path string) { w.opts.ConfigFile = w.file("azure.json", federated(path)) },
+		"aadFederatedTokenFile ": func(w *testCloud, path string) { w.opts.ConfigFile = w.file("azure.json", federatedConfig(path)) },
 		"aadClientCertPath ":     func(w *testCloud, path string) { w.opts.ConfigFile = w.withCertificate(path) },
 		"AZURE_ENVIRONMENT_FILEPATH: environment file ": func(w *testCloud, path string) {
 			w.opts.ConfigFile = w.file("azure.json", `{"cloud":"AzureStackCloud","tenantId":"t","aadClientId":"c","aadClientSecret":"x"}`)
 			w.env["AZURE_ENVIRONMENT_FILEPATH"] = path
 		},
 	} {
-		w := newTestCloud(t, managed)
-		path := pipe(t, t.TempDir())
+		w := newTestCloud(t, managedIdentityConfig)
+		path := makeNamedPipe(t, t.TempDir())
 		place(w, path)
-		w.checkError(image("foo.azurecr.us/app"), says+`"`+path+`": is a named pipe, not a regular file`)
+		w.checkError(imageRequest("foo.azurecr.us/app"), says+`"`+path+`": is a named pipe, not a regular file`)
 	}
-	w := newTestCloud(t, managed)
-	w.bind(unchanged)
-	w.opts.Binding.CAFile = pipe(t, t.TempDir())
-	w.checkError(pod("foo.azurecr.io/app", annotations("c", "t")), "read the identity binding CA ", "is a named pipe")
+	w := newTestCloud(t, managedIdentityConfig)
+	w.serveIdentityBinding(noWrap)
+	w.opts.Binding.CAFile = makeNamedPipe(t, t.TempDir())
+	w.checkError(podRequest("foo.azurecr.io/app", annotations("c", "t")), "read the identity binding CA ", "is a named pipe")
 	w.opts.Binding.CAFile = filepath.Join(t.TempDir(), "none")
-	w.checkError(pod("foo.azurecr.io/app", annotations("c", "t")), "read the identity binding CA ", "no such file or directory")
+	w.checkError(podRequest("foo.azurecr.io/app", annotations("c", "t")), "read the identity binding CA ", "no such file or directory")
 }

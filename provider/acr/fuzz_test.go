@@ -27,7 +27,7 @@ func FuzzManagedIdentity(f *testing.F) {
 	f.Cleanup(az.Close)
 	dir := f.TempDir()
 	file, key := filepath.Join(dir, "azure.json"), filepath.Join(dir, "a.key")
-	for path, text := range map[string]string{file: managed, key: canary.TokenSecret} {
+	for path, text := range map[string]string{file: managedIdentityConfig, key: canary.TokenSecret} {
 		must.Do(f, os.WriteFile(path, []byte(text), 0o600))
 	}
 	for _, body := range []string{
@@ -44,8 +44,8 @@ func FuzzManagedIdentity(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, kind uint8, status uint16, body, challenge, id string) {
 		az.Reset()
-		az.Inject(testcloud.Fault{Status: legalStatus(status), Times: -1, Body: body, Header: http.Header{"Www-Authenticate": {challenge}}})
-		environ := kindOfIdentity(az, kind)
+		az.Inject(testcloud.Fault{Status: validStatus(status), Times: -1, Body: body, Header: http.Header{"Www-Authenticate": {challenge}}})
+		environ := identityEnviron(az, kind)
 		p, err := New(Options{
 			ConfigFile: file, Getenv: func(name string) string { return environ[name] },
 			Timeout: 5 * time.Second, Budget: 20 * time.Second, Backoff: time.Microsecond,
@@ -53,8 +53,8 @@ func FuzzManagedIdentity(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.arc = arcAgent{keys: dir}
-		s := p.newSession(image("foo.azurecr.io/app"))
+		p.arc = arcAgent{keyDir: dir}
+		s := p.newSession(imageRequest("foo.azurecr.io/app"))
 		defer s.close()
 		token, err := s.managedToken(t.Context(), &config{UserAssignedIdentityID: id})
 		if (token == "") != (err != nil) || err != nil && strings.Contains(err.Error(), "\n") {
@@ -68,10 +68,10 @@ func FuzzManagedIdentity(f *testing.F) {
 	})
 }
 
-func legalStatus(n uint16) int { return 200 + (int(n)+200)%400 } // keeps statuses from 200 to 599 unchanged
+func validStatus(n uint16) int { return 200 + (int(n)+200)%400 } // keeps statuses from 200 to 599 unchanged
 
-// kindOfIdentity returns the environment variables of a virtual machine, App Service or Azure Arc.
-func kindOfIdentity(az *testcloud.Azure, kind uint8) map[string]string {
+// identityEnviron returns the environment variables of a virtual machine, App Service or Azure Arc.
+func identityEnviron(az *testcloud.Azure, kind uint8) map[string]string {
 	environ := map[string]string{"AZURE_POD_IDENTITY_AUTHORITY_HOST": az.URL()}
 	switch kind % 3 {
 	case 1:
@@ -86,8 +86,8 @@ func kindOfIdentity(az *testcloud.Azure, kind uint8) map[string]string {
 // key.
 func FuzzCertificate(f *testing.F) {
 	cert, key, _ := selfSigned(f)
-	f.Add(join(cert, key))
-	f.Add(join(key, cert, cert))
+	f.Add(concat(cert, key))
+	f.Add(concat(key, cert, cert))
 	f.Add(cert)
 	f.Add([]byte("-----BEGIN ENCRYPTED PRIVATE KEY-----\n-----END ENCRYPTED PRIVATE KEY-----\n"))
 	f.Add([]byte("-----BEGIN PRIVATE KEY-----\nDEK-Info: x\n\n-----END PRIVATE KEY-----\n"))
@@ -115,7 +115,7 @@ func FuzzHosts(f *testing.F) {
 		if want := pattern.MatchString(strings.ToLower(host)); ok != want {
 			t.Errorf("%q: got %v, want %v", host, ok, want)
 		}
-		if ok && (reg.key != host || !pattern.MatchString(reg.server) || strings.HasSuffix(reg.server, ":443")) {
+		if ok && (reg.authKey != host || !pattern.MatchString(reg.server) || strings.HasSuffix(reg.server, ":443")) {
 			t.Errorf("%q: got %+v", host, reg)
 		}
 	})

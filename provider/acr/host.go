@@ -48,10 +48,10 @@ func consistsOf(s, more string) bool {
 
 // acrHost is a host that may receive tokens.
 type acrHost struct {
-	key    string // the host in the image reference
-	server string // lower-case host and port
-	name   string // registry name without region; "" for an allowed host
-	suffix string // "" for an allowed host
+	authKey string // the host in the image reference
+	server  string // lower-case host and port
+	name    string // registry name without region; "" for an allowed host
+	suffix  string // "" for an allowed host
 }
 
 // hostRules determines which hosts are registries.
@@ -94,7 +94,7 @@ func trimSuffixWildcard(suffix string) string {
 // findRegistry returns the registry for a host. It compares whole labels, so that "evilazurecr.io"
 // and "azurecr.io.example" do not match.
 func (r hostRules) findRegistry(host string) (acrHost, bool) {
-	found := acrHost{key: host, server: trimDefaultPort(strings.ToLower(host))}
+	found := acrHost{authKey: host, server: trimDefaultPort(strings.ToLower(host))}
 	name := hostname(found.server)
 	for _, suffix := range r.suffixes {
 		before, ok := strings.CutSuffix(name, "."+suffix)

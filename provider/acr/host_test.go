@@ -78,8 +78,8 @@ func TestHosts(t *testing.T) {
 		if ok != (test.server != "") || ok && reg.server != test.server {
 			t.Errorf("%q: got %v %q, want %q", test.image, ok, reg.server, test.server)
 		}
-		if ok && reg.key != host {
-			t.Errorf("%q: the key is %q, want %q", test.image, reg.key, host)
+		if ok && reg.authKey != host {
+			t.Errorf("%q: the key is %q, want %q", test.image, reg.authKey, host)
 		}
 	}
 }

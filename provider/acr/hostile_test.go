@@ -55,14 +55,14 @@ func TestHostileChallenges(t *testing.T) {
 		"many":                   {strings.Fields(strings.Repeat("Basic ", 5000)), "did not send the Bearer challenge"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newTestCloud(t, managed)
+			w := newTestCloud(t, managedIdentityConfig)
 			w.az.Inject(testcloud.Fault{Path: "/v2/", Status: 401, Times: -1, Header: http.Header{"Www-Authenticate": tt.lines}})
-			lines := []string{imdsLine, pingLine}
+			lines := []string{imdsLine, challengeLine}
 			if tt.want == "" {
-				w.checkKeys(image("foo.azurecr.io/app"))
+				w.mustGetCredentials(imageRequest("foo.azurecr.io/app"))
 				lines = append(lines, exchangeLine)
 			} else {
-				_, err := w.getCredentials(image("foo.azurecr.io/app"))
+				_, err := w.getCredentials(imageRequest("foo.azurecr.io/app"))
 				if err == nil || !strings.Contains(err.Error(), tt.want) {
 					t.Fatalf("got error %v, want %q", err, tt.want)
 				}
@@ -70,38 +70,38 @@ func TestHostileChallenges(t *testing.T) {
 					t.Errorf("the error has %d bytes", len(err.Error()))
 				}
 			}
-			if diff := cmp.Diff(lines, w.az.SortedLines()); diff != "" {
+			if diff := cmp.Diff(lines, w.az.SortedRequestLines()); diff != "" {
 				t.Errorf("requests (-want +got)\n%s", diff)
 			}
 		})
 	}
 }
 
-// asked is an endpoint and a request that makes the provider call it.
-type asked struct {
+// endpointTest is an endpoint and a request that makes the provider call it.
+type endpointTest struct {
 	name, path string
 	newCloud   func(*testing.T) (*testCloud, *testcloud.Azure)
 	req        *plugin.Request
 }
 
-func others() []asked {
+func endpointTests() []endpointTest {
 	own := func(t *testing.T) (*testCloud, *testcloud.Azure) {
 		w := newTestCloud(t, `{"useManagedIdentityExtension":true,"resourceManagerEndpoint":"https://management.azure.com"}`)
 		return w, w.az
 	}
 	bound := func(t *testing.T) (*testCloud, *testcloud.Azure) {
-		w := newTestCloud(t, managed)
-		return w, w.bind(unchanged)
+		w := newTestCloud(t, managedIdentityConfig)
+		return w, w.serveIdentityBinding(noWrap)
 	}
 	node := func(t *testing.T) (*testCloud, *testcloud.Azure) {
-		w := newTestCloud(t, managed)
+		w := newTestCloud(t, managedIdentityConfig)
 		return w, w.az
 	}
-	return []asked{
-		{"resource manager", "/metadata/endpoints", own, image("foo.own.example/app")},
-		{"identity binding", "/", bound, pod("foo.azurecr.io/app", annotations("c", "t"))},
-		{"registry", "/v2/", node, image("foo.azurecr.io/app")},
-		{"exchange", exchangePath, node, image("foo.azurecr.io/app")},
+	return []endpointTest{
+		{"resource manager", "/metadata/endpoints", own, imageRequest("foo.own.example/app")},
+		{"identity binding", "/", bound, podRequest("foo.azurecr.io/app", annotations("c", "t"))},
+		{"registry", "/v2/", node, imageRequest("foo.azurecr.io/app")},
+		{"exchange", exchangePath, node, imageRequest("foo.azurecr.io/app")},
 	}
 }
 
@@ -122,7 +122,7 @@ func TestHostileAnswers(t *testing.T) {
 		"cut off":      {testcloud.Fault{Status: 200, Truncate: true, Body: `{"access_token":"` + long[:100000]}, "the connection was closed before the response was complete, 3 times"},
 		"huge refusal": {testcloud.Fault{Status: 403, Body: `{"error":"` + long}, "status 403 Forbidden"},
 	} {
-		for _, a := range others() {
+		for _, a := range endpointTests() {
 			t.Run(a.name+" "+name, func(t *testing.T) {
 				w, az := a.newCloud(t)
 				fault := tt.fault
@@ -136,12 +136,12 @@ func TestHostileAnswers(t *testing.T) {
 
 // TestBindingIgnoresTheSwitch verifies that azure.json does not affect a pod's identity binding.
 func TestBindingIgnoresTheSwitch(t *testing.T) {
-	for _, config := range []string{managed, principal, "", `{"tenantId":"node-tenant"}`} {
+	for _, config := range []string{managedIdentityConfig, servicePrincipalConfig, "", `{"tenantId":"node-tenant"}`} {
 		w := newTestCloud(t, config)
-		az := w.bind(unchanged)
-		az.Update(func(s *testcloud.AzureState) { s.ClientID, s.Assertion = "client-1", podToken.Reveal() })
-		resp := w.checkKeys(pod("foo.azurecr.io/app", map[string]string{clientIDAnnotation: "client-1"}))
-		if diff := cmp.Diff(withAnonymous("foo.azurecr.io"), keys(resp)); diff != "" {
+		az := w.serveIdentityBinding(noWrap)
+		az.Update(func(s *testcloud.AzureState) { s.ClientID, s.ClientAssertion = "client-1", podToken.Reveal() })
+		resp := w.mustGetCredentials(podRequest("foo.azurecr.io/app", map[string]string{clientIDAnnotation: "client-1"}))
+		if diff := cmp.Diff(expectedAuth("foo.azurecr.io"), authSummary(resp)); diff != "" {
 			t.Errorf("keys (-want +got)\n%s", diff)
 		}
 		if diff := cmp.Diff([]string{"POST example.com/"}, az.RequestLines()); diff != "" {
@@ -153,42 +153,42 @@ func TestBindingIgnoresTheSwitch(t *testing.T) {
 // TestBackoffOfTheController verifies that the plugin ignores the backoff settings in azure.json.
 // They are for the cloud controller and may be minutes long.
 func TestBackoffOfTheController(t *testing.T) {
-	w := newTestCloud(t, strings.Replace(managed, "{", `{"cloudProviderBackoff":true,"cloudProviderBackoffRetries":1,"cloudProviderBackoffDuration":3600,`+
+	w := newTestCloud(t, strings.Replace(managedIdentityConfig, "{", `{"cloudProviderBackoff":true,"cloudProviderBackoffRetries":1,"cloudProviderBackoffDuration":3600,`+
 		`"cloudProviderBackoffMode":"v1","enableMinimumRetryAfter":true,`, 1))
 	w.az.Inject(testcloud.Fault{Path: imdsPath, Status: 500, Times: 4})
-	w.checkKeys(image("foo.azurecr.io/app"))
+	w.mustGetCredentials(imageRequest("foo.azurecr.io/app"))
 }
 
 // TestReadOnce verifies that azure.json is read once per request.
 func TestReadOnce(t *testing.T) {
-	w := newTestCloud(t, managed)
+	w := newTestCloud(t, managedIdentityConfig)
 	p := must.Get(New(w.opts))(t)
-	s := p.newSession(image("foo.azurecr.io/app"))
+	s := p.newSession(imageRequest("foo.azurecr.io/app"))
 	defer s.close()
 	for range 2 {
 		must.Get(s.loadConfig())(t)
 		must.Do(t, os.WriteFile(w.opts.ConfigFile, []byte("{"), 0o600))
 	}
-	w.checkError(image("foo.azurecr.io/app"), "neither JSON nor YAML")
+	w.checkError(imageRequest("foo.azurecr.io/app"), "neither JSON nor YAML")
 }
 
 // TestDataPlane verifies that the error names an unsupported identity.
 func TestDataPlane(t *testing.T) {
 	w := newTestCloud(t, `{"aadClientId":"node-client","aadMSIDataPlaneIdentityPath":"/x"}`)
-	w.checkError(image("foo.azurecr.io/app"), "aadMSIDataPlaneIdentityPath is not supported")
+	w.checkError(imageRequest("foo.azurecr.io/app"), "aadMSIDataPlaneIdentityPath is not supported")
 }
 
 // TestExpiredAccessToken verifies that an expired token of a managed identity is sent, because only
 // the registry's clock matters. It also verifies that the token is not cached.
 func TestExpiredAccessToken(t *testing.T) {
 	for _, expires := range []time.Duration{-24 * time.Hour, 0, 24 * time.Hour, 100 * 365 * 24 * time.Hour} {
-		w := newTestCloud(t, managed)
+		w := newTestCloud(t, managedIdentityConfig)
 		w.az.Inject(testcloud.Fault{Path: imdsPath, Status: 200, Times: -1, Body: fmt.Sprintf(
 			`{"access_token":%q,"expires_in":"%d","expires_on":"%d"}`, canary.TokenSecret+"-access", int(expires.Seconds()), time.Now().Add(expires).Unix())})
 		for n := 1; n <= 2; n++ {
-			w.checkKeys(image("foo.azurecr.io/app"))
-			if got := len(w.az.SortedLines()); got != 3*n {
-				t.Errorf("%v: asked %q", expires, w.az.SortedLines())
+			w.mustGetCredentials(imageRequest("foo.azurecr.io/app"))
+			if got := len(w.az.SortedRequestLines()); got != 3*n {
+				t.Errorf("%v: asked %q", expires, w.az.SortedRequestLines())
 			}
 		}
 	}

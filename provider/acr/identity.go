@@ -23,9 +23,9 @@ const (
 
 // identity is the identity used to authenticate to the registry.
 type identity struct {
-	tenant string // sent in the exchange
-	token  func(context.Context) (string, error)
-	static *plugin.AuthConfig // if set, returned as the credential without an exchange
+	tenant           string // sent in the exchange
+	token            func(context.Context) (string, error)
+	staticCredential *plugin.AuthConfig // if set, returned as the credential without an exchange
 }
 
 // selectIdentity selects the identity. An image of a mirror is pulled with the node's identity.
@@ -114,7 +114,7 @@ func (s *session) nodeIdentity() (identity, error) {
 	case cfg.UseFederatedIdentity && cfg.FederatedTokenFile != "":
 		who.token = func(ctx context.Context) (string, error) { return s.federatedToken(ctx, cfg) }
 	case cfg.ClientSecret != "" && s.opts.StaticSecret:
-		who.static = &plugin.AuthConfig{Username: cfg.ClientID, Password: plugin.NewSecret(cfg.ClientSecret)}
+		who.staticCredential = &plugin.AuthConfig{Username: cfg.ClientID, Password: plugin.NewSecret(cfg.ClientSecret)}
 	case cfg.ClientSecret != "":
 		who.token = func(ctx context.Context) (string, error) {
 			token, err := s.entraToken(ctx, cfg.ClientID, cfg.TenantID, url.Values{"client_secret": {cfg.ClientSecret}})

@@ -30,12 +30,12 @@ const identityPath = "/metadata/identity/oauth2/token"
 
 // managedSource describes an endpoint that returns tokens for managed identities.
 type managedSource struct {
-	address    string
-	version    string // API version
-	header     string // name of the authorization header
-	value      string // value of the authorization header
-	resourceID string // name of the parameter for a resource ID
-	isArc      bool   // the Azure Arc agent, which requires a key
+	address             string
+	version             string // API version
+	headerName          string // name of the authorization header
+	headerValue         string // headerValue of the authorization header
+	resourceIDParameter string // name of the parameter for a resource ID
+	isArc               bool   // the Azure Arc agent, which requires a key
 }
 
 // managedToken gets a token for a managed identity of the node. This is the configured identity, or
@@ -74,7 +74,7 @@ func (s *session) requestManagedToken(ctx context.Context, id string) (string, e
 		return "", err
 	}
 	members, err := parseJSONObject(answer.Body)
-	if err == nil && from.isArc && id != "" && !namesIdentity(members, name, id) {
+	if err == nil && from.isArc && id != "" && !confirmsIdentity(members, name, id) {
 		err = errors.New("the response does not confirm the requested identity; an agent that supports only one identity ignores the identity in the request")
 	}
 	token := ""
@@ -97,11 +97,11 @@ func (s *session) managedSource() (managedSource, error) {
 	case endpoint != "" && header != "" && env("IDENTITY_SERVER_THUMBPRINT") != "":
 		return managedSource{}, errors.New("IDENTITY_SERVER_THUMBPRINT is set, but Service Fabric is not supported; remove the variable from the kubelet's environment")
 	case endpoint != "" && header != "":
-		return managedSource{address: endpoint, version: "2019-08-01", header: "X-IDENTITY-HEADER", value: header, resourceID: "mi_res_id"}, nil
+		return managedSource{address: endpoint, version: "2019-08-01", headerName: "X-IDENTITY-HEADER", headerValue: header, resourceIDParameter: "mi_res_id"}, nil
 	case env("MSI_ENDPOINT") != "":
 		return managedSource{}, errors.New("MSI_ENDPOINT is set, but Cloud Shell and Machine Learning are not supported; remove the variable from the kubelet's environment")
 	}
-	from := managedSource{address: metadataServerURL + identityPath, version: "2018-02-01", header: "Metadata", value: "true", resourceID: "msi_res_id"}
+	from := managedSource{address: metadataServerURL + identityPath, version: "2018-02-01", headerName: "Metadata", headerValue: "true", resourceIDParameter: "msi_res_id"}
 	if host := env("AZURE_POD_IDENTITY_AUTHORITY_HOST"); host != "" {
 		from.address = strings.TrimRight(host, "/") + identityPath
 	}
@@ -123,7 +123,7 @@ func (from managedSource) identityParameter(id string) string {
 	case id == "":
 		return ""
 	case strings.Contains(strings.ToLower(id), "/subscriptions/"):
-		return from.resourceID
+		return from.resourceIDParameter
 	}
 	return "client_id"
 }
@@ -147,8 +147,8 @@ func (from managedSource) newCall(parameter, id string) (remote.Call, error) {
 		retry = append(retry, status)
 	}
 	return remote.Call{
-		Step: managedStep, URL: u.String(), Header: http.Header{from.header: {from.value}},
-		Retry: retry, Persistent: true,
+		Step: managedStep, URL: u.String(), Header: http.Header{from.headerName: {from.headerValue}},
+		RetryStatuses: retry, RetryLonger: true,
 	}, nil
 }
 
@@ -167,8 +167,8 @@ func (s *session) localClient() remote.Client {
 // arcAgent describes the Azure Arc agent. The zero value is for operating systems that Arc does not
 // support.
 type arcAgent struct {
-	program string // file that exists if the agent is installed
-	keys    string // directory of the key files
+	programPath string // file that exists if the agent is installed
+	keyDir      string // directory of the key files
 }
 
 // newArcAgent returns the agent for an operating system. Arc supports Linux and Windows.
@@ -184,14 +184,14 @@ func newArcAgent(goos string, getenv func(string) string) arcAgent {
 }
 
 func (a arcAgent) isInstalled() bool {
-	_, err := os.Stat(a.program)
-	return a.program != "" && err == nil
+	_, err := os.Stat(a.programPath)
+	return a.programPath != "" && err == nil
 }
 
 // arcHeader returns a header that authorizes a request to the Azure Arc agent. It contains the key
 // in the file that the agent's challenge names. Only privileged users can read this file.
 func (s *session) arcHeader(ctx context.Context, client remote.Client, call remote.Call) (http.Header, error) {
-	call.Accept = []int{http.StatusUnauthorized}
+	call.AcceptStatuses = []int{http.StatusUnauthorized}
 	answer, err := client.Do(ctx, call)
 	if err != nil {
 		return nil, err
@@ -219,31 +219,31 @@ func (a arcAgent) readKey(ctx context.Context, lines []string) (string, error) {
 	}
 	dir, name := filepath.Split(path)
 	switch {
-	case a.keys == "":
+	case a.keyDir == "":
 		return "", errors.New("this operating system does not support the Azure Arc agent")
 	case path == "":
 		return "", errors.New("the realm in the Basic challenge is not a file path, so the challenge is not from Azure Arc")
-	case filepath.Clean(dir) != a.keys, filepath.Ext(name) != ".key":
-		return "", fmt.Errorf("refusing to read the file named in the challenge, because it is not a .key file in %s", a.keys)
+	case filepath.Clean(dir) != a.keyDir, filepath.Ext(name) != ".key":
+		return "", fmt.Errorf("refusing to read the file named in the challenge, because it is not a .key file in %s", a.keyDir)
 	}
-	root, err := os.OpenRoot(a.keys)
+	root, err := os.OpenRoot(a.keyDir)
 	if err != nil {
 		return "", fmt.Errorf("open the Azure Arc agent's keys: %w", err)
 	}
 	defer root.Close()
 	data, err := regularfile.ReadIn(ctx, root, name, maxArcKeySize)
 	if err != nil {
-		return "", fmt.Errorf("read the Azure Arc agent's key in %s: %w", a.keys, regularfile.BareError(err))
+		return "", fmt.Errorf("read the Azure Arc agent's key in %s: %w", a.keyDir, regularfile.BareError(err))
 	}
 	key := strings.TrimSpace(string(data))
 	if !isPrintableToken(key) {
-		return "", fmt.Errorf("the Azure Arc agent's key in %s is not a single line of text", a.keys)
+		return "", fmt.Errorf("the Azure Arc agent's key in %s is not a single line of text", a.keyDir)
 	}
 	return key, nil
 }
 
-// namesIdentity reports whether the response of the Azure Arc agent is for the requested identity.
-func namesIdentity(m jsonObject, parameter, id string) bool {
+// confirmsIdentity reports whether the response of the Azure Arc agent is for the requested identity.
+func confirmsIdentity(m jsonObject, parameter, id string) bool {
 	for _, name := range []string{parameter, "mi_res_id"} {
 		if said, _ := m[name].(string); said != "" {
 			return strings.EqualFold(said, id)

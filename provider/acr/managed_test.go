@@ -24,7 +24,7 @@ func TestAppService(t *testing.T) {
 		w := newTestCloud(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`)
 		w.setenv(w.az.AppServiceEnviron())
 		w.env["IDENTITY_ENDPOINT"] = "http://127.0.0.1/appservice/token?key=value"
-		w.checkKeys(image("foo.azurecr.io/app"))
+		w.mustGetCredentials(imageRequest("foo.azurecr.io/app"))
 		query := w.findRequest("/appservice/token").Query
 		if query.Get("key") != "value" || query.Get("resource") != tokenAudience || parameter != "" && query.Get(parameter) != id {
 			t.Errorf("%q: asked with %v", id, query)
@@ -43,9 +43,9 @@ func TestNonNodeIdentities(t *testing.T) {
 		"MSI_ENDPOINT is set, but Cloud Shell":                  {"MSI_ENDPOINT=http://127.0.0.1/shell"},
 		"and Machine Learning are not supported":                {"MSI_ENDPOINT=http://127.0.0.1/ml", "MSI_SECRET=x"},
 	} {
-		w := newTestCloud(t, managed)
+		w := newTestCloud(t, managedIdentityConfig)
 		w.setenv(env)
-		w.checkError(image("foo.azurecr.io/app"), "get a token for the node's managed identity: ", name, "remove the variable from the kubelet's environment")
+		w.checkError(imageRequest("foo.azurecr.io/app"), "get a token for the node's managed identity: ", name, "remove the variable from the kubelet's environment")
 		w.checkNoTokenRequest()
 	}
 }
@@ -55,10 +55,10 @@ func TestNonNodeIdentities(t *testing.T) {
 func newArcCloud(t *testing.T, config, name, key string) *testCloud {
 	t.Helper()
 	w := newTestCloud(t, config)
-	w.arc = arcAgent{keys: t.TempDir()}
-	path := filepath.Join(w.arc.keys, name)
+	w.arc = arcAgent{keyDir: t.TempDir()}
+	path := filepath.Join(w.arc.keyDir, name)
 	must.Do(t, os.WriteFile(path, []byte(key), 0o640))
-	w.az.Update(func(s *testcloud.AzureState) { s.KeyFile, s.Key = path, canary.TokenSecret })
+	w.az.Update(func(s *testcloud.AzureState) { s.ArcKeyFile, s.ArcKey = path, canary.TokenSecret })
 	w.setenv(w.az.ArcEnviron())
 	w.env["IDENTITY_ENDPOINT"] = "http://127.0.0.1/arc/token"
 	return w
@@ -68,8 +68,8 @@ func TestArcManagedIdentity(t *testing.T) {
 	const line = "GET 127.0.0.1/arc/token"
 	for id, parameter := range map[string]string{"": "", "id-1": "client_id", "/subscriptions/1/id": "msi_res_id"} {
 		w := newArcCloud(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`, "a.key", canary.TokenSecret+"\n")
-		w.checkKeys(image("foo.azurecr.io/app"))
-		if diff := cmp.Diff([]string{line, line, pingLine, exchangeLine}, w.az.SortedLines()); diff != "" {
+		w.mustGetCredentials(imageRequest("foo.azurecr.io/app"))
+		if diff := cmp.Diff([]string{line, line, challengeLine, exchangeLine}, w.az.SortedRequestLines()); diff != "" {
 			t.Errorf("%q: requests (-want +got)\n%s", id, diff)
 		}
 		if got := w.findRequest("/arc/token").Query.Get(parameter); got != id {
@@ -78,9 +78,9 @@ func TestArcManagedIdentity(t *testing.T) {
 	}
 	// Without IDENTITY_ENDPOINT, the agent is found by its program and called at its default
 	// address.
-	w := newArcCloud(t, managed, "a.key", canary.TokenSecret)
+	w := newArcCloud(t, managedIdentityConfig, "a.key", canary.TokenSecret)
 	w.setenv(w.az.Environ())
-	w.arc.program = w.file("himds", "")
+	w.arc.programPath = w.file("himds", "")
 	w.net.Handle("127.0.0.1", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if r.Host != "127.0.0.1:40342" || r.URL.Path != imdsPath {
 			t.Errorf("asked %s%s", r.Host, r.URL.Path)
@@ -88,7 +88,7 @@ func TestArcManagedIdentity(t *testing.T) {
 		r.URL.Path = "/arc/token"
 		w.az.ServeHTTP(rw, r)
 	}))
-	w.checkKeys(image("foo.azurecr.io/app"))
+	w.mustGetCredentials(imageRequest("foo.azurecr.io/app"))
 }
 
 // TestArcOldAgent verifies that a response is rejected if an old agent ignores the requested
@@ -96,8 +96,8 @@ func TestArcManagedIdentity(t *testing.T) {
 func TestArcOldAgent(t *testing.T) {
 	for _, id := range []string{"id-1", "/subscriptions/1/id"} {
 		w := newArcCloud(t, `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"`+id+`"}`, "a.key", canary.TokenSecret)
-		w.az.Update(func(s *testcloud.AzureState) { s.OldAgent = true })
-		w.checkError(image("foo.azurecr.io/app"), "the response does not confirm the requested identity; an agent that supports only one identity ignores the identity in the request", `check that identity "`+id+`"`)
+		w.az.Update(func(s *testcloud.AzureState) { s.ArcSingleIdentity = true })
+		w.checkError(imageRequest("foo.azurecr.io/app"), "the response does not confirm the requested identity; an agent that supports only one identity ignores the identity in the request", `check that identity "`+id+`"`)
 	}
 }
 
@@ -134,13 +134,13 @@ func TestArcKey(t *testing.T) {
 		"a link out of there":    {link("/etc/hostname"), "path escapes from parent"},
 		"a link to another link": {link("../../../../../../../../../../dev/zero"), "path escapes from parent"},
 		"a directory":            {func(t *testing.T, keys string) string { return filepath.Dir(write("arc.key/x", "")(t, keys)) }, "is a directory"},
-		"a named pipe":           {pipe, "is a named pipe"},
+		"a named pipe":           {makeNamedPipe, "is a named pipe"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newArcCloud(t, managed, "good.key", canary.TokenSecret)
-			path := tt.file(t, w.arc.keys)
-			w.az.Update(func(s *testcloud.AzureState) { s.KeyFile = path })
-			w.checkError(image("foo.azurecr.io/app"), "get a token for the node's managed identity: GET http://127.0.0.1/arc/token: status 401: ", tt.want)
+			w := newArcCloud(t, managedIdentityConfig, "good.key", canary.TokenSecret)
+			path := tt.file(t, w.arc.keyDir)
+			w.az.Update(func(s *testcloud.AzureState) { s.ArcKeyFile = path })
+			w.checkError(imageRequest("foo.azurecr.io/app"), "get a token for the node's managed identity: GET http://127.0.0.1/arc/token: status 401: ", tt.want)
 			for _, r := range w.az.Requests() {
 				if r.Header.Get("Authorization") != "" {
 					t.Error("the agent got a request")
@@ -150,19 +150,19 @@ func TestArcKey(t *testing.T) {
 	}
 	t.Run("as large as may be", func(t *testing.T) {
 		key := strings.Repeat("x", 4096)
-		w := newArcCloud(t, managed, "a.key", key)
-		w.az.Update(func(s *testcloud.AzureState) { s.Key = key })
-		w.checkKeys(image("foo.azurecr.io/app"))
+		w := newArcCloud(t, managedIdentityConfig, "a.key", key)
+		w.az.Update(func(s *testcloud.AzureState) { s.ArcKey = key })
+		w.mustGetCredentials(imageRequest("foo.azurecr.io/app"))
 	})
 	t.Run("no challenge", func(t *testing.T) {
-		w := newArcCloud(t, managed, "a.key", canary.TokenSecret)
+		w := newArcCloud(t, managedIdentityConfig, "a.key", canary.TokenSecret)
 		w.az.Inject(testcloud.Fault{Path: "/arc/token", Status: 200, Body: `{"access_token":"` + canary.TokenSecret + `"}`, Times: -1})
-		w.checkError(image("foo.azurecr.io/app"), "/arc/token: status 200 OK")
+		w.checkError(imageRequest("foo.azurecr.io/app"), "/arc/token: status 200 OK")
 	})
 	t.Run("no agent", func(t *testing.T) {
-		w := newArcCloud(t, managed, "a.key", canary.TokenSecret)
+		w := newArcCloud(t, managedIdentityConfig, "a.key", canary.TokenSecret)
 		w.arc = arcAgent{}
-		w.checkError(image("foo.azurecr.io/app"), "this operating system does not support the Azure Arc agent")
+		w.checkError(imageRequest("foo.azurecr.io/app"), "this operating system does not support the Azure Arc agent")
 	})
 }
 
@@ -179,7 +179,7 @@ func link(target string) func(*testing.T, string) string {
 // TestArcAgentPath verifies the paths of the agent on each operating system, as Microsoft's
 // installer sets them.
 func TestArcAgentPath(t *testing.T) {
-	if got := newArcAgent("linux", nil); got.program != "/opt/azcmagent/bin/himds" || got.keys != "/var/opt/azcmagent/tokens" {
+	if got := newArcAgent("linux", nil); got.programPath != "/opt/azcmagent/bin/himds" || got.keyDir != "/var/opt/azcmagent/tokens" {
 		t.Errorf("linux: %+v", got)
 	}
 	if got := newArcAgent("darwin", nil); got != (arcAgent{}) || got.isInstalled() {
@@ -187,7 +187,7 @@ func TestArcAgentPath(t *testing.T) {
 	}
 	folder := func(name string) string { return map[string]string{"ProgramFiles": "P", "ProgramData": "D"}[name] }
 	got := newArcAgent("windows", folder)
-	if got.program != filepath.Join("P", "AzureConnectedMachineAgent", "himds.exe") || got.keys != filepath.Join("D", "AzureConnectedMachineAgent", "Tokens") {
+	if got.programPath != filepath.Join("P", "AzureConnectedMachineAgent", "himds.exe") || got.keyDir != filepath.Join("D", "AzureConnectedMachineAgent", "Tokens") {
 		t.Errorf("windows: %+v", got)
 	}
 	p, err := New(Options{ConfigFile: "x"})
@@ -200,23 +200,23 @@ func TestArcAgentPath(t *testing.T) {
 // environment variable.
 func TestEndpointsThatAreNoURL(t *testing.T) {
 	for name, value := range map[string]string{"IDENTITY_ENDPOINT": "http://\x00" + canary.TokenSecret, "AZURE_POD_IDENTITY_AUTHORITY_HOST": "imds.test/" + canary.TokenSecret} {
-		w := newTestCloud(t, managed)
+		w := newTestCloud(t, managedIdentityConfig)
 		w.env["IDENTITY_HEADER"] = "x"
 		w.env[name] = value
-		w.checkError(image("foo.azurecr.io/app"), "get a token for the node's managed identity: ", "not a URL")
+		w.checkError(imageRequest("foo.azurecr.io/app"), "get a token for the node's managed identity: ", "not a URL")
 	}
 }
 
 // TestManagedIdentityCannotRedirect verifies that a redirect to another host is not followed.
 func TestManagedIdentityCannotRedirect(t *testing.T) {
-	w := newTestCloud(t, managed)
+	w := newTestCloud(t, managedIdentityConfig)
 	reached := false
 	w.net.Handle("evil.example", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		reached = true
 		io.WriteString(rw, `{"access_token":"x"}`)
 	}))
 	w.az.Inject(testcloud.Fault{Path: imdsPath, Status: 307, Header: http.Header{"Location": {"http://evil.example/"}}, Times: -1})
-	if _, err := w.getCredentials(image("foo.azurecr.io/app")); err == nil || reached {
+	if _, err := w.getCredentials(imageRequest("foo.azurecr.io/app")); err == nil || reached {
 		t.Errorf("error %v; another host was called: %t", err, reached)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/regcred/regcred/internal/registry"
 )
 
-const ownerName = "Azure Container Registry"
+const serviceName = "Azure Container Registry"
 
 // parseMirrorOptions parses the values of --mirror and --registry-mirror. A target of
 // --registry-mirror may be in a custom cloud, which is unknown until azure.json is read. Therefore
@@ -42,11 +42,11 @@ func parseMirrorOptions(opts Options, rules hostRules) (registry.Mirrors, error)
 	return registry.ParseMirrors(entries, registry.MirrorOptions{
 		IsServed:        func(host string) bool { return own(host) || host == registry.MicrosoftHost },
 		IsAllowedTarget: func(host string) bool { return own(host) || later[host] && host != registry.MicrosoftHost },
-		Owner:           ownerName, Origin: opts.MirrorOrigin,
+		Owner:           serviceName, Origin: opts.MirrorOrigin,
 	})
 }
 
 // foreignTargetError is returned for a mirror whose target is outside ACR.
 func foreignTargetError(rule registry.MirrorRule) error {
-	return fmt.Errorf("mirror of %s: the target %s is not part of %s; allow it with --allow-host", rule.Source, rule.Target, ownerName)
+	return fmt.Errorf("mirror of %s: the target %s is not part of %s; allow it with --allow-host", rule.Source, rule.Target, serviceName)
 }

@@ -103,31 +103,31 @@ func TestMirrorKeys(t *testing.T) {
 		"Docker.IO/library/x": {[]string{"Docker.IO/library", "foo.azurecr.io"}, plugin.CacheImage},
 		"quay.io:5000/x":      {[]string{"quay.io:5000", "foo.azurecr.io"}, plugin.CacheRegistry},
 	} {
-		w := newTestCloud(t, managed)
+		w := newTestCloud(t, managedIdentityConfig)
 		w.opts.Mirrors, w.opts.MirrorOrigin = []string{"docker.io/library=foo.azurecr.io/hub", "quay.io:5000=foo.azurecr.io"}, "none"
-		resp := w.checkKeys(image(name))
-		if diff := cmp.Diff(withAnonymous(want.keys...), keys(resp)); diff != "" || resp.CacheKeyType != want.scope {
+		resp := w.mustGetCredentials(imageRequest(name))
+		if diff := cmp.Diff(expectedAuth(want.keys...), authSummary(resp)); diff != "" || resp.CacheKeyType != want.scope {
 			t.Errorf("%s: cached by %s, keys (-want +got)\n%s", name, resp.CacheKeyType, diff)
 		}
 	}
 	// The host may also have images outside the mirrored path.
-	w := newTestCloud(t, managed)
+	w := newTestCloud(t, managedIdentityConfig)
 	w.opts.Mirrors, w.opts.MirrorOrigin = []string{"docker.io/library=foo.azurecr.io/hub"}, "none"
-	if resp := w.checkKeys(image("docker.io/team/x")); len(resp.Auth) != 0 || len(w.az.SortedLines()) != 0 || *resp.CacheDuration != 0 {
-		t.Errorf("the rest: got %v after %q", keys(resp), w.az.SortedLines())
+	if resp := w.mustGetCredentials(imageRequest("docker.io/team/x")); len(resp.Auth) != 0 || len(w.az.SortedRequestLines()) != 0 || *resp.CacheDuration != 0 {
+		t.Errorf("the rest: got %v after %q", authSummary(resp), w.az.SortedRequestLines())
 	}
 }
 
 // TestMirrorTargetIsChecked verifies that each request checks a mirror's target, because New
 // accepts targets in unknown clouds.
 func TestMirrorTargetIsChecked(t *testing.T) {
-	for _, config := range []string{managed, principal} {
+	for _, config := range []string{managedIdentityConfig, servicePrincipalConfig} {
 		w := newTestCloud(t, config)
 		w.opts.RegistryMirrors = []string{"mcr.microsoft.com:evilazurecr.io"}
 		w.opts.OtherHosts = "empty"
-		w.checkError(image("mcr.microsoft.com/x"), "mirror of mcr.microsoft.com: the target evilazurecr.io is not part of Azure Container Registry; allow it with --allow-host")
-		if len(w.az.SortedLines()) != 0 {
-			t.Errorf("asked %q", w.az.SortedLines())
+		w.checkError(imageRequest("mcr.microsoft.com/x"), "mirror of mcr.microsoft.com: the target evilazurecr.io is not part of Azure Container Registry; allow it with --allow-host")
+		if len(w.az.SortedRequestLines()) != 0 {
+			t.Errorf("asked %q", w.az.SortedRequestLines())
 		}
 	}
 }
@@ -137,19 +137,19 @@ func TestForeignHosts(t *testing.T) {
 		"mcr.microsoft.com/x", "docker.io/library/x", "evilazurecr.io/x", "foo.azurecr.io.example/x", "azurecr.io.evil.example/x",
 		"docker.io/azurecr.io/x", "foo.eastus.data.azurecr.io/x", "foo.azurecr.stack.example/x", "/", "a b.azurecr.io/x",
 	} {
-		for kind, config := range map[string]string{"managed": managed, "principal": principal} {
+		for kind, config := range map[string]string{"managed": managedIdentityConfig, "principal": servicePrincipalConfig} {
 			t.Run(name+" "+kind, func(t *testing.T) {
 				w := newTestCloud(t, config)
 				// These settings are not used.
 				w.opts.Binding = Binding{SNIName: "ib.example", APIServer: "127.0.0.1:1"}
-				w.checkError(pod(name, nil), "not part of Azure Container Registry", "--allow-host", "--other-hosts=empty")
+				w.checkError(podRequest(name, nil), "not part of Azure Container Registry", "--allow-host", "--other-hosts=empty")
 				w.opts.OtherHosts = "empty"
-				resp := w.checkKeys(pod(name, nil))
+				resp := w.mustGetCredentials(podRequest(name, nil))
 				if len(resp.Auth) != 0 || resp.CacheKeyType != plugin.CacheRegistry || *resp.CacheDuration != 0 {
-					t.Errorf("got %v %v %v", keys(resp), resp.CacheKeyType, *resp.CacheDuration)
+					t.Errorf("got %v %v %v", authSummary(resp), resp.CacheKeyType, *resp.CacheDuration)
 				}
-				if len(w.az.SortedLines()) > 0 {
-					t.Errorf("asked %q", w.az.SortedLines())
+				if len(w.az.SortedRequestLines()) > 0 {
+					t.Errorf("asked %q", w.az.SortedRequestLines())
 				}
 			})
 		}
@@ -157,5 +157,5 @@ func TestForeignHosts(t *testing.T) {
 	// The file that would define this registry's cloud is invalid.
 	w := newTestCloud(t, "{")
 	w.opts.OtherHosts = "empty"
-	w.checkError(image("foo.azurecr.stack.example/x"), "credentials for foo.azurecr.stack.example: cloud configuration ", "neither JSON nor YAML")
+	w.checkError(imageRequest("foo.azurecr.stack.example/x"), "credentials for foo.azurecr.stack.example: cloud configuration ", "neither JSON nor YAML")
 }

@@ -97,11 +97,11 @@ func (b Binding) validate() error {
 		return nil
 	case b.APIServer == "":
 		return errors.New("--ib-sni-name needs --ib-apiserver-ip")
-	case !hostpattern.IsName(b.SNIName):
+	case !hostpattern.IsHostname(b.SNIName):
 		return fmt.Errorf("--ib-sni-name %q must be a host name without a scheme or port", b.SNIName)
 	}
 	host, port, err := net.SplitHostPort(b.apiServerAddress())
-	if _, invalid := strconv.ParseUint(port, 10, 16); err != nil || invalid != nil || net.ParseIP(host) == nil && !hostpattern.IsName(host) {
+	if _, invalid := strconv.ParseUint(port, 10, 16); err != nil || invalid != nil || net.ParseIP(host) == nil && !hostpattern.IsHostname(host) {
 		return fmt.Errorf("--ib-apiserver-ip %q must be an IP address or a host name", b.APIServer)
 	}
 	return nil

@@ -15,9 +15,9 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// waitFor returns a handler that calls next after other is closed. If that does not happen, it
+// newWaitingHandler returns a handler that calls next after other is closed. If that does not happen, it
 // fails the test.
-func waitFor(t *testing.T, other <-chan struct{}, next http.Handler) http.Handler {
+func newWaitingHandler(t *testing.T, other <-chan struct{}, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-other:
@@ -35,11 +35,11 @@ func TestChallengeInParallel(t *testing.T) {
 		host string
 		req  *plugin.Request
 	}{
-		"managed identity": {"imds.test", image("foo.azurecr.io/x")},
-		"service account":  {"login.microsoftonline.com", pod("foo.azurecr.io/x", annotations("c", "t"))},
+		"managed identity": {"imds.test", imageRequest("foo.azurecr.io/x")},
+		"service account":  {"login.microsoftonline.com", podRequest("foo.azurecr.io/x", annotations("c", "t"))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newTestCloud(t, managed)
+			w := newTestCloud(t, managedIdentityConfig)
 			challenged := make(chan struct{})
 			w.net.Handle("foo.azurecr.io", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/v2/" {
@@ -50,21 +50,21 @@ func TestChallengeInParallel(t *testing.T) {
 				}
 				w.az.ServeHTTP(rw, r)
 			}))
-			w.net.Handle(tt.host, waitFor(t, challenged, w.az))
-			w.checkKeys(tt.req)
+			w.net.Handle(tt.host, newWaitingHandler(t, challenged, w.az))
+			w.mustGetCredentials(tt.req)
 		})
 	}
 }
 
-// counting is a transport that counts concurrent requests.
-type counting struct {
+// countingTransport is a transport that counts concurrent requests.
+type countingTransport struct {
 	http.RoundTripper
-	under atomic.Int32
+	inFlight atomic.Int32
 }
 
-func (c *counting) RoundTrip(req *http.Request) (*http.Response, error) {
-	c.under.Add(1)
-	defer c.under.Add(-1)
+func (c *countingTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	c.inFlight.Add(1)
+	defer c.inFlight.Add(-1)
 	return c.RoundTripper.RoundTrip(req)
 }
 
@@ -77,15 +77,15 @@ func TestTokenFails(t *testing.T) {
 		"a registry that is there":  func(*testCloud) {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newTestCloud(t, managed)
+			w := newTestCloud(t, managedIdentityConfig)
 			challenge(w)
 			w.az.Inject(testcloud.Fault{Path: imdsPath, Status: 400, Times: -1})
-			transport := &counting{RoundTripper: w.opts.Transport}
+			transport := &countingTransport{RoundTripper: w.opts.Transport}
 			w.opts.Transport = transport
 			begun := time.Now()
-			w.checkError(image("foo.azurecr.io/x"), "get a token for the node's managed identity: GET http://imds.test/metadata/identity/oauth2/token: status 400")
-			if took := time.Since(begun); took > 5*time.Second || transport.under.Load() != 0 {
-				t.Errorf("it took %v, and %d requests are left", took, transport.under.Load())
+			w.checkError(imageRequest("foo.azurecr.io/x"), "get a token for the node's managed identity: GET http://imds.test/metadata/identity/oauth2/token: status 400")
+			if took := time.Since(begun); took > 5*time.Second || transport.inFlight.Load() != 0 {
+				t.Errorf("it took %v, and %d requests are left", took, transport.inFlight.Load())
 			}
 		})
 	}
@@ -94,15 +94,15 @@ func TestTokenFails(t *testing.T) {
 // TestBothFail verifies that the error of the token request is reported if the challenge request
 // fails too. The identity must be fixed first.
 func TestBothFail(t *testing.T) {
-	w := newTestCloud(t, managed)
+	w := newTestCloud(t, managedIdentityConfig)
 	refused := make(chan struct{})
 	w.net.Handle("foo.azurecr.io", http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
 		rw.WriteHeader(http.StatusForbidden)
 		close(refused)
 	}))
-	w.net.Handle("imds.test", waitFor(t, refused, w.az))
+	w.net.Handle("imds.test", newWaitingHandler(t, refused, w.az))
 	w.az.Inject(testcloud.Fault{Path: imdsPath, Status: 400, Times: -1})
-	_, err := w.getCredentials(image("foo.azurecr.io/x"))
+	_, err := w.getCredentials(imageRequest("foo.azurecr.io/x"))
 	if err == nil || !strings.Contains(err.Error(), "managed identity") || strings.Contains(err.Error(), "/v2/") {
 		t.Errorf("got the error %v", err)
 	}
@@ -110,16 +110,16 @@ func TestBothFail(t *testing.T) {
 
 // TestCanceledInParallel verifies that a canceled call returns and leaves no request behind.
 func TestCanceledInParallel(t *testing.T) {
-	w := newTestCloud(t, managed)
+	w := newTestCloud(t, managedIdentityConfig)
 	ctx, cancel := context.WithCancel(context.Background())
 	w.net.Handle("foo.azurecr.io", newHangingHandler("/v2/", w.az, cancel))
 	w.net.Handle("imds.test", newHangingHandler(imdsPath, w.az, nil))
-	transport := &counting{RoundTripper: w.opts.Transport}
+	transport := &countingTransport{RoundTripper: w.opts.Transport}
 	w.opts.Transport = transport
-	if _, err := w.provider().GetCredentials(ctx, image("foo.azurecr.io/x")); err == nil || !strings.Contains(err.Error(), "context canceled") {
+	if _, err := w.provider().GetCredentials(ctx, imageRequest("foo.azurecr.io/x")); err == nil || !strings.Contains(err.Error(), "context canceled") {
 		t.Errorf("got the error %v", err)
 	}
-	if n := transport.under.Load(); n != 0 {
+	if n := transport.inFlight.Load(); n != 0 {
 		t.Errorf("%d requests are left", n)
 	}
 }
@@ -128,10 +128,10 @@ func TestCanceledInParallel(t *testing.T) {
 // if the static secret is returned.
 func TestNoRequestWithoutIdentity(t *testing.T) {
 	w := newTestCloud(t, `{}`)
-	w.checkError(image("foo.azurecr.io/x"), "has no identity")
-	w.opts.ConfigFile, w.opts.StaticSecret = w.file("azure.json", principal), true
-	w.checkKeys(image("foo.azurecr.io/x"))
-	if len(w.az.SortedLines()) > 0 {
-		t.Errorf("asked %q", w.az.SortedLines())
+	w.checkError(imageRequest("foo.azurecr.io/x"), "has no identity")
+	w.opts.ConfigFile, w.opts.StaticSecret = w.file("azure.json", servicePrincipalConfig), true
+	w.mustGetCredentials(imageRequest("foo.azurecr.io/x"))
+	if len(w.az.SortedRequestLines()) > 0 {
+		t.Errorf("asked %q", w.az.SortedRequestLines())
 	}
 }

@@ -7,7 +7,7 @@ package acr
 
 import "testing"
 
-func pipe(t *testing.T, _ string) string {
+func makeNamedPipe(t *testing.T, _ string) string {
 	t.Helper()
 	t.Skip("this system has no named pipes among its files")
 	return ""

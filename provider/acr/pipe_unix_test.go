@@ -13,8 +13,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// pipe creates a named pipe without a writer and returns its path.
-func pipe(t *testing.T, dir string) string {
+// makeNamedPipe creates a named pipe without a writer and returns its path.
+func makeNamedPipe(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "arc.key")
 	must.Do(t, syscall.Mkfifo(path, 0o600))

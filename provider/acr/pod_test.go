@@ -20,17 +20,17 @@ import (
 
 func TestServiceAccount(t *testing.T) {
 	// azure.json does not affect a pod's identity.
-	for _, config := range []string{managed, principal, "", `{"tenantId":"node-tenant"}`} {
+	for _, config := range []string{managedIdentityConfig, servicePrincipalConfig, "", `{"tenantId":"node-tenant"}`} {
 		w := newTestCloud(t, config)
 		w.az.Update(func(s *testcloud.AzureState) {
-			s.ClientID, s.Tenant, s.Assertion = "client-1", "tenant-1", podToken.Reveal()
+			s.ClientID, s.Tenant, s.ClientAssertion = "client-1", "tenant-1", podToken.Reveal()
 		})
-		resp := w.checkKeys(pod("foo.azurecr.io/app", annotations("client-1", "tenant-1")))
-		if diff := cmp.Diff(withAnonymous("foo.azurecr.io"), keys(resp)); diff != "" {
+		resp := w.mustGetCredentials(podRequest("foo.azurecr.io/app", annotations("client-1", "tenant-1")))
+		if diff := cmp.Diff(expectedAuth("foo.azurecr.io"), authSummary(resp)); diff != "" {
 			t.Errorf("keys (-want +got)\n%s", diff)
 		}
-		want := []string{"POST login.microsoftonline.com/tenant-1/oauth2/v2.0/token", pingLine, exchangeLine}
-		if diff := cmp.Diff(want, w.az.SortedLines()); diff != "" {
+		want := []string{"POST login.microsoftonline.com/tenant-1/oauth2/v2.0/token", challengeLine, exchangeLine}
+		if diff := cmp.Diff(want, w.az.SortedRequestLines()); diff != "" {
 			t.Errorf("requests (-want +got)\n%s", diff)
 		}
 	}
@@ -51,7 +51,7 @@ func TestServiceAccountAuthority(t *testing.T) {
 		w := newTestCloud(t, `{"cloud":"`+test.cloud+`"}`)
 		w.net.Handle("*.login.microsoft.com", w.az)
 		w.env["AZURE_REGIONAL_AUTHORITY_NAME"] = test.region
-		w.checkKeys(pod("foo.azurecr.io/app", annotations("c", "t")))
+		w.mustGetCredentials(podRequest("foo.azurecr.io/app", annotations("c", "t")))
 		if got, want := w.findRequest(entraPath).Host, test.host; got != want {
 			t.Errorf("%s %s: asked %q, want %q", test.cloud, test.region, got, want)
 		}
@@ -87,14 +87,14 @@ func TestServiceAccountIncomplete(t *testing.T) {
 		}, "POST login.microsoftonline.com/tenant-2/oauth2/v2.0/token"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := newTestCloud(t, managed)
+			w := newTestCloud(t, managedIdentityConfig)
 			if test.opts != nil {
 				test.opts(&w.opts)
 			}
-			req := pod("foo.azurecr.io/app", test.annotations)
+			req := podRequest("foo.azurecr.io/app", test.annotations)
 			if strings.HasPrefix(test.want, "POST") || test.want == imdsLine {
-				w.checkKeys(req)
-				if got := w.az.SortedLines()[0]; got != test.want {
+				w.mustGetCredentials(req)
+				if got := w.az.SortedRequestLines()[0]; got != test.want {
 					t.Errorf("asked %q, want %q", got, test.want)
 				}
 				return
@@ -107,20 +107,20 @@ func TestServiceAccountIncomplete(t *testing.T) {
 
 // TestMirrorIsTheNodes verifies that a mirrored image is pulled with the node's identity.
 func TestMirrorIsTheNodes(t *testing.T) {
-	w := newTestCloud(t, managed)
+	w := newTestCloud(t, managedIdentityConfig)
 	w.opts.RegistryMirrors = []string{"mcr.microsoft.com:foo.azurecr.io"}
 	w.opts.Binding = Binding{SNIName: "ib.example", APIServer: "127.0.0.1:1"}
-	w.checkKeys(pod("mcr.microsoft.com/app", nil))
-	if got := w.az.SortedLines()[0]; got != imdsLine {
+	w.mustGetCredentials(podRequest("mcr.microsoft.com/app", nil))
+	if got := w.az.SortedRequestLines()[0]; got != imdsLine {
 		t.Errorf("asked %q first", got)
 	}
 }
 
-func unchanged(h http.Handler) http.Handler { return h }
+func noWrap(h http.Handler) http.Handler { return h }
 
-// bind starts an endpoint for identity bindings at example.com and configures the provider to use
+// serveIdentityBinding starts an endpoint for identity bindings at example.com and configures the provider to use
 // it.
-func (w *testCloud) bind(wrap func(http.Handler) http.Handler) *testcloud.Azure {
+func (w *testCloud) serveIdentityBinding(wrap func(http.Handler) http.Handler) *testcloud.Azure {
 	az := testcloud.NewAzure()
 	w.t.Cleanup(az.Close)
 	server := httptest.NewUnstartedServer(wrap(az))
@@ -155,13 +155,13 @@ func TestIdentityBinding(t *testing.T) {
 		{"fallback", nil, func(o *Options) { o.FallbackToNode = true }, "node-tenant", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := newTestCloud(t, managed)
-			az := w.bind(unchanged)
-			az.Update(func(s *testcloud.AzureState) { s.ClientID, s.Assertion = "client-1", podToken.Reveal() })
+			w := newTestCloud(t, managedIdentityConfig)
+			az := w.serveIdentityBinding(noWrap)
+			az.Update(func(s *testcloud.AzureState) { s.ClientID, s.ClientAssertion = "client-1", podToken.Reveal() })
 			if test.opts != nil {
 				test.opts(&w.opts)
 			}
-			req := pod("foo.azurecr.io/app", test.annotations)
+			req := podRequest("foo.azurecr.io/app", test.annotations)
 			if test.want != "" {
 				w.checkError(req, test.want)
 				w.checkNoTokenRequest()
@@ -170,7 +170,7 @@ func TestIdentityBinding(t *testing.T) {
 				}
 				return
 			}
-			w.checkKeys(req)
+			w.mustGetCredentials(req)
 			if !w.opts.FallbackToNode {
 				if diff := cmp.Diff([]string{"POST example.com/"}, az.RequestLines()); diff != "" {
 					t.Errorf("requests (-want +got)\n%s", diff)
@@ -185,14 +185,14 @@ func TestIdentityBinding(t *testing.T) {
 }
 
 func TestIdentityBindingWithoutToken(t *testing.T) {
-	w := newTestCloud(t, managed)
-	az := w.bind(unchanged)
+	w := newTestCloud(t, managedIdentityConfig)
+	az := w.serveIdentityBinding(noWrap)
 	w.opts.Binding.DefaultClientID = "client-1"
-	w.checkError(image("foo.azurecr.io/app"), "identity bindings require a service-account token, but the request has none", "--fallback-to-node-identity")
+	w.checkError(imageRequest("foo.azurecr.io/app"), "identity bindings require a service-account token, but the request has none", "--fallback-to-node-identity")
 	w.opts.FallbackToNode = true
-	w.checkKeys(image("foo.azurecr.io/app"))
-	if got := w.az.SortedLines()[0]; got != imdsLine || len(az.RequestLines()) > 0 {
-		t.Errorf("asked %q and %q", w.az.SortedLines(), az.RequestLines())
+	w.mustGetCredentials(imageRequest("foo.azurecr.io/app"))
+	if got := w.az.SortedRequestLines()[0]; got != imdsLine || len(az.RequestLines()) > 0 {
+		t.Errorf("asked %q and %q", w.az.SortedRequestLines(), az.RequestLines())
 	}
 }
 

@@ -41,14 +41,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// conns counts connections to servers.
-type conns struct {
+// connCounter counts connections to servers.
+type connCounter struct {
 	mu     sync.Mutex
 	open   map[net.Conn]bool
 	opened int
 }
 
-func (c *conns) watch(conn net.Conn, state http.ConnState) {
+func (c *connCounter) watch(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch state {
@@ -60,7 +60,7 @@ func (c *conns) watch(conn net.Conn, state http.ConnState) {
 	}
 }
 
-func (c *conns) serve(t *testing.T, h http.Handler, start func(*httptest.Server)) *httptest.Server {
+func (c *connCounter) serve(t *testing.T, h http.Handler, start func(*httptest.Server)) *httptest.Server {
 	server := httptest.NewUnstartedServer(h)
 	server.Config.ConnState = c.watch
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -86,8 +86,8 @@ func TestConnectionsOfTransportsAreClosed(t *testing.T) {
 		"another challenge": {testcloud.Fault{Path: "/v2/", Status: 401, Times: -1}, "status 401"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newTestCloud(t, managed)
-			c := &conns{open: map[net.Conn]bool{}}
+			w := newTestCloud(t, managedIdentityConfig)
+			c := &connCounter{open: map[net.Conn]bool{}}
 			metadata := c.serve(t, w.az, (*httptest.Server).Start)
 			registry := c.serve(t, w.az, (*httptest.Server).StartTLS)
 			host := registry.Listener.Addr().String()
@@ -96,7 +96,7 @@ func TestConnectionsOfTransportsAreClosed(t *testing.T) {
 			if tt.fault.Status != 0 {
 				w.az.Inject(tt.fault)
 			}
-			if _, err := w.getCredentials(image(host + "/x")); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			if _, err := w.getCredentials(imageRequest(host + "/x")); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("got the error %v, want %q", err, tt.want)
 			}
 			c.mu.Lock()

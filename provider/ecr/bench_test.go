@@ -12,10 +12,10 @@ import (
 // BenchmarkGetCredentials measures a response with static keys from the environment. Run: go test -run '^$'
 // -bench . -benchmem ./provider/ecr
 func BenchmarkGetCredentials(b *testing.B) {
-	newCloud(b, keys()...)
+	newCloud(b, staticKeysEnv()...)
 	p := newProvider(b, ecr.Options{})
 	for b.Loop() {
-		if _, err := p.GetCredentials(b.Context(), image(privateHost)); err != nil {
+		if _, err := p.GetCredentials(b.Context(), imageRequest(privateHost)); err != nil {
 			b.Fatal(err)
 		}
 	}

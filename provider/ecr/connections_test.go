@@ -14,11 +14,11 @@ import (
 // TestLeavesNoConnections verifies that a program that calls the provider repeatedly
 // keeps no connections.
 func TestLeavesNoConnections(t *testing.T) {
-	newCloud(t, keys()...)
+	newCloud(t, staticKeysEnv()...)
 	p := newProvider(t, shortTimeouts())
 	before := runtime.NumGoroutine()
 	for range 50 {
-		must.Get(p.GetCredentials(t.Context(), image(privateHost)))(t)
+		must.Get(p.GetCredentials(t.Context(), imageRequest(privateHost)))(t)
 	}
 	after := 0
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {

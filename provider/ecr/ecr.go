@@ -105,7 +105,7 @@ func (p *Provider) isMirrorTarget(host string) bool {
 // authorize gets an identity and uses it to get the registry's credential.
 func (p *Provider) authorize(ctx context.Context, h registryHost, req *plugin.Request) (auth plugin.AuthConfig, expires *time.Time, err error) {
 	s := newSession(p.opts, h)
-	defer s.end()
+	defer s.close()
 	pod := p.roleForPod(req)
 	if err := s.loadConfig(ctx, pod == ""); err != nil {
 		return auth, nil, err

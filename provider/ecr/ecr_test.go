@@ -26,7 +26,7 @@ import (
 const (
 	privateHost = "111122223333.dkr.ecr.eu-west-1.amazonaws.com"
 	publicHost  = "public.ecr.aws"
-	role        = "arn:aws:iam::111122223333:role/pull"
+	pullRole    = "arn:aws:iam::111122223333:role/pull"
 )
 
 // newCloud starts a fake AWS cloud and configures the AWS SDK of this process to use only this
@@ -46,8 +46,8 @@ func setenv(t testing.TB, environ ...string) {
 	}
 }
 
-// keys returns environment variables with static credentials.
-func keys() []string {
+// staticKeysEnv returns environment variables with static credentials.
+func staticKeysEnv() []string {
 	return []string{"AWS_ACCESS_KEY_ID=AKIAENV", "AWS_SECRET_ACCESS_KEY=" + canary.EnvSecret, "AWS_SESSION_TOKEN=" + canary.TokenSecret}
 }
 
@@ -57,8 +57,8 @@ func newProvider(t testing.TB, opts ecr.Options) *ecr.Provider {
 	return must.Get(ecr.New(opts))(t)
 }
 
-// get requests credentials from a new provider, and checks that logs and errors contain no secret.
-func get(t testing.TB, opts ecr.Options, req *plugin.Request) (*plugin.Response, error) {
+// getCredentials requests credentials from a new provider, and checks that logs and errors contain no secret.
+func getCredentials(t testing.TB, opts ecr.Options, req *plugin.Request) (*plugin.Response, error) {
 	t.Helper()
 	var logged bytes.Buffer
 	if opts.Logger == nil {
@@ -75,18 +75,18 @@ func get(t testing.TB, opts ecr.Options, req *plugin.Request) (*plugin.Response,
 	return resp, err
 }
 
-func image(host string) *plugin.Request {
+func imageRequest(host string) *plugin.Request {
 	return &plugin.Request{APIVersion: plugin.V1, Image: host + "/team/app"}
 }
 
-// mustGet calls get and fails the test on an error.
-func mustGet(t testing.TB, opts ecr.Options, req *plugin.Request) *plugin.Response {
+// mustGetCredentials calls get and fails the test on an error.
+func mustGetCredentials(t testing.TB, opts ecr.Options, req *plugin.Request) *plugin.Response {
 	t.Helper()
-	return must.Get(get(t, opts, req))(t)
+	return must.Get(getCredentials(t, opts, req))(t)
 }
 
-// checkServed checks that the response contains only the expected credential, under key.
-func checkServed(t testing.TB, resp *plugin.Response, key string) {
+// checkCredential checks that the response contains only the expected credential, under key.
+func checkCredential(t testing.TB, resp *plugin.Response, key string) {
 	t.Helper()
 	if resp.CacheKeyType != plugin.CacheRegistry {
 		t.Errorf("got cacheKeyType %q", resp.CacheKeyType)
@@ -119,8 +119,8 @@ func signatures(cloud *testcloud.AWS) []testcloud.AWSSignature {
 	return list
 }
 
-// paths returns the method and path of all requests.
-func paths(cloud *testcloud.AWS) []string {
+// requestLines returns the method and path of all requests.
+func requestLines(cloud *testcloud.AWS) []string {
 	var list []string
 	for _, r := range cloud.Requests() {
 		list = append(list, r.Method+" "+r.Path)
@@ -129,9 +129,9 @@ func paths(cloud *testcloud.AWS) []string {
 }
 
 func TestPrivate(t *testing.T) {
-	cloud := newCloud(t, keys()...)
-	resp := mustGet(t, ecr.Options{}, image(privateHost))
-	checkServed(t, resp, privateHost)
+	cloud := newCloud(t, staticKeysEnv()...)
+	resp := mustGetCredentials(t, ecr.Options{}, imageRequest(privateHost))
+	checkCredential(t, resp, privateHost)
 	if got := *resp.CacheDuration; got > 6*time.Hour || got < 6*time.Hour-10*time.Second {
 		t.Errorf("got cacheDuration %v, want about 6h", got)
 	}
@@ -158,8 +158,8 @@ func TestPrivate(t *testing.T) {
 
 func TestPublic(t *testing.T) {
 	for _, host := range []string{publicHost, "ecr-public.aws.com"} {
-		cloud := newCloud(t, append(keys(), "AWS_REGION=eu-west-1")...)
-		checkServed(t, mustGet(t, ecr.Options{}, image(host)), host)
+		cloud := newCloud(t, append(staticKeysEnv(), "AWS_REGION=eu-west-1")...)
+		checkCredential(t, mustGetCredentials(t, ecr.Options{}, imageRequest(host)), host)
 		want := []testcloud.AWSSignature{{KeyID: "AKIAENV", Region: "us-east-1", Service: "ecr-public"}}
 		if diff := cmp.Diff(want, signatures(cloud)); diff != "" {
 			t.Errorf("%s: %s", host, diff)
@@ -172,7 +172,7 @@ func TestPublic(t *testing.T) {
 
 // TestVersions verifies that the response has the request's version.
 func TestVersions(t *testing.T) {
-	newCloud(t, keys()...)
+	newCloud(t, staticKeysEnv()...)
 	for _, version := range []string{plugin.V1, plugin.V1Beta1, plugin.V1Alpha1} {
 		stdin := must.Get(plugin.EncodeRequest(&plugin.Request{APIVersion: version, Image: privateHost + "/app"}))(t)
 		var stdout, stderr bytes.Buffer
@@ -183,7 +183,7 @@ func TestVersions(t *testing.T) {
 		if code != 0 || err != nil {
 			t.Fatalf("%s: exit code %d, %v", version, code, err)
 		}
-		checkServed(t, resp, privateHost)
+		checkCredential(t, resp, privateHost)
 	}
 }
 
@@ -207,14 +207,14 @@ func TestSources(t *testing.T) {
 		requests []string
 	}{
 		"environment": {
-			environ: func(*testcloud.AWS) []string { return keys() },
+			environ: func(*testcloud.AWS) []string { return staticKeysEnv() },
 			key:     "AKIAENV", requests: []string{"POST /"},
 		},
 		"web identity": {
 			environ: func(*testcloud.AWS) []string {
-				return []string{"AWS_ROLE_ARN=" + role, "AWS_WEB_IDENTITY_TOKEN_FILE=" + token}
+				return []string{"AWS_ROLE_ARN=" + pullRole, "AWS_WEB_IDENTITY_TOKEN_FILE=" + token}
 			},
-			state: func(s *testcloud.AWSState) { s.WebIdentityToken, s.RoleARN = canary.TokenSecret, role },
+			state: func(s *testcloud.AWSState) { s.WebIdentityToken, s.RoleARN = canary.TokenSecret, pullRole },
 			key:   testcloud.AWSKeyRole, requests: []string{"POST /", "POST /"},
 		},
 		"profile": {
@@ -222,9 +222,9 @@ func TestSources(t *testing.T) {
 			key:    "AKIAPROFILE", requests: []string{"POST /"},
 		},
 		"profile with a role": {
-			config: "[default]\nrole_arn = " + role + "\nsource_profile = base\n" +
+			config: "[default]\nrole_arn = " + pullRole + "\nsource_profile = base\n" +
 				"[profile base]\naws_access_key_id = AKIABASE\naws_secret_access_key = " + canary.PasswordSecret + "\n",
-			state: func(s *testcloud.AWSState) { s.RoleARN = role },
+			state: func(s *testcloud.AWSState) { s.RoleARN = pullRole },
 			key:   testcloud.AWSKeyRole, requests: []string{"POST /", "POST /"},
 		},
 		"credential_process": {
@@ -247,7 +247,7 @@ func TestSources(t *testing.T) {
 		},
 		"instance": {key: testcloud.AWSKeyInstance, requests: instance},
 		"profile that names the instance": {
-			config: "[default]\nrole_arn = " + role + "\ncredential_source = Ec2InstanceMetadata\n",
+			config: "[default]\nrole_arn = " + pullRole + "\ncredential_source = Ec2InstanceMetadata\n",
 			key:    testcloud.AWSKeyRole, requests: append(slices.Clone(instance), "POST /"),
 		},
 	} {
@@ -264,8 +264,8 @@ func TestSources(t *testing.T) {
 			if tt.state != nil {
 				cloud.Update(tt.state)
 			}
-			checkServed(t, mustGet(t, ecr.Options{}, image(privateHost)), privateHost)
-			if diff := cmp.Diff(tt.requests, paths(cloud)); diff != "" {
+			checkCredential(t, mustGetCredentials(t, ecr.Options{}, imageRequest(privateHost)), privateHost)
+			if diff := cmp.Diff(tt.requests, requestLines(cloud)); diff != "" {
 				t.Error(diff)
 			}
 			checkSigner(t, cloud, tt.key)
@@ -278,12 +278,12 @@ func TestSources(t *testing.T) {
 func TestIMDSv1(t *testing.T) {
 	for _, status := range []int{403, 404, 405} {
 		cloud := newCloud(t)
-		cloud.Update(func(s *testcloud.AWSState) { s.TokensOptional = true })
+		cloud.Update(func(s *testcloud.AWSState) { s.AllowIMDSv1 = true })
 		cloud.Inject(testcloud.Fault{Path: "/latest/api/token", Status: status, Times: -1})
-		checkServed(t, mustGet(t, ecr.Options{}, image(privateHost)), privateHost)
+		checkCredential(t, mustGetCredentials(t, ecr.Options{}, imageRequest(privateHost)), privateHost)
 
 		t.Setenv("AWS_EC2_METADATA_V1_DISABLED", "true")
-		if _, err := get(t, ecr.Options{}, image(privateHost)); err == nil {
+		if _, err := getCredentials(t, ecr.Options{}, imageRequest(privateHost)); err == nil {
 			t.Errorf("status %d: IMDSv1 was used though it is disabled", status)
 		}
 	}
@@ -292,7 +292,7 @@ func TestIMDSv1(t *testing.T) {
 // TestCacheDuration verifies that a response is cached for half of the
 // credentials' remaining lifetime.
 func TestCacheDuration(t *testing.T) {
-	cloud := newCloud(t, keys()...)
+	cloud := newCloud(t, staticKeysEnv()...)
 	for name, tt := range map[string]struct {
 		expires  time.Duration
 		min, max time.Duration
@@ -307,8 +307,8 @@ func TestCacheDuration(t *testing.T) {
 	} {
 		for _, host := range []string{privateHost, publicHost} {
 			cloud.Update(func(s *testcloud.AWSState) { s.Lifetime = tt.expires })
-			resp := mustGet(t, ecr.Options{}, image(host))
-			checkServed(t, resp, host)
+			resp := mustGetCredentials(t, ecr.Options{}, imageRequest(host))
+			checkCredential(t, resp, host)
 			if resp.CacheDuration == nil || *resp.CacheDuration < tt.min || *resp.CacheDuration > tt.max {
 				t.Errorf("%s, %s: got %v, want %v to %v", name, host, resp.CacheDuration, tt.min, tt.max)
 			} else if *resp.CacheDuration != resp.CacheDuration.Truncate(time.Second) {
@@ -317,14 +317,14 @@ func TestCacheDuration(t *testing.T) {
 		}
 	}
 	cloud.Update(func(s *testcloud.AWSState) { s.Expires = new(time.Time) })
-	if resp := mustGet(t, ecr.Options{}, image(privateHost)); resp.CacheDuration == nil || *resp.CacheDuration != 0 {
+	if resp := mustGetCredentials(t, ecr.Options{}, imageRequest(privateHost)); resp.CacheDuration == nil || *resp.CacheDuration != 0 {
 		t.Errorf("no expiry: got %v, want 0s", resp.CacheDuration)
 	}
 }
 
 // TestPassword verifies which authorization tokens are accepted.
 func TestPassword(t *testing.T) {
-	cloud := newCloud(t, keys()...)
+	cloud := newCloud(t, staticKeysEnv()...)
 	token := base64.StdEncoding.EncodeToString([]byte("AWS:open:sesame"))
 	for name, tt := range map[string]struct {
 		private, public, want string
@@ -340,7 +340,7 @@ func TestPassword(t *testing.T) {
 	} {
 		for host, data := range map[string]string{privateHost: tt.private, publicHost: tt.public} {
 			cloud.Update(func(s *testcloud.AWSState) { s.AuthorizationData = data })
-			resp, err := get(t, ecr.Options{}, image(host))
+			resp, err := getCredentials(t, ecr.Options{}, imageRequest(host))
 			switch {
 			case tt.want == "" && err != nil:
 				t.Errorf("%s, %s: %v", name, host, err)

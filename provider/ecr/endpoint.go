@@ -42,7 +42,7 @@ func (s *session) stsClient() *sts.Client {
 
 // setEndpointOptions configures a client to use the registry's endpoints.
 func (s *session) setEndpointOptions(custom *string, fips *aws.FIPSEndpointState, dualStack *aws.DualStackEndpointState) {
-	s.wire.hasFallback.Store(false)
+	s.httpClient.hasFallback.Store(false)
 	if custom != nil || s.opts.PlainEndpoints {
 		return
 	}
@@ -51,7 +51,7 @@ func (s *session) setEndpointOptions(custom *string, fips *aws.FIPSEndpointState
 	}
 	if s.host.dualStack && *dualStack == aws.DualStackEndpointStateUnset {
 		*dualStack = aws.DualStackEndpointStateEnabled
-		s.wire.hasFallback.Store(true)
+		s.httpClient.hasFallback.Store(true)
 	}
 }
 
@@ -60,10 +60,10 @@ func (s *session) setEndpointOptions(custom *string, fips *aws.FIPSEndpointState
 func (s *session) callWithFallback(ask func() error) error {
 	err := ask()
 	var lost *noResponseError
-	if !errors.As(err, &lost) || lost.connected || remote.IsPermanent(lost.cause) || !s.wire.hasFallback.Load() {
+	if !errors.As(err, &lost) || lost.connected || remote.IsPermanent(lost.cause) || !s.httpClient.hasFallback.Load() {
 		return err
 	}
-	s.fallbackError = s.wire.lastExchange.Load().endpoint + ": " + lost.Error()
+	s.fallbackError = s.httpClient.lastExchange.Load().endpoint + ": " + lost.Error()
 	s.log.Info("cannot connect to the dual-stack endpoint; falling back to the standard endpoint", "cause", s.fallbackError)
 	s.host.dualStack = false
 	return ask()
@@ -72,7 +72,7 @@ func (s *session) callWithFallback(ask func() error) error {
 // preconnect connects to the ECR API in the background, while the credentials are retrieved.
 func (s *session) preconnect(ctx context.Context) {
 	if address := s.apiAddress(ctx); address != "" {
-		s.wire.transport.Preconnect(ctx, address)
+		s.httpClient.transport.Preconnect(ctx, address)
 	}
 }
 

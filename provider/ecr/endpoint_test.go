@@ -35,9 +35,9 @@ import (
 // testCloud is a fake AWS cloud with TLS. Connections to any host name reach it, unless fails
 // returns something else.
 type testCloud struct {
-	cloud *testcloud.AWS
-	tls   *httptest.Server
-	fails func(ctx context.Context, name string) (net.Conn, error) // "nil, nil" connects to the cloud
+	cloud        *testcloud.AWS
+	tls          *httptest.Server
+	dialOverride func(ctx context.Context, name string) (net.Conn, error) // "nil, nil" connects to the cloud
 
 	mu     sync.Mutex
 	dialed []string // each name, once per connection
@@ -54,7 +54,7 @@ func newTestCloud(t *testing.T, environ ...string) *testCloud {
 		}
 		t.Setenv(key, value)
 	}
-	w := &testCloud{cloud: cloud, tls: httptest.NewTLSServer(cloud), fails: func(context.Context, string) (net.Conn, error) { return nil, nil }}
+	w := &testCloud{cloud: cloud, tls: httptest.NewTLSServer(cloud), dialOverride: func(context.Context, string) (net.Conn, error) { return nil, nil }}
 	t.Cleanup(w.tls.Close)
 	return w
 }
@@ -78,7 +78,7 @@ func (w *testCloud) baseTransport() *http.Transport {
 		w.mu.Lock()
 		w.dialed = append(w.dialed, name)
 		w.mu.Unlock()
-		if conn, err := w.fails(ctx, name); conn != nil || err != nil {
+		if conn, err := w.dialOverride(ctx, name); conn != nil || err != nil {
 			return conn, err
 		}
 		return dialer.DialContext(ctx, network, w.tls.Listener.Addr().String())
@@ -103,16 +103,16 @@ func (w *testCloud) dialedNames() []string {
 	return slices.Clone(w.dialed)
 }
 
-// unresolved and the following functions simulate failing connections.
-func unresolved(_ context.Context, name string) (net.Conn, error) {
+// dialUnresolvable and the following functions simulate failing connections.
+func dialUnresolvable(_ context.Context, name string) (net.Conn, error) {
 	return nil, &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}}
 }
 
-func unreachable(context.Context, string) (net.Conn, error) {
+func dialUnreachable(context.Context, string) (net.Conn, error) {
 	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ENETUNREACH}
 }
 
-func blackHole(ctx context.Context, _ string) (net.Conn, error) { // the dialer's timeout is shorter than an attempt's
+func dialTimeout(ctx context.Context, _ string) (net.Conn, error) { // the dialer's timeout is shorter than an attempt's
 	select {
 	case <-ctx.Done():
 	case <-time.After(300 * time.Millisecond):
@@ -120,7 +120,7 @@ func blackHole(ctx context.Context, _ string) (net.Conn, error) { // the dialer'
 	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("i/o timeout")}
 }
 
-func resetInHandshake(context.Context, string) (net.Conn, error) { // like a firewall that filters by TLS server name
+func dialReset(context.Context, string) (net.Conn, error) { // like a firewall that filters by TLS server name
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func TestFallback(t *testing.T) {
 	const dual, dualFIPS = "111122223333.dkr-ecr.us-west-2.on.aws", "111122223333.dkr-ecr-fips.us-west-2.on.aws"
 	isDual := func(name string) bool { return strings.HasSuffix(name, ".api.aws") }
 	for failure, fail := range map[string]func(context.Context, string) (net.Conn, error){
-		"unresolved": unresolved, "unreachable": unreachable, "black hole": blackHole, "hung up": resetInHandshake,
+		"unresolved": dialUnresolvable, "unreachable": dialUnreachable, "black hole": dialTimeout, "hung up": dialReset,
 	} {
 		for name, tt := range map[string]struct {
 			host string
@@ -157,14 +157,14 @@ func TestFallback(t *testing.T) {
 		} {
 			t.Run(failure+", "+name, func(t *testing.T) {
 				w := newTestCloud(t)
-				w.fails = func(ctx context.Context, name string) (net.Conn, error) {
+				w.dialOverride = func(ctx context.Context, name string) (net.Conn, error) {
 					if isDual(name) {
 						return fail(ctx, name)
 					}
 					return nil, nil
 				}
 				begun := time.Now()
-				resp, err := w.get(t, Options{}, tt.host, tt.pod)
+				resp, err := w.getCredentials(t, Options{}, tt.host, tt.pod)
 				if err != nil || len(resp.Auth) != 1 {
 					t.Fatal(err)
 				}
@@ -185,10 +185,10 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// get requests credentials for host. Every pod has the same role.
-func (w *testCloud) get(t *testing.T, opts Options, host string, pod bool) (*plugin.Response, error) {
+// getCredentials requests credentials for host. Every pod has the same role.
+func (w *testCloud) getCredentials(t *testing.T, opts Options, host string, pod bool) (*plugin.Response, error) {
 	t.Helper()
-	opts.DefaultRoleARN, opts.base, opts.MaxPause = "arn:aws:iam::111122223333:role/pull", w.baseTransport, time.Millisecond
+	opts.DefaultRoleARN, opts.newTransport, opts.MaxPause = "arn:aws:iam::111122223333:role/pull", w.baseTransport, time.Millisecond
 	p := must.Get(New(opts))(t)
 	req := &plugin.Request{Image: host + "/app"}
 	if pod {
@@ -223,7 +223,7 @@ func TestEndpointsOfForms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTestCloud(t, tt.environ)
-			must.Get(w.get(t, tt.opts, tt.host, true))(t)
+			must.Get(w.getCredentials(t, tt.opts, tt.host, true))(t)
 			if diff := cmp.Diff([]string{tt.sts, tt.ecr}, w.calledHosts()); diff != "" {
 				t.Error(diff)
 			}
@@ -242,8 +242,8 @@ func TestNoFallback(t *testing.T) {
 	const dual = "111122223333.dkr-ecr.us-west-2.on.aws"
 	t.Run("configured", func(t *testing.T) {
 		w := newTestCloud(t, "AWS_USE_DUALSTACK_ENDPOINT=true")
-		w.fails = unresolved
-		_, err := w.get(t, Options{}, dual, true)
+		w.dialOverride = dialUnresolvable
+		_, err := w.getCredentials(t, Options{}, dual, true)
 		if want := "POST https://sts.us-west-2.api.aws: cannot resolve the host name"; err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "before that") {
 			t.Errorf("got %v, want %q", err, want)
 		}
@@ -256,7 +256,7 @@ func TestNoFallback(t *testing.T) {
 	t.Run("it answers", func(t *testing.T) {
 		w := newTestCloud(t)
 		w.cloud.Inject(testcloud.Fault{Path: "sts.", Status: 500, Times: -1})
-		_, err := w.get(t, Options{}, dual, true)
+		_, err := w.getCredentials(t, Options{}, dual, true)
 		if want := "POST https://sts.us-west-2.api.aws: status 500 Internal Server Error, 3 times"; err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
@@ -267,13 +267,13 @@ func TestNoFallback(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTestCloud(t)
-			w.fails = func(_ context.Context, name string) (net.Conn, error) {
+			w.dialOverride = func(_ context.Context, name string) (net.Conn, error) {
 				if strings.HasSuffix(name, ".api.aws") {
 					return foreignServer(t, tt.first), nil
 				}
 				return nil, nil
 			}
-			_, err := w.get(t, Options{}, dual, true)
+			_, err := w.getCredentials(t, Options{}, dual, true)
 			if err == nil || !strings.Contains(err.Error(), "POST https://sts.us-west-2.api.aws: "+tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
@@ -284,13 +284,13 @@ func TestNoFallback(t *testing.T) {
 	}
 	t.Run("both fail", func(t *testing.T) {
 		w := newTestCloud(t)
-		w.fails = func(ctx context.Context, name string) (net.Conn, error) {
+		w.dialOverride = func(ctx context.Context, name string) (net.Conn, error) {
 			if strings.HasSuffix(name, ".api.aws") {
-				return unresolved(ctx, name)
+				return dialUnresolvable(ctx, name)
 			}
-			return unreachable(ctx, name)
+			return dialUnreachable(ctx, name)
 		}
-		_, err := w.get(t, Options{}, dual, false)
+		_, err := w.getCredentials(t, Options{}, dual, false)
 		want := "get an authorization token from ECR in us-west-2: POST https://api.ecr.us-west-2.amazonaws.com: no route to host, 3 times, " +
 			"and before that POST https://ecr.us-west-2.api.aws: cannot resolve the host name"
 		if err == nil || !strings.HasSuffix(err.Error(), want) {

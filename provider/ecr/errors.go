@@ -23,15 +23,15 @@ import (
 
 // step describes what the session is doing, for error messages.
 type step struct {
-	description   string
-	showsMessages bool              // errors may quote the endpoint's messages
-	mentionsFiles bool              // a missing file may be the cause, but the SDK does not name it
-	fixes         map[string]string // fixes by error code; "" is the default
+	description       string
+	quotesMessages    bool              // errors may quote the endpoint's messages
+	listsMissingFiles bool              // a missing file may be the cause, but the SDK does not name it
+	fixes             map[string]string // fixes by error code; "" is the default
 }
 
 // errorContext collects the information for error messages.
 type errorContext struct {
-	wire          httpClient
+	httpClient    httpClient
 	step          step
 	fallbackError string // error from the endpoint tried before the fallback
 	environ       config.EnvConfig
@@ -42,7 +42,7 @@ type errorContext struct {
 // beginStep starts a step and forgets the previous step's requests.
 func (t *errorContext) beginStep(step step) {
 	t.step, t.fallbackError = step, ""
-	t.wire.lastExchange.Store(nil)
+	t.httpClient.lastExchange.Store(nil)
 }
 
 // stepError returns an error for the current step that contains the step, the endpoint, the
@@ -51,7 +51,7 @@ func (t *errorContext) beginStep(step step) {
 func (t *errorContext) stepError(ctx context.Context, err error) error {
 	var b strings.Builder
 	b.WriteString(t.step.description)
-	if last := t.wire.lastExchange.Load(); last != nil {
+	if last := t.httpClient.lastExchange.Load(); last != nil {
 		b.WriteString(": " + last.endpoint)
 	}
 	b.WriteString(": " + t.describeCause(ctx, err))
@@ -91,7 +91,7 @@ func (t *errorContext) describeCause(ctx context.Context, err error) string {
 	var api smithy.APIError
 	var address *url.Error
 	var file *fs.PathError
-	last := cmp.Or(t.wire.lastExchange.Load(), &exchange{})
+	last := cmp.Or(t.httpClient.lastExchange.Load(), &exchange{})
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx).Error()
@@ -113,7 +113,7 @@ func (t *errorContext) describeCause(ctx context.Context, err error) string {
 		return responseError("cannot parse it").Error()
 	case strings.Contains(err.Error(), "access disabled to EC2 IMDS"):
 		return "none found in the environment, profiles or endpoints, and AWS_EC2_METADATA_DISABLED disables the instance metadata service" + t.describeMissingFiles()
-	case t.step.mentionsFiles && t.describeMissingFiles() != "":
+	case t.step.listsMissingFiles && t.describeMissingFiles() != "":
 		return "none found" + t.describeMissingFiles()
 	}
 	return err.Error()
@@ -145,7 +145,7 @@ func (t *errorContext) describeMissingFiles() (text string) {
 // describeAPIError returns the error code and, if the step allows it, the API's message.
 func (t *errorContext) describeAPIError(api smithy.APIError) string {
 	// Redact before truncating, because part of a secret would not be recognized.
-	if message := t.redact(api.ErrorMessage()); t.step.showsMessages && message != "" {
+	if message := t.redact(api.ErrorMessage()); t.step.quotesMessages && message != "" {
 		return api.ErrorCode() + ": " + strings.ToValidUTF8(message[:min(len(message), maxMessageSize)], "")
 	}
 	return api.ErrorCode()

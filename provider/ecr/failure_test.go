@@ -35,20 +35,20 @@ func shortTimeouts() ecr.Options {
 // TestHostNotServed verifies that a host outside ECR leads to a one-line error with a fix, or to an
 // empty response if OtherHosts is "empty". No request is sent.
 func TestHostNotServed(t *testing.T) {
-	cloud := newCloud(t, append(keys(), "AWS_REGION=eu-west-1", "AWS_PROFILE=missing")...)
+	cloud := newCloud(t, append(staticKeysEnv(), "AWS_REGION=eu-west-1", "AWS_PROFILE=missing")...)
 	for _, image := range []string{
 		"nginx", "library/nginx", "docker.io/library/nginx", "registry.k8s.io/pause", "localhost:5000/app", "[::1]:5000/app",
 		privateHost + ".evil.com/app", "evil.com/" + privateHost + "/app", "evil" + publicHost + "/app", publicHost + ".evil.com/app",
 		"registry.corp.example:5000/app",
 	} {
 		req := &plugin.Request{Image: image}
-		_, err := get(t, ecr.Options{AllowHosts: []string{"registry.corp.example"}}, req)
+		_, err := getCredentials(t, ecr.Options{AllowHosts: []string{"registry.corp.example"}}, req)
 		want := `image host "` + req.Registry() + `" is not part of Amazon ECR, so it gets no credential; remove it from matchImages, ` +
 			"add it with --allow-host or --mirror, or set --other-hosts=empty"
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
-		resp := mustGet(t, ecr.Options{AllowHosts: []string{"registry.corp.example"}, OtherHosts: "empty"}, req)
+		resp := mustGetCredentials(t, ecr.Options{AllowHosts: []string{"registry.corp.example"}, OtherHosts: "empty"}, req)
 		empty := &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(time.Duration(0))}
 		if diff := cmp.Diff(empty, resp); diff != "" {
 			t.Errorf("%s: %s", image, diff)
@@ -56,7 +56,7 @@ func TestHostNotServed(t *testing.T) {
 	}
 	for _, image := range []string{privateHost + " /app", "https:///app", "host:port/app", "user@" + privateHost + "/app"} {
 		for _, opts := range []ecr.Options{{}, {AnyHost: true}, {OtherHosts: "empty"}} {
-			if _, err := get(t, opts, &plugin.Request{Image: image}); err == nil || !strings.Contains(err.Error(), "does not begin with a registry host") {
+			if _, err := getCredentials(t, opts, &plugin.Request{Image: image}); err == nil || !strings.Contains(err.Error(), "does not begin with a registry host") {
 				t.Errorf("%q: got %v", image, err)
 			}
 		}
@@ -79,9 +79,9 @@ func TestAnyHost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, host := range []string{"registry.k8s.io", "nginx", "localhost:5000", privateHost + ".evil.com", "docker.io"} {
-				cloud := newCloud(t, append(keys(), tt.environ)...)
-				checkServed(t, mustGet(t, ecr.Options{AnyHost: true}, image(host)), host)
-				if diff := cmp.Diff(tt.requests, paths(cloud)); diff != "" {
+				cloud := newCloud(t, append(staticKeysEnv(), tt.environ)...)
+				checkCredential(t, mustGetCredentials(t, ecr.Options{AnyHost: true}, imageRequest(host)), host)
+				if diff := cmp.Diff(tt.requests, requestLines(cloud)); diff != "" {
 					t.Error(diff)
 				}
 				want := []testcloud.AWSSignature{{KeyID: "AKIAENV", Region: tt.region, Service: "ecr"}}
@@ -91,8 +91,8 @@ func TestAnyHost(t *testing.T) {
 			}
 		})
 	}
-	cloud := newCloud(t, append(keys(), "AWS_REGION=eu-west-3")...)
-	checkServed(t, mustGet(t, ecr.Options{AnyHost: true}, image("111122223333.dkr.ecr.us-west-2.amazonaws.com")), "111122223333.dkr.ecr.us-west-2.amazonaws.com")
+	cloud := newCloud(t, append(staticKeysEnv(), "AWS_REGION=eu-west-3")...)
+	checkCredential(t, mustGetCredentials(t, ecr.Options{AnyHost: true}, imageRequest("111122223333.dkr.ecr.us-west-2.amazonaws.com")), "111122223333.dkr.ecr.us-west-2.amazonaws.com")
 	if got := signatures(cloud); len(got) != 1 || got[0].Region != "us-west-2" {
 		t.Errorf("got %v: the name of a registry decides about its region", got)
 	}
@@ -102,19 +102,19 @@ func TestAnyHost(t *testing.T) {
 // region and for the keys.
 func TestOneSessionWithMetadata(t *testing.T) {
 	cloud := newCloud(t)
-	checkServed(t, mustGet(t, ecr.Options{AllowHosts: []string{"registry.example"}}, image("registry.example")), "registry.example")
+	checkCredential(t, mustGetCredentials(t, ecr.Options{AllowHosts: []string{"registry.example"}}, imageRequest("registry.example")), "registry.example")
 	want := []string{
 		"PUT /latest/api/token", "GET /latest/meta-data/placement/region",
 		"GET /latest/meta-data/iam/security-credentials/", "GET /latest/meta-data/iam/security-credentials/" + testcloud.AWSRole, "POST /",
 	}
-	if diff := cmp.Diff(want, paths(cloud)); diff != "" {
+	if diff := cmp.Diff(want, requestLines(cloud)); diff != "" {
 		t.Error(diff)
 	}
 }
 
 // TestImageForms verifies that different spellings of an image lead to the same registry.
 func TestImageForms(t *testing.T) {
-	newCloud(t, keys()...)
+	newCloud(t, staticKeysEnv()...)
 	for image, key := range map[string]string{
 		privateHost + "/app":                                   privateHost,
 		privateHost + "/team/app:v1":                           privateHost,
@@ -125,7 +125,7 @@ func TestImageForms(t *testing.T) {
 		privateHost:                                            privateHost,
 		strings.ToUpper(privateHost) + "/app":                  strings.ToUpper(privateHost),
 	} {
-		checkServed(t, mustGet(t, ecr.Options{}, &plugin.Request{Image: image}), key)
+		checkCredential(t, mustGetCredentials(t, ecr.Options{}, &plugin.Request{Image: image}), key)
 	}
 }
 
@@ -147,9 +147,9 @@ func TestAllowedHost(t *testing.T) {
 		"of the instance": {host, "A=B", "eu-west-1", append(token, "POST /")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cloud := newCloud(t, append(keys(), tt.environ)...)
-			checkServed(t, mustGet(t, ecr.Options{AllowHosts: []string{tt.allow}}, image(host)), host)
-			if diff := cmp.Diff(tt.requests, paths(cloud)); diff != "" {
+			cloud := newCloud(t, append(staticKeysEnv(), tt.environ)...)
+			checkCredential(t, mustGetCredentials(t, ecr.Options{AllowHosts: []string{tt.allow}}, imageRequest(host)), host)
+			if diff := cmp.Diff(tt.requests, requestLines(cloud)); diff != "" {
 				t.Error(diff)
 			}
 			want := []testcloud.AWSSignature{{KeyID: "AKIAENV", Region: tt.region, Service: "ecr"}}
@@ -163,9 +163,9 @@ func TestAllowedHost(t *testing.T) {
 		"garbage":  func(a *testcloud.AWS) { a.Update(func(s *testcloud.AWSState) { s.Region = "<html>" }) },
 		"disabled": func(*testcloud.AWS) { t.Setenv("AWS_EC2_METADATA_DISABLED", "true") },
 	} {
-		cloud := newCloud(t, keys()...)
+		cloud := newCloud(t, staticKeysEnv()...)
 		prepare(cloud)
-		_, err := get(t, ecr.Options{AllowHosts: []string{host}}, image(host))
+		_, err := getCredentials(t, ecr.Options{AllowHosts: []string{host}}, imageRequest(host))
 		if err == nil || !strings.Contains(err.Error(), "determine the region (the host name does not contain it)") || !strings.Contains(err.Error(), "AWS_REGION") {
 			t.Errorf("%s: got %v", name, err)
 		}
@@ -215,13 +215,13 @@ func TestECRFails(t *testing.T) {
 		"hangs":               {testcloud.Fault{Hang: true, Times: -1}, "no response in time, 3 times", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cloud := newCloud(t, keys()...)
+			cloud := newCloud(t, staticKeysEnv()...)
 			cloud.Inject(tt.fault)
 			opts := shortTimeouts()
 			if tt.fault.Hang {
 				opts.Timeout = 200 * time.Millisecond
 			}
-			_, err := get(t, opts, image(privateHost))
+			_, err := getCredentials(t, opts, imageRequest(privateHost))
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("got %v, want %q", err, tt.want)
 			}
@@ -242,23 +242,23 @@ func TestECRFails(t *testing.T) {
 
 // TestECRRecovers verifies that a temporary failure is retried.
 func TestECRRecovers(t *testing.T) {
-	cloud := newCloud(t, keys()...)
+	cloud := newCloud(t, staticKeysEnv()...)
 	for _, fault := range []testcloud.Fault{
 		{Status: 500}, {Status: 503, Times: 2}, {Status: 429}, {Drop: true}, {Status: 200, Truncate: true, Body: "{"},
 		{Status: 400, Body: testcloud.AWSErrorJSON("ThrottlingException", "")},
 	} {
 		cloud.Reset()
 		cloud.Inject(fault)
-		checkServed(t, mustGet(t, shortTimeouts(), image(privateHost)), privateHost)
+		checkCredential(t, mustGetCredentials(t, shortTimeouts(), imageRequest(privateHost)), privateHost)
 	}
 }
 
 // TestClockSkew verifies that a wrong clock of the node is corrected with the API's time.
 func TestClockSkew(t *testing.T) {
-	cloud := newCloud(t, keys()...)
+	cloud := newCloud(t, staticKeysEnv()...)
 	cloud.Inject(testcloud.Fault{Status: 400, Body: testcloud.AWSErrorJSON("InvalidSignatureException", "Signature expired"),
 		Header: http.Header{"Date": {time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)}}})
-	checkServed(t, mustGet(t, shortTimeouts(), image(privateHost)), privateHost)
+	checkCredential(t, mustGetCredentials(t, shortTimeouts(), imageRequest(privateHost)), privateHost)
 }
 
 // TestIdentityFails verifies that the error names the source of the node's credentials.
@@ -280,7 +280,7 @@ func TestIdentityFails(t *testing.T) {
 		"nothing at all": {func(*testcloud.AWS) []string { return []string{"AWS_EC2_METADATA_DISABLED=true"} }, "", testcloud.Fault{},
 			[]string{step + ": none found in the environment, profiles or endpoints, and AWS_EC2_METADATA_DISABLED disables the instance metadata service", "assign a role to the instance, or configure another AWS SDK credential source"}},
 		"no token file": {func(*testcloud.AWS) []string {
-			return []string{"AWS_WEB_IDENTITY_TOKEN_FILE=/nonexistent/token", "AWS_ROLE_ARN=" + role}
+			return []string{"AWS_WEB_IDENTITY_TOKEN_FILE=/nonexistent/token", "AWS_ROLE_ARN=" + pullRole}
 		}, "", testcloud.Fault{}, []string{step + ": none found; AWS_", `; AWS_WEB_IDENTITY_TOKEN_FILE points to "/nonexistent/token", which cannot be found; assign`}},
 		"instance without keys": {nil, "", testcloud.Fault{Path: "/iam/security-credentials/" + testcloud.AWSRole, Status: 200, Times: -1, Body: `{"Code":"Success"}`},
 			[]string{step, "no keys"}},
@@ -334,7 +334,7 @@ func TestIdentityFails(t *testing.T) {
 			if tt.fault.Hang {
 				opts.Timeout = 200 * time.Millisecond
 			}
-			_, err := get(t, opts, image(privateHost))
+			_, err := getCredentials(t, opts, imageRequest(privateHost))
 			if err == nil {
 				t.Fatal("there are credentials")
 			}
@@ -372,7 +372,7 @@ func TestProcessEnds(t *testing.T) {
 		_, err := os.ReadFile(pipe) // blocks until the process has exited
 		ended <- err
 	}()
-	if _, err := get(t, ecr.Options{Budget: 900 * time.Millisecond}, image(privateHost)); err == nil {
+	if _, err := getCredentials(t, ecr.Options{Budget: 900 * time.Millisecond}, imageRequest(privateHost)); err == nil {
 		t.Error("there are credentials")
 	}
 	select {
@@ -397,8 +397,8 @@ func TestConfigOnPipe(t *testing.T) {
 	}
 	t.Cleanup(func() { os.WriteFile(pipe, nil, 0o600) }) // unblocks the remaining readers
 	for _, name := range []string{"AWS_CONFIG_FILE", "AWS_CA_BUNDLE"} {
-		newCloud(t, append(keys(), name+"="+pipe)...)
-		_, err := get(t, ecr.Options{Budget: 900 * time.Millisecond}, image(privateHost))
+		newCloud(t, append(staticKeysEnv(), name+"="+pipe)...)
+		_, err := getCredentials(t, ecr.Options{Budget: 900 * time.Millisecond}, imageRequest(privateHost))
 		want := "read the AWS configuration: timed out after 200ms; one of the files might be a named pipe or on an unresponsive mount"
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", name, err, want)
@@ -409,8 +409,8 @@ func TestConfigOnPipe(t *testing.T) {
 
 // TestNoURL verifies that an address without a scheme is reported at once.
 func TestNoURL(t *testing.T) {
-	newCloud(t, append(keys(), "AWS_ENDPOINT_URL_ECR=proxy.example")...)
-	_, err := get(t, ecr.Options{}, image(privateHost))
+	newCloud(t, append(staticKeysEnv(), "AWS_ENDPOINT_URL_ECR=proxy.example")...)
+	_, err := getCredentials(t, ecr.Options{}, imageRequest(privateHost))
 	if err == nil || !strings.HasSuffix(err.Error(), "(not a URL): the address is not an http or https URL; check AWS_ENDPOINT_URL… and endpoint_url") {
 		t.Error(err)
 	}
@@ -437,7 +437,7 @@ func TestMetadataRefused(t *testing.T) {
 	listener.Close()
 	newCloud(t, "AWS_EC2_METADATA_SERVICE_ENDPOINT=http://"+addr)
 	begun := time.Now()
-	_, err = get(t, ecr.Options{}, image(privateHost))
+	_, err = getCredentials(t, ecr.Options{}, imageRequest(privateHost))
 	if want := "http://" + addr + "/latest/meta-data/iam/security-credentials/: connection refused"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
@@ -446,9 +446,9 @@ func TestMetadataRefused(t *testing.T) {
 
 // TestTotalTimeout verifies that the total time is limited, and that the error still names the endpoint.
 func TestTotalTimeout(t *testing.T) {
-	cloud := newCloud(t, keys()...)
+	cloud := newCloud(t, staticKeysEnv()...)
 	cloud.Inject(testcloud.Fault{Hang: true, Times: -1})
-	_, err := get(t, ecr.Options{Budget: 300 * time.Millisecond}, image(privateHost))
+	_, err := getCredentials(t, ecr.Options{Budget: 300 * time.Millisecond}, imageRequest(privateHost))
 	if want := "POST " + cloud.URL() + ": no response within 300ms"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
@@ -456,15 +456,15 @@ func TestTotalTimeout(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("interrupted"))
 	p := newProvider(t, ecr.Options{})
-	if _, err := p.GetCredentials(ctx, image(privateHost)); err == nil || !strings.Contains(err.Error(), "interrupted") {
+	if _, err := p.GetCredentials(ctx, imageRequest(privateHost)); err == nil || !strings.Contains(err.Error(), "interrupted") {
 		t.Errorf("got %v, want it to be interrupted", err)
 	}
 }
 
 // TestEndpointOfOnesOwn verifies that the SDK rejects FIPS with a custom endpoint.
 func TestEndpointOfOnesOwn(t *testing.T) {
-	cloud := newCloud(t, append(keys(), "AWS_USE_FIPS_ENDPOINT=true")...)
-	_, err := get(t, ecr.Options{}, image(privateHost))
+	cloud := newCloud(t, append(staticKeysEnv(), "AWS_USE_FIPS_ENDPOINT=true")...)
+	_, err := getCredentials(t, ecr.Options{}, imageRequest(privateHost))
 	if err == nil || !strings.Contains(err.Error(), "FIPS and custom endpoint are not supported") {
 		t.Errorf("got %v", err)
 	}
@@ -480,7 +480,7 @@ func TestMaxAttemptsOfNode(t *testing.T) {
 	must.Do(t, os.WriteFile(token, []byte(canary.TokenSecret), 0o600))
 	for name, environ := range map[string]func(*testcloud.AWS) []string{
 		"STS": func(*testcloud.AWS) []string {
-			return []string{"AWS_ROLE_ARN=" + role, "AWS_WEB_IDENTITY_TOKEN_FILE=" + token}
+			return []string{"AWS_ROLE_ARN=" + pullRole, "AWS_WEB_IDENTITY_TOKEN_FILE=" + token}
 		},
 		"container": func(a *testcloud.AWS) []string {
 			return []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI=" + a.ContainerURL()}
@@ -489,7 +489,7 @@ func TestMaxAttemptsOfNode(t *testing.T) {
 		cloud := newCloud(t, "AWS_MAX_ATTEMPTS=2")
 		setenv(t, environ(cloud)...)
 		cloud.Inject(testcloud.Fault{Status: 500, Times: -1})
-		_, err := get(t, shortTimeouts(), image(privateHost))
+		_, err := getCredentials(t, shortTimeouts(), imageRequest(privateHost))
 		if got := len(cloud.Requests()); got != 2 || err == nil || !strings.Contains(err.Error(), "status 500 Internal Server Error") {
 			t.Errorf("%s: got %d requests, %v", name, got, err)
 		}
@@ -497,9 +497,9 @@ func TestMaxAttemptsOfNode(t *testing.T) {
 }
 
 func TestMaxAttempts(t *testing.T) {
-	cloud := newCloud(t, append(keys(), "AWS_MAX_ATTEMPTS=2")...)
+	cloud := newCloud(t, append(staticKeysEnv(), "AWS_MAX_ATTEMPTS=2")...)
 	cloud.Inject(testcloud.Fault{Status: 500, Times: -1})
-	_, err := get(t, shortTimeouts(), image(privateHost))
+	_, err := getCredentials(t, shortTimeouts(), imageRequest(privateHost))
 	if got := len(cloud.Requests()); got != 2 || err == nil || !strings.Contains(err.Error(), "status 500 Internal Server Error, 2 times") {
 		t.Errorf("got %d requests, %v", got, err)
 	}

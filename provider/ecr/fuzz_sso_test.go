@@ -35,13 +35,13 @@ func FuzzSSO(f *testing.F) {
 		`{"roleCredentials":{"expiration":-1e300}}`, `{"roleCredentials":[]}`, `{"roleCredentials":null}`, `{}`, `null`, ``,
 		`{"__type":"UnauthorizedException","message":1}`,
 	} {
-		f.Add(0, seed)   // status 200: see legalStatus
+		f.Add(0, seed)   // status 200: see validStatus
 		f.Add(200, seed) // status 400
 	}
 	f.Fuzz(func(t *testing.T, status int, body string) {
 		cloud.Reset()
-		cloud.Inject(testcloud.Fault{Path: "/federation/credentials", Status: legalStatus(status), Times: -1, Body: body})
-		resp, err := p.GetCredentials(t.Context(), image(privateHost))
+		cloud.Inject(testcloud.Fault{Path: "/federation/credentials", Status: validStatus(status), Times: -1, Body: body})
+		resp, err := p.GetCredentials(t.Context(), imageRequest(privateHost))
 		checkOutcome(t, resp, err)
 		if err != nil {
 			canary.AssertAbsent(t, "the error", err.Error())

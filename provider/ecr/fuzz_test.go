@@ -30,7 +30,7 @@ func checkOutcome(t *testing.T, resp *plugin.Response, err error) {
 
 // FuzzAuthorization tests arbitrary responses of ECR and ECR Public.
 func FuzzAuthorization(f *testing.F) {
-	cloud := newCloud(f, keys()...)
+	cloud := newCloud(f, staticKeysEnv()...)
 	p := newProvider(f, shortTimeouts())
 	for _, seed := range []string{
 		`{"authorizationData":[{"authorizationToken":"QVdTOmE=","expiresAt":1.7e9}]}`, `{"authorizationData":{"authorizationToken":"QVdTOmE=","expiresAt":1e300}}`,
@@ -42,9 +42,9 @@ func FuzzAuthorization(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, status int, body string) {
 		cloud.Reset()
-		cloud.Inject(testcloud.Fault{Status: legalStatus(status), Times: -1, Body: body})
+		cloud.Inject(testcloud.Fault{Status: validStatus(status), Times: -1, Body: body})
 		for _, host := range []string{privateHost, publicHost} {
-			resp, err := p.GetCredentials(t.Context(), image(host))
+			resp, err := p.GetCredentials(t.Context(), imageRequest(host))
 			checkOutcome(t, resp, err)
 		}
 	})
@@ -54,7 +54,7 @@ func FuzzAuthorization(f *testing.F) {
 func FuzzSTS(f *testing.F) {
 	token := filepath.Join(f.TempDir(), "token")
 	must.Do(f, os.WriteFile(token, []byte("a.b.c"), 0o600))
-	cloud := newCloud(f, "AWS_ROLE_ARN="+role, "AWS_WEB_IDENTITY_TOKEN_FILE="+token)
+	cloud := newCloud(f, "AWS_ROLE_ARN="+pullRole, "AWS_WEB_IDENTITY_TOKEN_FILE="+token)
 	p := newProvider(f, shortTimeouts())
 	const head, tail = `<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult>`, `</AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`
 	for _, seed := range []string{
@@ -66,12 +66,12 @@ func FuzzSTS(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, status int, body string) {
 		cloud.Reset()
-		cloud.Inject(testcloud.Fault{Status: legalStatus(status), Times: -1, Body: body, Match: func(r testcloud.Request) bool {
+		cloud.Inject(testcloud.Fault{Status: validStatus(status), Times: -1, Body: body, Match: func(r testcloud.Request) bool {
 			return r.Header.Get("X-Amz-Target") == ""
 		}})
-		resp, err := p.GetCredentials(t.Context(), asPod(t, image(privateHost), annotated(role)))
+		resp, err := p.GetCredentials(t.Context(), withServiceAccountToken(t, imageRequest(privateHost), roleAnnotation(pullRole)))
 		checkOutcome(t, resp, err)
-		resp, err = p.GetCredentials(t.Context(), image(privateHost))
+		resp, err = p.GetCredentials(t.Context(), imageRequest(privateHost))
 		checkOutcome(t, resp, err)
 	})
 }
@@ -91,17 +91,17 @@ func FuzzNode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, status int, body string) {
 		cloud.Reset()
 		cloud.Inject(testcloud.Fault{
-			Status: legalStatus(status), Times: -1, Body: body, Header: http.Header{"Content-Type": {"application/json"}},
+			Status: validStatus(status), Times: -1, Body: body, Header: http.Header{"Content-Type": {"application/json"}},
 			Match: func(r testcloud.Request) bool { return r.Header.Get("X-Amz-Target") == "" },
 		})
 		for _, uri := range []string{"", cloud.ContainerURL()} {
 			os.Setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", uri) // restored by newCloud
 			for _, host := range []string{privateHost, "a.example"} {
-				resp, err := p.GetCredentials(t.Context(), image(host))
+				resp, err := p.GetCredentials(t.Context(), imageRequest(host))
 				checkOutcome(t, resp, err)
 			}
 		}
 	})
 }
 
-func legalStatus(n int) int { return 200 + int(uint(n)%400) }
+func validStatus(n int) int { return 200 + int(uint(n)%400) }

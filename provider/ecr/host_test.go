@@ -79,8 +79,8 @@ func TestEndpointFollowsHost(t *testing.T) {
 	} {
 		fips, dual := tt.fips, tt.dual
 		s := &session{host: tt.host, opts: Options{PlainEndpoints: tt.plain}}
-		if s.setEndpointOptions(tt.custom, &fips, &dual); fips != tt.wantFIPS || dual != tt.wantDual || s.wire.hasFallback.Load() != tt.fallback {
-			t.Errorf("%+v: got %d, %d, %v", tt, fips, dual, s.wire.hasFallback.Load())
+		if s.setEndpointOptions(tt.custom, &fips, &dual); fips != tt.wantFIPS || dual != tt.wantDual || s.httpClient.hasFallback.Load() != tt.fallback {
+			t.Errorf("%+v: got %d, %d, %v", tt, fips, dual, s.httpClient.hasFallback.Load())
 		}
 	}
 }

@@ -27,7 +27,7 @@ type endpoint struct {
 	environ func(*testcloud.AWS) []string
 	opts    ecr.Options
 	req     *plugin.Request
-	is      func(testcloud.Request) bool
+	matches func(testcloud.Request) bool
 }
 
 func endpoints(t *testing.T) []endpoint {
@@ -41,31 +41,31 @@ func endpoints(t *testing.T) []endpoint {
 	allowed := shortTimeouts()
 	allowed.AllowHosts = []string{"registry.example"}
 	return []endpoint{
-		{"metadata, token", nil, shortTimeouts(), image(privateHost), path("/api/token")},
-		{"metadata, role", nil, shortTimeouts(), image(privateHost), path("/security-credentials/")},
-		{"metadata, keys", nil, shortTimeouts(), image(privateHost), path(testcloud.AWSRole)},
-		{"metadata, region", nil, allowed, image("registry.example"), path("/placement/region")},
+		{"metadata, token", nil, shortTimeouts(), imageRequest(privateHost), path("/api/token")},
+		{"metadata, role", nil, shortTimeouts(), imageRequest(privateHost), path("/security-credentials/")},
+		{"metadata, keys", nil, shortTimeouts(), imageRequest(privateHost), path(testcloud.AWSRole)},
+		{"metadata, region", nil, allowed, imageRequest("registry.example"), path("/placement/region")},
 		{"container", func(a *testcloud.AWS) []string {
 			return []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI=" + a.ContainerURL(), "AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.TokenSecret}
-		}, shortTimeouts(), image(privateHost), path("/credentials")},
+		}, shortTimeouts(), imageRequest(privateHost), path("/credentials")},
 		{"STS for the node", func(*testcloud.AWS) []string {
-			return []string{"AWS_ROLE_ARN=" + role, "AWS_WEB_IDENTITY_TOKEN_FILE=" + token}
-		}, shortTimeouts(), image(privateHost), isSTS},
-		{"STS for a pod", nil, shortTimeouts(), asPod(t, image(privateHost), annotated(role)), isSTS},
+			return []string{"AWS_ROLE_ARN=" + pullRole, "AWS_WEB_IDENTITY_TOKEN_FILE=" + token}
+		}, shortTimeouts(), imageRequest(privateHost), isSTS},
+		{"STS for a pod", nil, shortTimeouts(), withServiceAccountToken(t, imageRequest(privateHost), roleAnnotation(pullRole)), isSTS},
 	}
 }
 
-// ask requests credentials while the endpoint sends the response in fault, and returns the error.
-func (e endpoint) ask(t *testing.T, fault testcloud.Fault) error {
+// getError requests credentials while the endpoint sends the response in fault, and returns the error.
+func (e endpoint) getError(t *testing.T, fault testcloud.Fault) error {
 	t.Helper()
 	environ := []string{"AWS_EC2_METADATA_V1_DISABLED=true"}
 	cloud := newCloud(t, environ...)
 	if e.environ != nil {
 		setenv(t, e.environ(cloud)...)
 	}
-	fault.Match, fault.Times = e.is, -1
+	fault.Match, fault.Times = e.matches, -1
 	cloud.Inject(fault)
-	_, err := get(t, e.opts, e.req)
+	_, err := getCredentials(t, e.opts, e.req)
 	if err == nil {
 		t.Fatal("there are credentials")
 	}
@@ -74,7 +74,7 @@ func (e endpoint) ask(t *testing.T, fault testcloud.Fault) error {
 	}
 	asked := 0
 	for _, r := range cloud.Requests() {
-		if e.is(r) {
+		if e.matches(r) {
 			asked++
 		}
 	}
@@ -92,9 +92,9 @@ func TestRedirectsOfIdentities(t *testing.T) {
 			t.Run(e.name+" "+http.StatusText(status), func(t *testing.T) {
 				other := must.Get(testcloud.NewAWS())(t)
 				defer other.Close()
-				other.Update(func(s *testcloud.AWSState) { s.TokensOptional = true })
+				other.Update(func(s *testcloud.AWSState) { s.AllowIMDSv1 = true })
 				location := other.URL() + "/latest/meta-data/iam/security-credentials/" + testcloud.AWSRole + "?t=" + canary.ArgSecret
-				e.ask(t, testcloud.Fault{Status: status, Header: http.Header{"Location": {location}}})
+				e.getError(t, testcloud.Fault{Status: status, Header: http.Header{"Location": {location}}})
 				if got := other.RequestLines(); len(got) > 0 {
 					t.Errorf("another host was called: %q", got)
 				}
@@ -124,7 +124,7 @@ func TestBodiesOfIdentities(t *testing.T) {
 				continue // a session token may be any text
 			}
 			t.Run(e.name+" "+name, func(t *testing.T) {
-				err := e.ask(t, fault)
+				err := e.getError(t, fault)
 				if want := "longer than 1048576 bytes"; strings.HasPrefix(name, "huge") && !strings.Contains(err.Error(), want) {
 					t.Errorf("got %v, want %q", err, want)
 				}

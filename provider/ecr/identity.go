@@ -22,12 +22,12 @@ import (
 func (s *session) findIdentity(ctx context.Context) error {
 	who, cure := s.opts.identityHint()
 	cures := map[string]string{"": cure}
-	if s.opts.pod {
+	if s.opts.inPod {
 		cures["AccessDenied"], cures["InvalidIdentityToken"] = trustPolicyFix, issuerFix+" of the token"
 	}
-	s.beginStep(step{description: "find the " + who + "'s AWS credentials", mentionsFiles: true, fixes: cures})
+	s.beginStep(step{description: "find the " + who + "'s AWS credentials", listsMissingFiles: true, fixes: cures})
 	s.log.Info("looking for AWS credentials", "of", who, "host", s.host.registry)
-	if s.opts.pod {
+	if s.opts.inPod {
 		if err := s.checkProfile(); err != nil {
 			return s.stepError(ctx, err)
 		}
@@ -51,7 +51,7 @@ const (
 
 // assumeForPod assumes a role with a service account's token.
 func (s *session) assumeForPod(ctx context.Context, role, name, token string) error {
-	s.beginStep(step{description: fmt.Sprintf("assume the role %q at STS in %s", role, s.cfg.Region), showsMessages: true, fixes: map[string]string{
+	s.beginStep(step{description: fmt.Sprintf("assume the role %q at STS in %s", role, s.cfg.Region), quotesMessages: true, fixes: map[string]string{
 		"AccessDenied":         trustPolicyFix,
 		"InvalidIdentityToken": issuerFix + " of tokenAttributes",
 		"ExpiredToken":         "the service account token has expired; check the node's and the API server's clocks",
@@ -72,7 +72,7 @@ func (s *session) assumeForPod(ctx context.Context, role, name, token string) er
 // assumeChain assumes an account's roles, each using the previous one.
 func (s *session) assumeChain(ctx context.Context, c roleChain, as, name string) error {
 	for _, role := range c.roles {
-		s.beginStep(step{description: fmt.Sprintf("assume the role %q as %s at STS in %s", role, as, s.cfg.Region), showsMessages: true, fixes: map[string]string{
+		s.beginStep(step{description: fmt.Sprintf("assume the role %q as %s at STS in %s", role, as, s.cfg.Region), quotesMessages: true, fixes: map[string]string{
 			"AccessDenied": fmt.Sprintf("allow sts:AssumeRole in the role's trust policy and in the permissions of %s, "+
 				"and check whether the policy requires an --external-id", as),
 			"ExpiredToken":          "the credentials of " + as + " have expired; check their source and the node's clock",

@@ -22,21 +22,21 @@ import (
 	"github.com/regcred/regcred/provider/ecr"
 )
 
-// tokenFor returns an unsigned service account token.
-func tokenFor(t testing.TB, subject string) plugin.Secret {
+// serviceAccountToken returns an unsigned service account token.
+func serviceAccountToken(t testing.TB, subject string) plugin.Secret {
 	t.Helper()
 	claims := must.Get(json.Marshal(map[string]any{"iss": "https://issuer.example", "sub": subject, "aud": "sts.amazonaws.com"}))(t)
 	return plugin.NewSecret("e30." + base64.RawURLEncoding.EncodeToString(claims) + "." + canary.TokenSecret)
 }
 
-// asPod adds a service account token to a request.
-func asPod(t testing.TB, req *plugin.Request, annotations map[string]string) *plugin.Request {
-	req.ServiceAccountToken = tokenFor(t, "system:serviceaccount:team-a:builder")
+// withServiceAccountToken adds a service account token to a request.
+func withServiceAccountToken(t testing.TB, req *plugin.Request, annotations map[string]string) *plugin.Request {
+	req.ServiceAccountToken = serviceAccountToken(t, "system:serviceaccount:team-a:builder")
 	req.ServiceAccountAnnotations = annotations
 	return req
 }
 
-func annotated(role string) map[string]string {
+func roleAnnotation(role string) map[string]string {
 	return map[string]string{ecr.RoleAnnotation: role}
 }
 
@@ -48,26 +48,26 @@ func TestRole(t *testing.T) {
 		req         *plugin.Request
 		role        string // "" means the node
 	}{
-		"annotation":                      {"", asPod(t, image(privateHost), annotated(role)), role},
-		"annotation before the default":   {other, asPod(t, image(privateHost), annotated(role)), role},
-		"default":                         {role, asPod(t, image(privateHost), nil), role},
-		"default beside other annotation": {role, asPod(t, image(privateHost), map[string]string{"a": "b"}), role},
-		"empty annotation opts out":       {other, asPod(t, image(privateHost), annotated("")), ""},
-		"no role":                         {"", asPod(t, image(privateHost), nil), ""},
+		"annotation":                      {"", withServiceAccountToken(t, imageRequest(privateHost), roleAnnotation(pullRole)), pullRole},
+		"annotation before the default":   {other, withServiceAccountToken(t, imageRequest(privateHost), roleAnnotation(pullRole)), pullRole},
+		"default":                         {pullRole, withServiceAccountToken(t, imageRequest(privateHost), nil), pullRole},
+		"default beside other annotation": {pullRole, withServiceAccountToken(t, imageRequest(privateHost), map[string]string{"a": "b"}), pullRole},
+		"empty annotation opts out":       {other, withServiceAccountToken(t, imageRequest(privateHost), roleAnnotation("")), ""},
+		"no role":                         {"", withServiceAccountToken(t, imageRequest(privateHost), nil), ""},
 		"annotation without token": {"", &plugin.Request{
-			Image: privateHost + "/app", ServiceAccountAnnotations: annotated(role)}, ""},
-		"default without token": {role, image(privateHost), ""},
+			Image: privateHost + "/app", ServiceAccountAnnotations: roleAnnotation(pullRole)}, ""},
+		"default without token": {pullRole, imageRequest(privateHost), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cloud := newCloud(t)
 			cloud.Update(func(s *testcloud.AWSState) {
 				s.WebIdentityToken, s.RoleARN = tt.req.ServiceAccountToken.Reveal(), tt.role
 			})
-			checkServed(t, mustGet(t, ecr.Options{DefaultRoleARN: tt.defaultRole}, tt.req), privateHost)
+			checkCredential(t, mustGetCredentials(t, ecr.Options{DefaultRoleARN: tt.defaultRole}, tt.req), privateHost)
 			key := testcloud.AWSKeyInstance
 			if tt.role != "" {
 				key = testcloud.AWSKeyRole
-				if diff := cmp.Diff([]string{"POST /", "POST /"}, paths(cloud)); diff != "" {
+				if diff := cmp.Diff([]string{"POST /", "POST /"}, requestLines(cloud)); diff != "" {
 					t.Errorf("the node's own credentials are not to be looked for: %s", diff)
 				}
 			}
@@ -81,11 +81,11 @@ func TestRole(t *testing.T) {
 
 func TestAssumeRequest(t *testing.T) {
 	cloud := newCloud(t)
-	req := asPod(t, image(privateHost), annotated(role))
-	mustGet(t, ecr.Options{}, req)
+	req := withServiceAccountToken(t, imageRequest(privateHost), roleAnnotation(pullRole))
+	mustGetCredentials(t, ecr.Options{}, req)
 	got := cloud.Requests()[0]
 	want := url.Values{
-		"Action": {"AssumeRoleWithWebIdentity"}, "Version": {"2011-06-15"}, "RoleArn": {role},
+		"Action": {"AssumeRoleWithWebIdentity"}, "Version": {"2011-06-15"}, "RoleArn": {pullRole},
 		"RoleSessionName": {"team-a_builder"}, "WebIdentityToken": {req.ServiceAccountToken.Reveal()},
 	}
 	if !cmp.Equal(want, got.Form()) {
@@ -99,19 +99,19 @@ func TestAssumeRequest(t *testing.T) {
 // TestAssumeWithBrokenNode verifies that a pod with a role does not depend on the node's credentials.
 func TestAssumeWithBrokenNode(t *testing.T) {
 	newCloud(t, "AWS_CONTAINER_CREDENTIALS_FULL_URI=http://192.0.2.1/", "AWS_WEB_IDENTITY_TOKEN_FILE=/nonexistent")
-	checkServed(t, mustGet(t, ecr.Options{}, asPod(t, image(privateHost), annotated(role))), privateHost)
+	checkCredential(t, mustGetCredentials(t, ecr.Options{}, withServiceAccountToken(t, imageRequest(privateHost), roleAnnotation(pullRole))), privateHost)
 }
 
 // TestAssumeForPublic verifies that ECR Public works without a configured region.
 func TestAssumeForPublic(t *testing.T) {
 	cloud := newCloud(t)
-	checkServed(t, mustGet(t, ecr.Options{}, asPod(t, image(publicHost), annotated(role))), publicHost)
-	if diff := cmp.Diff([]string{"POST /", "POST /"}, paths(cloud)); diff != "" {
+	checkCredential(t, mustGetCredentials(t, ecr.Options{}, withServiceAccountToken(t, imageRequest(publicHost), roleAnnotation(pullRole))), publicHost)
+	if diff := cmp.Diff([]string{"POST /", "POST /"}, requestLines(cloud)); diff != "" {
 		t.Error(diff)
 	}
 	// The region of STS is visible only in the error.
 	cloud.Inject(testcloud.Fault{Status: 403, Times: -1})
-	_, err := get(t, ecr.Options{}, asPod(t, image(publicHost), annotated(role)))
+	_, err := getCredentials(t, ecr.Options{}, withServiceAccountToken(t, imageRequest(publicHost), roleAnnotation(pullRole)))
 	if err == nil || !strings.Contains(err.Error(), "at STS in us-east-1: ") {
 		t.Errorf("got %v, want STS in us-east-1", err)
 	}
@@ -122,9 +122,9 @@ func TestSessionName(t *testing.T) {
 	legal := regexp.MustCompile(`^[\w+=,.@-]{2,64}$`)
 	name := func(t *testing.T, opts ecr.Options, token plugin.Secret) string {
 		cloud.Reset()
-		req := asPod(t, image(privateHost), annotated(role))
+		req := withServiceAccountToken(t, imageRequest(privateHost), roleAnnotation(pullRole))
 		req.ServiceAccountToken = token
-		mustGet(t, opts, req)
+		mustGetCredentials(t, opts, req)
 		got := cloud.Requests()[0].Form().Get("RoleSessionName")
 		if !legal.MatchString(got) {
 			t.Errorf("got %q, which STS refuses", got)
@@ -147,7 +147,7 @@ func TestSessionName(t *testing.T) {
 		"somebody":                                                        "ecr-credential-provider",
 		"":                                                                "ecr-credential-provider",
 	} {
-		got := name(t, ecr.Options{}, tokenFor(t, subject))
+		got := name(t, ecr.Options{}, serviceAccountToken(t, subject))
 		if i := strings.LastIndex(got, "="); strings.HasSuffix(want, hash) && i >= 0 {
 			got = got[:i+1] + strings.Map(func(r rune) rune {
 				if strings.ContainsRune("0123456789abcdef", r) {
@@ -159,7 +159,7 @@ func TestSessionName(t *testing.T) {
 		if got != want {
 			t.Errorf("%q: got %q, want %q", subject, got, want)
 		}
-		if got := name(t, ecr.Options{SessionName: "ecr-credential-provider"}, tokenFor(t, subject)); got != "ecr-credential-provider" {
+		if got := name(t, ecr.Options{SessionName: "ecr-credential-provider"}, serviceAccountToken(t, subject)); got != "ecr-credential-provider" {
 			t.Errorf("--session-name: got %q", got)
 		}
 	}
@@ -174,14 +174,14 @@ func TestSessionName(t *testing.T) {
 		n63 + ":" + "a", n63 + ":" + "b", n63[:62] + "m:a", n63[:20] + ":" + n63 + "a", n63[:20] + ":" + n63 + "b",
 		"a:b c", "a:b/c", "a:b-c", "a b:c", "a-b:c", "a_b:c", "a:b_c", "a:b:c",
 	} {
-		got := name(t, ecr.Options{}, tokenFor(t, "system:serviceaccount:"+subject))
+		got := name(t, ecr.Options{}, serviceAccountToken(t, "system:serviceaccount:"+subject))
 		if other, ok := seen[got]; ok {
 			t.Errorf("%q and %q are both %q", subject, other, got)
 		}
 		seen[got] = subject
 		if _, account, cut := strings.Cut(got, "_"); cut && strings.Contains(got, "=") {
 			namespace := got[:strings.Index(got, "_")]
-			if imitated := name(t, ecr.Options{}, tokenFor(t, "system:serviceaccount:"+namespace+":"+account)); imitated == got {
+			if imitated := name(t, ecr.Options{}, serviceAccountToken(t, "system:serviceaccount:"+namespace+":"+account)); imitated == got {
 				t.Errorf("an account that is called %q has the session of %q", account, subject)
 			}
 		}
@@ -199,7 +199,7 @@ func TestAssumeFails(t *testing.T) {
 	refusal := func(status int, code, message string) testcloud.Fault {
 		return testcloud.Fault{Status: status, Times: -1, Body: testcloud.AWSErrorXML(code, message)}
 	}
-	token := tokenFor(t, "system:serviceaccount:team-a:builder").Reveal()
+	token := serviceAccountToken(t, "system:serviceaccount:team-a:builder").Reveal()
 	for name, tt := range map[string]struct {
 		fault    testcloud.Fault
 		want     string
@@ -224,11 +224,11 @@ func TestAssumeFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cloud := newCloud(t)
 			cloud.Inject(tt.fault)
-			_, err := get(t, shortTimeouts(), asPod(t, image(privateHost), annotated(role)))
+			_, err := getCredentials(t, shortTimeouts(), withServiceAccountToken(t, imageRequest(privateHost), roleAnnotation(pullRole)))
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("got %v, want %q", err, tt.want)
 			}
-			prefix := `image host "` + privateHost + `": assume the role "` + role + `" at STS in eu-west-1: POST ` + cloud.URL() + ": "
+			prefix := `image host "` + privateHost + `": assume the role "` + pullRole + `" at STS in eu-west-1: POST ` + cloud.URL() + ": "
 			if !strings.HasPrefix(err.Error(), prefix) {
 				t.Errorf("got %v, want it to begin with %q", err, prefix)
 			}
@@ -244,8 +244,8 @@ func TestLogged(t *testing.T) {
 	newCloud(t)
 	var logged bytes.Buffer
 	opts := ecr.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))}
-	mustGet(t, opts, asPod(t, image(privateHost), annotated(role)))
-	mustGet(t, opts, asPod(t, image(privateHost), nil))
+	mustGetCredentials(t, opts, withServiceAccountToken(t, imageRequest(privateHost), roleAnnotation(pullRole)))
+	mustGetCredentials(t, opts, withServiceAccountToken(t, imageRequest(privateHost), nil))
 	for _, want := range []string{
 		`msg="assuming the role of the service account"`, `msg="the service account has no IAM role; using the node's identity`, `msg="requesting an authorization token"`,
 	} {

@@ -34,10 +34,10 @@ const (
 // initClient creates the client on first use.
 func (m *metadataClient) initClient() {
 	m.client = imds.NewFromConfig(m.session.cfg, func(o *imds.Options) {
-		o.APIOptions = []func(*middleware.Stack) error{m.session.wire.withTimeout(metadataAttemptTimeout)}
+		o.APIOptions = []func(*middleware.Stack) error{m.session.httpClient.withTimeout(metadataAttemptTimeout)}
 		o.DisableDefaultMaxBackoff = true // otherwise the default replaces the backoff set below
 		o.Retryer = retry.NewStandard(func(r *retry.StandardOptions) {
-			r.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(retryVerdict)}, r.Retryables...)
+			r.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(isRetryable)}, r.Retryables...)
 			r.Backoff = retry.BackoffDelayerFunc(func(int, error) (time.Duration, error) {
 				return 50*time.Millisecond + rand.N(100*time.Millisecond), nil
 			})

@@ -25,7 +25,7 @@ func TestMetadataAttempts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cloud := newCloud(t)
 			cloud.Inject(testcloud.Fault{Path: "/latest/", Drop: true, Times: -1})
-			if _, err := get(t, tt.opts, image(tt.host)); err == nil {
+			if _, err := getCredentials(t, tt.opts, imageRequest(tt.host)); err == nil {
 				t.Error("there are credentials")
 			}
 			if got := len(cloud.Requests()); got == 0 || got > 6 {
@@ -42,8 +42,8 @@ func TestExpiredKeys(t *testing.T) {
 	for _, life := range []time.Duration{-time.Hour, -365 * 24 * time.Hour, time.Second, 365 * 24 * time.Hour} {
 		cloud.Reset()
 		cloud.Update(func(s *testcloud.AWSState) { s.KeyLifetime = life })
-		resp := mustGet(t, ecr.Options{}, image(privateHost))
-		checkServed(t, resp, privateHost)
+		resp := mustGetCredentials(t, ecr.Options{}, imageRequest(privateHost))
+		checkCredential(t, resp, privateHost)
 		if got := len(cloud.Requests()); got > 6 { // the SDK requests newer keys once
 			t.Errorf("%v: asked %q", life, cloud.RequestLines())
 		}

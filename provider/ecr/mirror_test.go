@@ -42,8 +42,8 @@ func TestMirrors(t *testing.T) {
 		"registry.corp.example/x":     {"registry.corp.example", plugin.CacheRegistry, testcloud.AWSSignature{KeyID: "AKIAENV", Region: "us-east-1", Service: "ecr-public"}},
 	} {
 		t.Run(image, func(t *testing.T) {
-			cloud := newCloud(t, append(keys(), "AWS_REGION=eu-central-1")...)
-			resp := mustGet(t, opts, &plugin.Request{Image: image})
+			cloud := newCloud(t, append(staticKeysEnv(), "AWS_REGION=eu-central-1")...)
+			resp := mustGetCredentials(t, opts, &plugin.Request{Image: image})
 			want := map[string]plugin.AuthConfig{tt.key: {Username: "AWS", Password: plugin.NewSecret("open-sesame")}}
 			if !cmp.Equal(resp.Auth, want) || resp.CacheKeyType != tt.scope {
 				t.Errorf("got another response, or under another key, for %q", resp.CacheKeyType)
@@ -53,8 +53,8 @@ func TestMirrors(t *testing.T) {
 			}
 		})
 	}
-	cloud := newCloud(t, keys()...)
-	resp := mustGet(t, opts, &plugin.Request{Image: "quay.io:8443/b/a"}) // outside the mirrored part
+	cloud := newCloud(t, staticKeysEnv()...)
+	resp := mustGetCredentials(t, opts, &plugin.Request{Image: "quay.io:8443/b/a"}) // outside the mirrored part
 	empty := &plugin.Response{CacheKeyType: plugin.CacheImage, CacheDuration: new(time.Duration(0))}
 	if diff := cmp.Diff(empty, resp); diff != "" {
 		t.Error(diff)
@@ -63,7 +63,7 @@ func TestMirrors(t *testing.T) {
 		t.Errorf("a host was called: %q", got)
 	}
 	cloud.Inject(testcloud.Fault{Status: 403, Times: -1})
-	_, err := get(t, opts, &plugin.Request{Image: "docker.io/library/nginx"})
+	_, err := getCredentials(t, opts, &plugin.Request{Image: "docker.io/library/nginx"})
 	if want := `image host "docker.io", mirrored by "` + cache + `": get an authorization token from ECR in ap-south-1: `; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}

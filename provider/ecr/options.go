@@ -69,8 +69,8 @@ type Options struct {
 	Getenv func(string) string // used by [InPod], but not by the AWS SDK; nil means [os.Getenv]
 	Logger *slog.Logger        // receives progress messages (Info); nil discards them
 
-	base func() *http.Transport // nil means remote.NewBaseTransport
-	pod  bool                   // set by InPod
+	newTransport func() *http.Transport // nil means remote.NewBaseTransport
+	inPod        bool                   // set by InPod
 }
 
 // withDefaults replaces zero fields with their defaults.
@@ -79,15 +79,15 @@ func (o Options) withDefaults() Options {
 	o.Timeout = cmp.Or(o.Timeout, 14*time.Second)
 	o.MaxPause = cmp.Or(o.MaxPause, 5*time.Second)
 	o.Budget = cmp.Or(o.Budget, remote.RequestTimeout)
-	if o.base == nil {
-		o.base = remote.NewBaseTransport
+	if o.newTransport == nil {
+		o.newTransport = remote.NewBaseTransport
 	}
 	return o
 }
 
 // identityHint returns whose identity is used and how to configure it, for error messages.
 func (o Options) identityHint() (owner, fix string) {
-	if o.pod {
+	if o.inPod {
 		return "pod", "assign a role to the pod's service account (IRSA or EKS Pod Identity), or to the instance"
 	}
 	return "node", "assign a role to the instance, or configure another AWS SDK credential source"

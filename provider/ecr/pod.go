@@ -29,7 +29,7 @@ func InPod(opts Options) (*Provider, error) {
 	if err := checkVariables(opts.Getenv); err != nil {
 		return nil, err
 	}
-	opts.pod = true
+	opts.inPod = true
 	return New(opts)
 }
 

@@ -36,8 +36,8 @@ func newRedirector(t *testing.T, location func(*http.Request) string) (s *httpte
 	return s, asked
 }
 
-// trustOf writes the certificate of s to a file and returns the AWS_CA_BUNDLE variable for it.
-func trustOf(t *testing.T, s *httptest.Server) string {
+// caBundleEnv writes the certificate of s to a file and returns the AWS_CA_BUNDLE variable for it.
+func caBundleEnv(t *testing.T, s *httptest.Server) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ca.pem")
 	data := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
@@ -56,17 +56,17 @@ func TestRedirectsOverTLS(t *testing.T) {
 		return []string{"AWS_EC2_METADATA_SERVICE_ENDPOINT=" + s.URL}
 	}
 	services := func(_ *testcloud.AWS, s *httptest.Server) []string {
-		return append(keys(), "AWS_ENDPOINT_URL_ECR="+s.URL, "AWS_ENDPOINT_URL_STS="+s.URL)
+		return append(staticKeysEnv(), "AWS_ENDPOINT_URL_ECR="+s.URL, "AWS_ENDPOINT_URL_STS="+s.URL)
 	}
 	for name, tt := range map[string]struct {
 		environ func(*testcloud.AWS, *httptest.Server) []string
 		req     *plugin.Request
 		most    int64 // maximum number of requests to the server
 	}{
-		"container": {container, image(privateHost), 4},
-		"metadata":  {metadata, image(privateHost), 14}, // a token and a role, each redirected three times, three attempts
-		"ECR":       {services, image(privateHost), 1},
-		"STS":       {services, asPod(t, image(privateHost), annotated(role)), 1},
+		"container": {container, imageRequest(privateHost), 4},
+		"metadata":  {metadata, imageRequest(privateHost), 14}, // a token and a role, each redirected three times, three attempts
+		"ECR":       {services, imageRequest(privateHost), 1},
+		"STS":       {services, withServiceAccountToken(t, imageRequest(privateHost), roleAnnotation(pullRole)), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, elsewhere := range []bool{false, true} {
@@ -77,11 +77,11 @@ func TestRedirectsOverTLS(t *testing.T) {
 					}
 					return r.URL.Path
 				})
-				cloud := newCloud(t, trustOf(t, s))
+				cloud := newCloud(t, caBundleEnv(t, s))
 				setenv(t, tt.environ(cloud, s)...)
 				opts := shortTimeouts()
 				opts.Budget = 3 * time.Second
-				_, err := get(t, opts, tt.req)
+				_, err := getCredentials(t, opts, tt.req)
 				if err == nil || !strings.Contains(err.Error(), "redirect") && !strings.Contains(err.Error(), "status 307 Temporary Redirect") {
 					t.Errorf("elsewhere %v: got %v", elsewhere, err)
 				}
@@ -99,7 +99,7 @@ func TestRedirectsOverTLS(t *testing.T) {
 // TestOnlyHTTP1 verifies that HTTP/1.1 is used with a server that also supports HTTP/2.
 func TestOnlyHTTP1(t *testing.T) {
 	var protocol atomic.Value
-	cloud := newCloud(t, keys()...)
+	cloud := newCloud(t, staticKeysEnv()...)
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		protocol.Store(r.Proto)
 		cloud.ServeHTTP(w, r)
@@ -107,8 +107,8 @@ func TestOnlyHTTP1(t *testing.T) {
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	defer s.Close()
-	setenv(t, trustOf(t, s), "AWS_ENDPOINT_URL_ECR="+s.URL)
-	checkServed(t, mustGet(t, ecr.Options{}, image(privateHost)), privateHost)
+	setenv(t, caBundleEnv(t, s), "AWS_ENDPOINT_URL_ECR="+s.URL)
+	checkCredential(t, mustGetCredentials(t, ecr.Options{}, imageRequest(privateHost)), privateHost)
 	if got := protocol.Load(); got != "HTTP/1.1" {
 		t.Errorf("got %v", got)
 	}

@@ -25,7 +25,7 @@ type retryer struct {
 func newRetryer(opts Options, attempts *int) retryer {
 	return retryer{retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxBackoff = opts.MaxPause
-		o.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(retryVerdict)}, o.Retryables...)
+		o.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(isRetryable)}, o.Retryables...)
 		o.Retryables = append(o.Retryables, retry.RetryableHTTPStatusCode{
 			Codes: map[int]struct{}{http.StatusTooManyRequests: {}},
 		})
@@ -55,9 +55,9 @@ func maxAttempts(ctx context.Context, sources []any) int {
 	return 0
 }
 
-// retryVerdict returns false for permanent errors, which the SDK would retry. The SDK decides about
+// isRetryable returns false for permanent errors, which the SDK would retry. The SDK decides about
 // all other errors.
-func retryVerdict(err error) aws.Ternary {
+func isRetryable(err error) aws.Ternary {
 	var answer responseError
 	var lost *noResponseError
 	if errors.As(err, &answer) || errors.As(err, &lost) && !lost.retryable {

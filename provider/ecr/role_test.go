@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	hub    = "arn:aws:iam::444455556666:role/hub"
-	target = "arn:aws:iam::111122223333:role/ops/pull"
+	hubRole    = "arn:aws:iam::444455556666:role/hub"
+	targetRole = "arn:aws:iam::111122223333:role/ops/pull"
 )
 
 // stsForms returns the forms of the requests to STS, with the signer's key ID as "by".
@@ -44,7 +44,7 @@ func stsForms(cloud *testcloud.AWS) (forms []url.Values) {
 // role is assumed with the identity that is used without roles.
 func TestRolesOfAccount(t *testing.T) {
 	const hubKey, targetKey, podKey = "ASIAHUB", "ASIATARGET", "ASIAPOD"
-	chain := ecr.Options{Roles: []string{"111122223333=" + hub + "," + target, "777788889999=" + hub}}
+	chain := ecr.Options{Roles: []string{"111122223333=" + hubRole + "," + targetRole, "777788889999=" + hubRole}}
 	taken := func(action, role, name, by string) url.Values {
 		form := url.Values{"Action": {action}, "RoleArn": {role}, "RoleSessionName": {name}}
 		if by != "" {
@@ -65,31 +65,31 @@ func TestRolesOfAccount(t *testing.T) {
 		want   []url.Values
 		signer string // key ID that signs the request to ECR
 	}{
-		"node": {chain, nil, image(privateHost), map[string]testcloud.AWSTrust{hub: {Principal: testcloud.AWSKeyInstance, RoleKey: hubKey}, target: {Principal: hubKey, RoleKey: targetKey}},
-			[]url.Values{taken("AssumeRole", hub, "ecr-credential-provider", testcloud.AWSKeyInstance), taken("AssumeRole", target, "ecr-credential-provider", hubKey)}, targetKey},
-		"node with keys": {chain, keys(), image(privateHost), map[string]testcloud.AWSTrust{hub: {Principal: "AKIAENV", RoleKey: hubKey}, target: {Principal: hubKey, RoleKey: targetKey}},
-			[]url.Values{taken("AssumeRole", hub, "ecr-credential-provider", "AKIAENV"), taken("AssumeRole", target, "ecr-credential-provider", hubKey)}, targetKey},
-		"pod": {chain, nil, asPod(t, image(privateHost), annotated(role)), map[string]testcloud.AWSTrust{role: {RoleKey: podKey}, hub: {Principal: podKey, RoleKey: hubKey}, target: {Principal: hubKey, RoleKey: targetKey}},
-			[]url.Values{taken("AssumeRoleWithWebIdentity", role, "team-a_builder", ""), taken("AssumeRole", hub, "team-a_builder", podKey), taken("AssumeRole", target, "team-a_builder", hubKey)}, targetKey},
-		"pod that has the first role": {chain, nil, asPod(t, image(privateHost), annotated(hub)), map[string]testcloud.AWSTrust{hub: {RoleKey: hubKey}, target: {Principal: hubKey, RoleKey: targetKey}},
-			[]url.Values{taken("AssumeRoleWithWebIdentity", hub, "team-a_builder", ""), taken("AssumeRole", target, "team-a_builder", hubKey)}, targetKey},
-		"pod that has the last role": {chain, nil, asPod(t, image(privateHost), annotated(target)), map[string]testcloud.AWSTrust{target: {RoleKey: targetKey}},
-			[]url.Values{taken("AssumeRoleWithWebIdentity", target, "team-a_builder", "")}, targetKey},
-		"pod without a role": {chain, nil, asPod(t, image(privateHost), nil), map[string]testcloud.AWSTrust{hub: {Principal: testcloud.AWSKeyInstance, RoleKey: hubKey}, target: {Principal: hubKey, RoleKey: targetKey}},
-			[]url.Values{taken("AssumeRole", hub, "team-a_builder", testcloud.AWSKeyInstance), taken("AssumeRole", target, "team-a_builder", hubKey)}, targetKey},
-		"external ID": {ecr.Options{Roles: chain.Roles, ExternalIDs: []string{"111122223333=customer/7"}, SessionName: "pulls@corp"}, nil, image(privateHost),
-			map[string]testcloud.AWSTrust{hub: {Principal: testcloud.AWSKeyInstance, RoleKey: hubKey}, target: {Principal: hubKey, ExternalID: "customer/7", RoleKey: targetKey}},
-			[]url.Values{with(taken("AssumeRole", hub, "pulls@corp", testcloud.AWSKeyInstance), "ExternalId", "customer/7"),
-				with(taken("AssumeRole", target, "pulls@corp", hubKey), "ExternalId", "customer/7")}, targetKey},
-		"another account": {chain, nil, image("222233334444.dkr.ecr.eu-west-1.amazonaws.com"), map[string]testcloud.AWSTrust{}, nil, testcloud.AWSKeyInstance},
-		"mirror": {ecr.Options{Roles: chain.Roles, Mirrors: []string{"docker.io=" + privateHost + "/hub"}, MirrorOrigin: "none"}, nil, image("docker.io"),
-			map[string]testcloud.AWSTrust{hub: {Principal: testcloud.AWSKeyInstance, RoleKey: hubKey}, target: {Principal: hubKey, RoleKey: targetKey}},
-			[]url.Values{taken("AssumeRole", hub, "ecr-credential-provider", testcloud.AWSKeyInstance), taken("AssumeRole", target, "ecr-credential-provider", hubKey)}, targetKey},
+		"node": {chain, nil, imageRequest(privateHost), map[string]testcloud.AWSTrust{hubRole: {Principal: testcloud.AWSKeyInstance, RoleKey: hubKey}, targetRole: {Principal: hubKey, RoleKey: targetKey}},
+			[]url.Values{taken("AssumeRole", hubRole, "ecr-credential-provider", testcloud.AWSKeyInstance), taken("AssumeRole", targetRole, "ecr-credential-provider", hubKey)}, targetKey},
+		"node with keys": {chain, staticKeysEnv(), imageRequest(privateHost), map[string]testcloud.AWSTrust{hubRole: {Principal: "AKIAENV", RoleKey: hubKey}, targetRole: {Principal: hubKey, RoleKey: targetKey}},
+			[]url.Values{taken("AssumeRole", hubRole, "ecr-credential-provider", "AKIAENV"), taken("AssumeRole", targetRole, "ecr-credential-provider", hubKey)}, targetKey},
+		"pod": {chain, nil, withServiceAccountToken(t, imageRequest(privateHost), roleAnnotation(pullRole)), map[string]testcloud.AWSTrust{pullRole: {RoleKey: podKey}, hubRole: {Principal: podKey, RoleKey: hubKey}, targetRole: {Principal: hubKey, RoleKey: targetKey}},
+			[]url.Values{taken("AssumeRoleWithWebIdentity", pullRole, "team-a_builder", ""), taken("AssumeRole", hubRole, "team-a_builder", podKey), taken("AssumeRole", targetRole, "team-a_builder", hubKey)}, targetKey},
+		"pod that has the first role": {chain, nil, withServiceAccountToken(t, imageRequest(privateHost), roleAnnotation(hubRole)), map[string]testcloud.AWSTrust{hubRole: {RoleKey: hubKey}, targetRole: {Principal: hubKey, RoleKey: targetKey}},
+			[]url.Values{taken("AssumeRoleWithWebIdentity", hubRole, "team-a_builder", ""), taken("AssumeRole", targetRole, "team-a_builder", hubKey)}, targetKey},
+		"pod that has the last role": {chain, nil, withServiceAccountToken(t, imageRequest(privateHost), roleAnnotation(targetRole)), map[string]testcloud.AWSTrust{targetRole: {RoleKey: targetKey}},
+			[]url.Values{taken("AssumeRoleWithWebIdentity", targetRole, "team-a_builder", "")}, targetKey},
+		"pod without a role": {chain, nil, withServiceAccountToken(t, imageRequest(privateHost), nil), map[string]testcloud.AWSTrust{hubRole: {Principal: testcloud.AWSKeyInstance, RoleKey: hubKey}, targetRole: {Principal: hubKey, RoleKey: targetKey}},
+			[]url.Values{taken("AssumeRole", hubRole, "team-a_builder", testcloud.AWSKeyInstance), taken("AssumeRole", targetRole, "team-a_builder", hubKey)}, targetKey},
+		"external ID": {ecr.Options{Roles: chain.Roles, ExternalIDs: []string{"111122223333=customer/7"}, SessionName: "pulls@corp"}, nil, imageRequest(privateHost),
+			map[string]testcloud.AWSTrust{hubRole: {Principal: testcloud.AWSKeyInstance, RoleKey: hubKey}, targetRole: {Principal: hubKey, ExternalID: "customer/7", RoleKey: targetKey}},
+			[]url.Values{with(taken("AssumeRole", hubRole, "pulls@corp", testcloud.AWSKeyInstance), "ExternalId", "customer/7"),
+				with(taken("AssumeRole", targetRole, "pulls@corp", hubKey), "ExternalId", "customer/7")}, targetKey},
+		"another account": {chain, nil, imageRequest("222233334444.dkr.ecr.eu-west-1.amazonaws.com"), map[string]testcloud.AWSTrust{}, nil, testcloud.AWSKeyInstance},
+		"mirror": {ecr.Options{Roles: chain.Roles, Mirrors: []string{"docker.io=" + privateHost + "/hub"}, MirrorOrigin: "none"}, nil, imageRequest("docker.io"),
+			map[string]testcloud.AWSTrust{hubRole: {Principal: testcloud.AWSKeyInstance, RoleKey: hubKey}, targetRole: {Principal: hubKey, RoleKey: targetKey}},
+			[]url.Values{taken("AssumeRole", hubRole, "ecr-credential-provider", testcloud.AWSKeyInstance), taken("AssumeRole", targetRole, "ecr-credential-provider", hubKey)}, targetKey},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cloud := newCloud(t, tt.env...)
 			cloud.Update(func(s *testcloud.AWSState) { s.Roles = tt.trusts })
-			checkServed(t, mustGet(t, tt.opts, tt.req), tt.req.Registry())
+			checkCredential(t, mustGetCredentials(t, tt.opts, tt.req), tt.req.Registry())
 			if diff := cmp.Diff(tt.want, stsForms(cloud)); diff != "" {
 				t.Error(diff)
 			}
@@ -105,29 +105,29 @@ func TestChainFails(t *testing.T) {
 		return func(r testcloud.Request) bool { return r.Form().Get("RoleArn") == arn }
 	}
 	opts := shortTimeouts()
-	opts.Roles = []string{"111122223333=" + hub + "," + target}
+	opts.Roles = []string{"111122223333=" + hubRole + "," + targetRole}
 	for name, tt := range map[string]struct {
 		req   *plugin.Request
 		fault testcloud.Fault
 		want  []string
 	}{
-		"first, as the node": {image(privateHost), testcloud.Fault{Match: isFor(hub), Status: 403, Body: testcloud.AWSErrorXML("AccessDenied", "User: node is not authorized")},
-			[]string{`assume the role "` + hub + `" as the node at STS in eu-west-1: POST http`, ": AccessDenied: User: node is not authorized [request id " + testcloud.AWSRequestID + "]; ",
+		"first, as the node": {imageRequest(privateHost), testcloud.Fault{Match: isFor(hubRole), Status: 403, Body: testcloud.AWSErrorXML("AccessDenied", "User: node is not authorized")},
+			[]string{`assume the role "` + hubRole + `" as the node at STS in eu-west-1: POST http`, ": AccessDenied: User: node is not authorized [request id " + testcloud.AWSRequestID + "]; ",
 				"allow sts:AssumeRole in the role's trust policy and in the permissions of the node", "--external-id"}},
-		"second": {image(privateHost), testcloud.Fault{Match: isFor(target), Status: 403, Body: testcloud.AWSErrorXML("AccessDenied", "no "+canary.PasswordSecret+"-key")},
-			[]string{`assume the role "` + target + `" as ` + hub + ` at STS in eu-west-1: POST http`, ": AccessDenied: no [redacted] [request id", "the permissions of " + hub + ","}},
-		"first, as a pod": {asPod(t, image(privateHost), annotated(role)), testcloud.Fault{Match: isFor(hub), Status: 403, Body: "{}"},
-			[]string{`assume the role "` + hub + `" as ` + role + ` at STS in eu-west-1: POST http`, ": status 403 Forbidden"}},
-		"a region that is not active": {image(privateHost), testcloud.Fault{Match: isFor(hub), Status: 403, Body: testcloud.AWSErrorXML("RegionDisabledException", "")},
+		"second": {imageRequest(privateHost), testcloud.Fault{Match: isFor(targetRole), Status: 403, Body: testcloud.AWSErrorXML("AccessDenied", "no "+canary.PasswordSecret+"-key")},
+			[]string{`assume the role "` + targetRole + `" as ` + hubRole + ` at STS in eu-west-1: POST http`, ": AccessDenied: no [redacted] [request id", "the permissions of " + hubRole + ","}},
+		"first, as a pod": {withServiceAccountToken(t, imageRequest(privateHost), roleAnnotation(pullRole)), testcloud.Fault{Match: isFor(hubRole), Status: 403, Body: "{}"},
+			[]string{`assume the role "` + hubRole + `" as ` + pullRole + ` at STS in eu-west-1: POST http`, ": status 403 Forbidden"}},
+		"a region that is not active": {imageRequest(privateHost), testcloud.Fault{Match: isFor(hubRole), Status: 403, Body: testcloud.AWSErrorXML("RegionDisabledException", "")},
 			[]string{"RegionDisabledException", "activate STS in this region"}},
-		"no credentials": {image(privateHost), testcloud.Fault{Match: isFor(hub), Status: 200, Body: "<AssumeRoleResponse/>"},
-			[]string{`assume the role "` + hub + `" as the node`, "invalid response"}},
+		"no credentials": {imageRequest(privateHost), testcloud.Fault{Match: isFor(hubRole), Status: 200, Body: "<AssumeRoleResponse/>"},
+			[]string{`assume the role "` + hubRole + `" as the node`, "invalid response"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cloud := newCloud(t)
 			tt.fault.Times = -1
 			cloud.Inject(tt.fault)
-			_, err := get(t, opts, tt.req)
+			_, err := getCredentials(t, opts, tt.req)
 			for _, want := range tt.want {
 				if err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("got %v, want %q in it", err, want)
@@ -152,14 +152,14 @@ func TestOptionsRefused(t *testing.T) {
 		"must be ACCOUNT=ARN[,ARN…], with a 12-digit account ID": {
 			roles(arn), roles("=" + arn), roles("11112222333=" + arn), roles("11112222333x=" + arn), roles("*=" + arn)},
 		"is not a role ARN (arn:aws:iam::ACCOUNT:role/NAME)": {
-			roles("111122223333"), roles("111122223333="), roles("111122223333=" + arn + ",pull" + hub), roles("111122223333=pull"),
+			roles("111122223333"), roles("111122223333="), roles("111122223333=" + arn + ",pull" + hubRole), roles("111122223333=pull"),
 			roles("111122223333=arn:aws:iam::11112222333:role/pull"), roles("111122223333=arn:aws:iam::111122223333:user/pull"),
 			roles("111122223333=arn:aws:sts::111122223333:assumed-role/pull/x"), roles("111122223333=" + arn + " "),
 			roles("111122223333=arn:aws:iam:eu-west-1:111122223333:role/pull"), roles("111122223333=arn::iam::111122223333:role/pull"),
 			roles("111122223333=arn:aws:iam::111122223333:role/"), roles("111122223333=arn:aws:iam::111122223333:role/a/"),
 			roles("111122223333=arn:aws:iam::111122223333:role/a:b"), roles("111122223333=" + arn + strings.Repeat("x", 2048))},
-		"duplicate role": {roles("111122223333=" + arn + "," + hub + "," + arn)},
-		"a --role flag is already set for this account; list all of its roles, in order, in one --role flag": {roles("111122223333="+arn, "111122223333="+hub)},
+		"duplicate role": {roles("111122223333=" + arn + "," + hubRole + "," + arn)},
+		"a --role flag is already set for this account; list all of its roles, in order, in one --role flag": {roles("111122223333="+arn, "111122223333="+hubRole)},
 		"must be ACCOUNT=ID":                                    {ids("customer"), ids("1111=customer")},
 		"no --role flag is set for this account":                {ids("222233334444=customer"), {ExternalIDs: []string{"111122223333=customer"}}},
 		"an --external-id flag is already set for this account": {ids("111122223333=customer", "111122223333=other")},

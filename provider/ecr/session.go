@@ -32,12 +32,12 @@ type session struct {
 // newSession returns a session. The caller must call end.
 func newSession(opts Options, h registryHost) *session {
 	s := &session{opts: opts, host: h, log: opts.Logger}
-	s.wire.transport = remote.WrapTransport(opts.base())
+	s.httpClient.transport = remote.WrapTransport(opts.newTransport())
 	return s
 }
 
-// end closes the session's connections.
-func (s *session) end() { s.wire.transport.CloseIdleConnections() }
+// close closes the session's connections.
+func (s *session) close() { s.httpClient.transport.CloseIdleConnections() }
 
 // loadConfig reads the SDK's configuration for the host. If asNode is false, it configures no
 // credentials. If neither the host name nor the configuration contains a region, it gets the region
@@ -61,7 +61,7 @@ func (s *session) loadConfig(ctx context.Context, asNode bool) error {
 // requests.
 func (s *session) readSDKConfig(ctx context.Context, asNode bool) error {
 	options := []func(*config.LoadOptions) error{
-		config.WithAPIOptions([]func(*middleware.Stack) error{s.wire.withTimeout(s.opts.Timeout)}),
+		config.WithAPIOptions([]func(*middleware.Stack) error{s.httpClient.withTimeout(s.opts.Timeout)}),
 		config.WithRetryer(func() aws.Retryer { return newRetryer(s.opts, &s.attempts) }),
 		config.WithLogger(sdkLogger(s.log)),
 		config.WithEC2RoleCredentialOptions(func(o *ec2rolecreds.Options) { o.Client = &s.metadata }),
@@ -91,7 +91,7 @@ func (s *session) readSDKConfig(ctx context.Context, asNode bool) error {
 		return s.stepError(within, err)
 	}
 	s.attempts = maxAttempts(ctx, cfg.ConfigSources)
-	s.wire.useCustomCAs(cfg.HTTPClient, s.opts.base())
+	s.httpClient.useCustomCAs(cfg.HTTPClient, s.opts.newTransport())
 	s.cfg, s.metadata.session = cfg, s
 	for _, source := range cfg.ConfigSources {
 		switch c := source.(type) {

@@ -26,7 +26,7 @@ func (s *session) authorize(ctx context.Context) (auth plugin.AuthConfig, expire
 		get, what = s.publicToken, "get an authorization token from ECR Public"
 		actions = "ecr-public:GetAuthorizationToken and sts:GetServiceBearerToken"
 	}
-	s.beginStep(step{description: what, showsMessages: true, fixes: map[string]string{
+	s.beginStep(step{description: what, quotesMessages: true, fixes: map[string]string{
 		"AccessDenied":       "allow " + actions + " for this identity",
 		"UnrecognizedClient": "the identity belongs to another AWS partition, or its keys are no longer valid",
 		"ExpiredToken":       "the identity's credentials have expired; check their source and the node's clock",

@@ -54,9 +54,9 @@ type noResponseError struct {
 
 func (e *noResponseError) Error() string { return e.cause.Error() }
 
-// errNoURL is returned for invalid URLs in the configuration, which the SDK does not
+// errInvalidURL is returned for invalid URLs in the configuration, which the SDK does not
 // validate.
-var errNoURL = &noResponseError{cause: errors.New("the address is not an http or https URL; check AWS_ENDPOINT_URL… and endpoint_url")}
+var errInvalidURL = &noResponseError{cause: errors.New("the address is not an http or https URL; check AWS_ENDPOINT_URL… and endpoint_url")}
 
 // responseError is returned for an invalid response with a successful status.
 type responseError string
@@ -100,8 +100,8 @@ func (w *httpClient) roundTrip(ctx context.Context, in *smithyhttp.Request, time
 		defer req.Body.Close() // net/http may still be reading the body when the next attempt starts
 	}
 	if scheme := req.URL.Scheme; scheme != "http" && scheme != "https" || req.URL.Host == "" {
-		x.noResponseErr = errNoURL
-		return emptyResponse(), &smithyhttp.RequestSendError{Err: errNoURL}
+		x.noResponseErr = errInvalidURL
+		return emptyResponse(), &smithyhttp.RequestSendError{Err: errInvalidURL}
 	}
 	connected := false
 	resp, err := w.followRedirects(req.WithContext(httptrace.WithClientTrace(attempt, &httptrace.ClientTrace{

@@ -31,7 +31,7 @@ func (p *Provider) metadataDockerConfig(ctx context.Context) (map[string]plugin.
 	}
 	address := p.metadataURL(suffix)
 	if p.opts.Flow == FlowDockercfgURL {
-		step, address = stepFetch, strings.TrimSpace(value)
+		step, address = stepFetchDockercfg, strings.TrimSpace(value)
 		if value, err = p.fetchDocument(ctx, address); err != nil {
 			return nil, err
 		}
@@ -50,9 +50,9 @@ func (p *Provider) fetchDocument(ctx context.Context, address string) (string, e
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return "", errNotFetchable
+		return "", errInvalidDockercfgURL
 	case remote.IsMetadataHost(u.Hostname()), strings.EqualFold(u.Host, p.opts.MetadataHost):
-		return "", errMetadataTarget
+		return "", errDockercfgURLForbidden
 	}
 	client := p.client()
 	if p.opts.Transport == nil {
@@ -62,7 +62,7 @@ func (p *Provider) fetchDocument(ctx context.Context, address string) (string, e
 		defer transport.CloseIdleConnections()
 		client.Transport = transport
 	}
-	answer, err := client.Do(ctx, remote.Call{Step: stepFetch, URL: address})
+	answer, err := client.Do(ctx, remote.Call{Step: stepFetchDockercfg, URL: address})
 	if err != nil {
 		return "", err
 	}
@@ -74,13 +74,13 @@ func (p *Provider) fetchDocument(ctx context.Context, address string) (string, e
 func rejectMetadataServer(_, address string, _ syscall.RawConn) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || remote.IsMetadataHost(host) {
-		return errMetadataTarget
+		return errDockercfgURLForbidden
 	}
 	return nil
 }
 
 var (
-	errMetadataTarget = errors.New("the instance attribute google-dockercfg-url points to a metadata server, " +
+	errDockercfgURLForbidden = errors.New("the instance attribute google-dockercfg-url points to a metadata server, " +
 		"which is not allowed; set it to the URL of a docker config on another server")
-	errNotFetchable = fmt.Errorf("%s: must be an http or https URL", stepDockercfgURL)
+	errInvalidDockercfgURL = fmt.Errorf("%s: must be an http or https URL", stepDockercfgURL)
 )

@@ -21,8 +21,8 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-// askDockercfg requests the docker config without a custom transport.
-func askDockercfg(t testing.TB, w *testCloud, flow, image string) (*plugin.Response, error) {
+// getDockercfg requests the docker config without a custom transport.
+func getDockercfg(t testing.TB, w *testCloud, flow, image string) (*plugin.Response, error) {
 	t.Helper()
 	p := must.Get(gcr.New(gcr.Options{Flow: flow, MetadataHost: w.Addr(), Backoff: 1}))(t)
 	resp, err := p.GetCredentials(t.Context(), &plugin.Request{Image: image})
@@ -59,7 +59,7 @@ func TestDockercfg(t *testing.T) {
 				w.Update(func(s *testcloud.GoogleState) {
 					s.Dockercfg, s.DockercfgURL = tt.document, files.URL()+"/dockercfg?sig="+canary.ArgSecret+"\n"
 				})
-				resp := must.Get(askDockercfg(t, w, flow, "registry.example/app"))(t)
+				resp := must.Get(getDockercfg(t, w, flow, "registry.example/app"))(t)
 				if diff := cmp.Diff(tt.want, resp.Auth); diff != "" {
 					t.Error(diff)
 				}
@@ -87,7 +87,7 @@ func TestDockercfgIsForAll(t *testing.T) {
 	})
 	var log bytes.Buffer
 	p := w.provider(t, gcr.Options{
-		Flow: gcr.FlowDockercfg, IdentityProvider: cluster, ProjectID: "p", Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Flow: gcr.FlowDockercfg, IdentityProvider: clusterIssuer, ProjectID: "p", Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	resp, err := p.GetCredentials(t.Context(), podRequest("gcr.io/p/app", gcr.AnnotationEnable+"=true"))
 	if err != nil || resp.Auth["a.example"].Username != "u" {
@@ -157,7 +157,7 @@ func TestDockercfgFails(t *testing.T) {
 			if tt.fault.Status != 0 {
 				w.Inject(tt.fault)
 			}
-			_, err := askDockercfg(t, w, flow, "registry.example/app")
+			_, err := getDockercfg(t, w, flow, "registry.example/app")
 			if err == nil || !strings.HasPrefix(err.Error(), `registry "registry.example": `) || !strings.Contains(err.Error(), names.Replace(tt.want)) {
 				t.Errorf("got  %v\nwant %s", err, names.Replace(tt.want))
 			}

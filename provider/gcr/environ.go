@@ -82,6 +82,6 @@ func InPod(opts Options) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.pod = true
+	p.inPod = true
 	return p, nil
 }

@@ -16,11 +16,11 @@ import (
 
 // Steps of a request, for error messages.
 const (
-	stepNode         = "get the node's access token"
-	stepPod          = "exchange the service-account token"
-	stepDockercfg    = "read the instance attribute google-dockercfg"
-	stepDockercfgURL = "read the instance attribute google-dockercfg-url"
-	stepFetch        = "get the docker config"
+	stepNodeToken      = "get the node's access token"
+	stepExchange       = "exchange the service-account token"
+	stepDockercfg      = "read the instance attribute google-dockercfg"
+	stepDockercfgURL   = "read the instance attribute google-dockercfg-url"
+	stepFetchDockercfg = "get the docker config"
 )
 
 var (
@@ -37,11 +37,11 @@ const (
 	hintNoMetadata      = "a node outside Google Cloud has no metadata server, so --sts-audience is required"
 	hintNoMetadataInPod = "outside Google Cloud, there is no metadata server; configure workload identity federation with " + EnvCredentials
 	hintNoAccount       = "attach a service account to the instance"
-	hintNoConfig        = "set the attribute in the instance or project metadata, or use another --authFlow"
+	hintNoDockercfg     = "set the attribute in the instance or project metadata, or use another --authFlow"
 	hintForbidden       = "the metadata server rejected the request; check for a proxy or agent in front of it"
 	hintNoSTS           = "check that the node can reach the endpoint, directly or through HTTPS_PROXY"
 	hintExchange        = "check that the workload identity pool has a provider with the token's issuer and audience"
-	hintAccount         = "grant the pod's identity roles/iam.workloadIdentityUser on the Google service account"
+	hintImpersonation   = "grant the pod's identity roles/iam.workloadIdentityUser on the Google service account"
 )
 
 // addHint adds a fix to the error of a failed request.
@@ -51,7 +51,7 @@ func (p *Provider) addHint(err error) error {
 		return err
 	}
 	hint := hintFor(failed)
-	if hint == hintNoMetadata && p.pod {
+	if hint == hintNoMetadata && p.inPod {
 		hint = hintNoMetadataInPod
 	}
 	if hint != "" {
@@ -61,24 +61,24 @@ func (p *Provider) addHint(err error) error {
 }
 
 func hintFor(e *remote.Error) string {
-	metadata := e.Step == stepNode || e.Step == stepDockercfg || e.Step == stepDockercfgURL
+	metadata := e.Step == stepNodeToken || e.Step == stepDockercfg || e.Step == stepDockercfgURL
 	switch {
 	case metadata && e.Status == 0:
 		return hintNoMetadata
 	case metadata && e.Status == http.StatusForbidden:
 		return hintForbidden
-	case e.Step == stepNode && e.Status == http.StatusNotFound:
+	case e.Step == stepNodeToken && e.Status == http.StatusNotFound:
 		return hintNoAccount
 	case metadata && e.Status == http.StatusNotFound:
-		return hintNoConfig
-	case metadata, e.Step == stepFetch:
+		return hintNoDockercfg
+	case metadata, e.Step == stepFetchDockercfg:
 		return ""
-	case e.Step == stepPod && e.Status == 0:
+	case e.Step == stepExchange && e.Status == 0:
 		return hintNoSTS
-	case e.Step == stepPod && isRejectedStatus(e.Status):
+	case e.Step == stepExchange && isRejectedStatus(e.Status):
 		return hintExchange
-	case e.Step != stepPod && e.Status == http.StatusForbidden:
-		return hintAccount
+	case e.Step != stepExchange && e.Status == http.StatusForbidden:
+		return hintImpersonation
 	}
 	return ""
 }

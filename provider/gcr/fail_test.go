@@ -20,10 +20,10 @@ import (
 
 // failure is a fault to inject and the expected outcome.
 type failure struct {
-	name  string
-	fault testcloud.Fault
-	want  string // the error after the endpoint; "" means no error
-	asked int
+	name     string
+	fault    testcloud.Fault
+	want     string // the error after the endpoint; "" means no error
+	requests int
 }
 
 // timeout returns the timeout of one attempt. It is short if the endpoint hangs. Otherwise it is
@@ -92,8 +92,8 @@ func TestMetadataFails(t *testing.T) {
 			t.Parallel()
 			w := newTestCloud(t)
 			w.Inject(f.fault)
-			_, err := ask(t, w.provider(t, gcr.Options{Timeout: f.timeout()}), &plugin.Request{Image: "us-docker.pkg.dev/p/r/app"})
-			check(t, w, f, err, `registry "us-docker.pkg.dev": get the node's access token: GET http://`+w.Addr()+testcloud.GoogleTokenPath+": ",
+			_, err := getCredentials(t, w.provider(t, gcr.Options{Timeout: f.timeout()}), &plugin.Request{Image: "us-docker.pkg.dev/p/r/app"})
+			checkFailure(t, w, f, err, `registry "us-docker.pkg.dev": get the node's access token: GET http://`+w.Addr()+testcloud.GoogleTokenPath+": ",
 				map[string]string{
 					"hangs":   "; a node outside Google Cloud has no metadata server, so --sts-audience is required",
 					"dropped": "; a node outside Google Cloud has no metadata server, so --sts-audience is required",
@@ -113,9 +113,9 @@ func TestSTSFails(t *testing.T) {
 			t.Parallel()
 			w := newTestCloud(t)
 			w.Inject(f.fault)
-			p := w.provider(t, gcr.Options{IdentityProvider: cluster, ProjectID: "p", Timeout: f.timeout()})
-			_, err := ask(t, p, podRequest("gcr.io/p/app", gcr.AnnotationEnable+"=true"))
-			check(t, w, f, err, `registry "gcr.io": exchange the service-account token: POST https://sts.googleapis.com/v1/token: `,
+			p := w.provider(t, gcr.Options{IdentityProvider: clusterIssuer, ProjectID: "p", Timeout: f.timeout()})
+			_, err := getCredentials(t, p, podRequest("gcr.io/p/app", gcr.AnnotationEnable+"=true"))
+			checkFailure(t, w, f, err, `registry "gcr.io": exchange the service-account token: POST https://sts.googleapis.com/v1/token: `,
 				map[string]string{
 					"hangs":   "; check that the node can reach the endpoint, directly or through HTTPS_PROXY",
 					"dropped": "; check that the node can reach the endpoint, directly or through HTTPS_PROXY",
@@ -143,17 +143,17 @@ func TestImpersonationFails(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			w := newTestCloud(t)
 			f.fault.Path = "iamcredentials."
-			f.asked++ // the request to STS
+			f.requests++ // the request to STS
 			w.Inject(f.fault)
 			p := w.provider(t, gcr.Options{STSAudience: "pool", Impersonate: true})
-			_, err := ask(t, p, podRequest("gcr.io/p/app", gcr.AnnotationAccount+"=puller@p.iam.gserviceaccount.com"))
-			check(t, w, f, err, `registry "gcr.io": impersonate "puller@p.iam.gserviceaccount.com": POST `+
+			_, err := getCredentials(t, p, podRequest("gcr.io/p/app", gcr.AnnotationAccount+"=puller@p.iam.gserviceaccount.com"))
+			checkFailure(t, w, f, err, `registry "gcr.io": impersonate "puller@p.iam.gserviceaccount.com": POST `+
 				"https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/puller@p.iam.gserviceaccount.com:generateAccessToken: ", nil)
 		})
 	}
 }
 
-func check(t *testing.T, w *testCloud, f failure, err error, prefix string, hints map[string]string) {
+func checkFailure(t *testing.T, w *testCloud, f failure, err error, prefix string, hints map[string]string) {
 	t.Helper()
 	switch {
 	case f.want == "":
@@ -167,8 +167,8 @@ func check(t *testing.T, w *testCloud, f failure, err error, prefix string, hint
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
-	if got := len(w.Requests()); got != f.asked {
-		t.Errorf("asked %d times, want %d: %q", got, f.asked, w.RequestLines())
+	if got := len(w.Requests()); got != f.requests {
+		t.Errorf("asked %d times, want %d: %q", got, f.requests, w.RequestLines())
 	}
 	if strays := w.net.UnknownHosts(); len(strays) > 0 {
 		t.Errorf("other hosts were called: %q", strays)
@@ -198,7 +198,7 @@ func TestConnectionIsReset(t *testing.T) {
 		}
 	}()
 	w := newTestCloud(t)
-	_, err = ask(t, w.provider(t, gcr.Options{MetadataHost: listener.Addr().String()}), &plugin.Request{Image: "gcr.io/p/app"})
+	_, err = getCredentials(t, w.provider(t, gcr.Options{MetadataHost: listener.Addr().String()}), &plugin.Request{Image: "gcr.io/p/app"})
 	listener.Close()
 	if n := <-connections; n != 3 || err == nil || !strings.Contains(err.Error(), ", 3 times") {
 		t.Errorf("%d connections: %v", n, err)
@@ -210,7 +210,7 @@ func TestConnectionIsReset(t *testing.T) {
 func TestRefusedConnection(t *testing.T) {
 	gone := testenv.FreeAddr(t)
 	w := newTestCloud(t)
-	_, err := ask(t, w.provider(t, gcr.Options{MetadataHost: gone}), &plugin.Request{Image: "gcr.io/p/app"})
+	_, err := getCredentials(t, w.provider(t, gcr.Options{MetadataHost: gone}), &plugin.Request{Image: "gcr.io/p/app"})
 	want := `registry "gcr.io": get the node's access token: GET http://` + gone + testcloud.GoogleTokenPath +
 		": connection refused, 3 times; a node outside Google Cloud has no metadata server, so --sts-audience is required"
 	if err == nil || err.Error() != want {
@@ -218,7 +218,7 @@ func TestRefusedConnection(t *testing.T) {
 	}
 	// The fake network has no server for this universe domain.
 	p := w.provider(t, gcr.Options{STSAudience: "pool", UniverseDomain: "universe.example"})
-	_, err = ask(t, p, podRequest("gcr.io/p/app"))
+	_, err = getCredentials(t, p, podRequest("gcr.io/p/app"))
 	if err == nil || !strings.Contains(err.Error(), "POST https://sts.universe.example/v1/token: ") {
 		t.Error(err)
 	}
@@ -229,7 +229,7 @@ func TestRefusedConnection(t *testing.T) {
 func TestAuthorityUnknown(t *testing.T) {
 	w := newTestCloud(t)
 	p := w.provider(t, gcr.Options{STSAudience: "pool", Transport: remote.WrapTransport(&http.Transport{Proxy: w.net.Transport().Proxy})})
-	_, err := ask(t, p, podRequest("gcr.io/p/app"))
+	_, err := getCredentials(t, p, podRequest("gcr.io/p/app"))
 	if err == nil || !strings.Contains(err.Error(), "to trust this CA, add it to the node's trust store") || strings.Contains(err.Error(), "HTTPS_PROXY") {
 		t.Errorf("got the error %v, want the authority's cure alone", err)
 	}

@@ -133,7 +133,7 @@ type Provider struct {
 	metadataTransport    *remote.Transport // to the metadata server
 	metadataRoundTripper http.RoundTripper // wraps metadataTransport and tries all addresses of the metadata server
 	externalTransport    *remote.Transport // to other hosts, unless Options.Transport is set
-	pod                  bool              // set by InPod
+	inPod                bool              // set by InPod
 }
 
 // New validates the options and returns a provider. It sends no request.
@@ -154,7 +154,7 @@ func New(opts Options) (*Provider, error) {
 	}
 	p := &Provider{opts: opts, metadataTransport: remote.WrapTransport(newMetadataTransport()), externalTransport: remote.NewTransport()}
 	var err error
-	p.mirrors, err = registry.ParseMirrors(opts.Mirrors, registry.MirrorOptions{IsServed: opts.serves, Owner: "Google", Origin: opts.MirrorOrigin})
+	p.mirrors, err = registry.ParseMirrors(opts.Mirrors, registry.MirrorOptions{IsServed: opts.receivesToken, Owner: "Google", Origin: opts.MirrorOrigin})
 	if err != nil {
 		return nil, err
 	}
@@ -193,11 +193,11 @@ func (o Options) validate() error {
 		return errors.New("--mirror requires the flow " + FlowRegistry)
 	case o.Impersonate && !federated:
 		return errors.New("--impersonate requires a pod identity; set --identity-provider and --project-id, or --sts-audience")
-	case !hostpattern.IsName(o.UniverseDomain):
+	case !hostpattern.IsHostname(o.UniverseDomain):
 		return fmt.Errorf("the universe domain %q is not a domain name", o.UniverseDomain)
 	case !isHostPort(o.MetadataHost):
 		return fmt.Errorf("the metadata server %q must be host[:port]", o.MetadataHost)
-	case o.CacheKeyType != "" && !protocol.ValidCacheKeyType(string(o.CacheKeyType)):
+	case o.CacheKeyType != "" && !protocol.IsValidCacheKeyType(string(o.CacheKeyType)):
 		return fmt.Errorf("the cache key type %q must be %s, %s or %s",
 			o.CacheKeyType, plugin.CacheImage, plugin.CacheRegistry, plugin.CacheGlobal)
 	case o.CacheDuration != nil && *o.CacheDuration < 0:

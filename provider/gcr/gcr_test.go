@@ -24,7 +24,7 @@ import (
 	"github.com/regcred/regcred/provider/gcr"
 )
 
-const cluster = "https://container.googleapis.com/v1/projects/p/locations/l/clusters/c"
+const clusterIssuer = "https://container.googleapis.com/v1/projects/p/locations/l/clusters/c"
 
 // testCloud is a fake Google Cloud and its network.
 type testCloud struct {
@@ -72,15 +72,15 @@ func podRequest(image string, annotations ...string) *plugin.Request {
 	return req
 }
 
-// answer is a response without the fields that are always equal.
-type answer struct {
+// responseSummary is a response without the fields that are always equal.
+type responseSummary struct {
 	Scope    plugin.CacheKeyType
 	Duration string
 	Keys     string
 	Password string // the same under every key
 }
 
-func ask(t testing.TB, p *gcr.Provider, req *plugin.Request) (answer, error) {
+func getCredentials(t testing.TB, p *gcr.Provider, req *plugin.Request) (responseSummary, error) {
 	t.Helper()
 	resp, err := p.GetCredentials(t.Context(), req)
 	if err != nil {
@@ -88,12 +88,12 @@ func ask(t testing.TB, p *gcr.Provider, req *plugin.Request) (answer, error) {
 		if strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "open-sesame") {
 			t.Error("the error has more than a line, or a token")
 		}
-		return answer{}, err
+		return responseSummary{}, err
 	}
 	if resp.APIVersion != "" || resp.CacheDuration == nil {
 		t.Errorf("apiVersion %q, cacheDuration %v", resp.APIVersion, resp.CacheDuration)
 	}
-	got := answer{Scope: resp.CacheKeyType, Duration: resp.CacheDuration.String()}
+	got := responseSummary{Scope: resp.CacheKeyType, Duration: resp.CacheDuration.String()}
 	for _, auth := range resp.Auth {
 		got.Password = auth.Password.Reveal()
 	}
@@ -106,26 +106,26 @@ func ask(t testing.TB, p *gcr.Provider, req *plugin.Request) (answer, error) {
 	return got, nil
 }
 
-func mustAsk(t testing.TB, p *gcr.Provider, req *plugin.Request) answer {
+func mustGetCredentials(t testing.TB, p *gcr.Provider, req *plugin.Request) responseSummary {
 	t.Helper()
-	return must.Get(ask(t, p, req))(t)
+	return must.Get(getCredentials(t, p, req))(t)
 }
 
 // googleKeys lists the keys that every response has, sorted.
 const googleKeys = "*.gcr.io *.pkg.dev container.cloud.google.com gcr.io"
 
-func node(keys string) answer {
-	return answer{plugin.CacheRegistry, "30m0s", keys, "open-sesame"}
+func nodeResponse(keys string) responseSummary {
+	return responseSummary{plugin.CacheRegistry, "30m0s", keys, "open-sesame"}
 }
 
-var none = answer{Scope: plugin.CacheRegistry, Duration: "0s"}
+var emptyResponse = responseSummary{Scope: plugin.CacheRegistry, Duration: "0s"}
 
 // TestNodeIdentity verifies that one request is sent, with the header that the server
 // requires.
 func TestNodeIdentity(t *testing.T) {
 	w := newTestCloud(t)
-	got := mustAsk(t, w.provider(t, gcr.Options{}), &plugin.Request{Image: "gcr.io/project/app"})
-	if diff := cmp.Diff(node(googleKeys), got); diff != "" {
+	got := mustGetCredentials(t, w.provider(t, gcr.Options{}), &plugin.Request{Image: "gcr.io/project/app"})
+	if diff := cmp.Diff(nodeResponse(googleKeys), got); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{"GET " + w.Addr() + testcloud.GoogleTokenPath}, w.RequestLines()); diff != "" {
@@ -141,14 +141,14 @@ func TestNodeIdentity(t *testing.T) {
 // no request for other hosts.
 func TestHosts(t *testing.T) {
 	allow := []string{"registry.example", "*.mirror.example:5000", "Docker-*.Example.com", "*-docker.pkg-berlin-build0.goog"}
-	own := func(key string) answer { // googleKeys and the registry's own key
+	own := func(key string) responseSummary { // googleKeys and the registry's own key
 		keys := append(strings.Fields(googleKeys), key)
 		slices.Sort(keys)
-		return node(strings.Join(keys, " "))
+		return nodeResponse(strings.Join(keys, " "))
 	}
-	for image, want := range map[string]answer{
-		"gcr.io/p/app":                            node(googleKeys),
-		"container.cloud.google.com/p/app":        node(googleKeys),
+	for image, want := range map[string]responseSummary{
+		"gcr.io/p/app":                            nodeResponse(googleKeys),
+		"container.cloud.google.com/p/app":        nodeResponse(googleKeys),
 		"us.gcr.io/p/app":                         own("us.gcr.io"),
 		"mirror.gcr.io/library/nginx":             own("mirror.gcr.io"),
 		"us-docker.pkg.dev/p/r/app":               own("us-docker.pkg.dev"),
@@ -162,46 +162,46 @@ func TestHosts(t *testing.T) {
 		"docker-x.example.com/app":                own("docker-x.example.com"),
 		"u-x-docker.pkg-berlin-build0.goog/p/r/a": own("u-x-docker.pkg-berlin-build0.goog"),
 
-		"gcr.io.example/p/app":              none,
-		"evilgcr.io/p/app":                  none,
-		"evil-gcr.io/p/app":                 none,
-		"pkg.dev/p/app":                     none,
-		"pkg.dev.evil.com/p/app":            none,
-		"us-docker.pkg.dev.evil.com/p/app":  none,
-		"evilpkg.dev/p/app":                 none,
-		"a.b.pkg.dev/p/app":                 none,
-		"a.b.gcr.io/p/app":                  none,
-		"x.me-central2.rep.pkg.dev/p/app":   none,
-		"docker.a.b.rep.pkg.dev/p/app":      none,
-		".gcr.io/p/app":                     none,
-		".pkg.dev/p/app":                    none,
-		"gcr.io./p/app":                     none,
-		"gcr.io:8080/p/app":                 none,
-		"gcr.io:443:443/p/app":              none,
-		"us.gcr.io:80/p/app":                none,
-		"gcr.io@evil.example/p/app":         none,
-		"evil.example/gcr.io/app":           none,
-		"evil.example#.gcr.io/app":          none,
-		"evil.example%2f.gcr.io/app":        none,
-		"registry.k8s.io/pause":             none,
-		"docker.io/library/nginx":           none,
-		"nginx":                             none,
-		"library/nginx":                     none,
-		"localhost:5000/x/y":                none,
-		"169.254.169.254/x":                 none,
-		"[::1]:5000/x":                      none,
-		"registry.example:5000/app":         none,
-		"a.mirror.example/app":              none,
-		"a.b.mirror.example:5000/app":       none,
-		"docker.pkg-berlin-build0.goog/p/a": none,
-		"":                                  none,
-		"/":                                 none,
+		"gcr.io.example/p/app":              emptyResponse,
+		"evilgcr.io/p/app":                  emptyResponse,
+		"evil-gcr.io/p/app":                 emptyResponse,
+		"pkg.dev/p/app":                     emptyResponse,
+		"pkg.dev.evil.com/p/app":            emptyResponse,
+		"us-docker.pkg.dev.evil.com/p/app":  emptyResponse,
+		"evilpkg.dev/p/app":                 emptyResponse,
+		"a.b.pkg.dev/p/app":                 emptyResponse,
+		"a.b.gcr.io/p/app":                  emptyResponse,
+		"x.me-central2.rep.pkg.dev/p/app":   emptyResponse,
+		"docker.a.b.rep.pkg.dev/p/app":      emptyResponse,
+		".gcr.io/p/app":                     emptyResponse,
+		".pkg.dev/p/app":                    emptyResponse,
+		"gcr.io./p/app":                     emptyResponse,
+		"gcr.io:8080/p/app":                 emptyResponse,
+		"gcr.io:443:443/p/app":              emptyResponse,
+		"us.gcr.io:80/p/app":                emptyResponse,
+		"gcr.io@evil.example/p/app":         emptyResponse,
+		"evil.example/gcr.io/app":           emptyResponse,
+		"evil.example#.gcr.io/app":          emptyResponse,
+		"evil.example%2f.gcr.io/app":        emptyResponse,
+		"registry.k8s.io/pause":             emptyResponse,
+		"docker.io/library/nginx":           emptyResponse,
+		"nginx":                             emptyResponse,
+		"library/nginx":                     emptyResponse,
+		"localhost:5000/x/y":                emptyResponse,
+		"169.254.169.254/x":                 emptyResponse,
+		"[::1]:5000/x":                      emptyResponse,
+		"registry.example:5000/app":         emptyResponse,
+		"a.mirror.example/app":              emptyResponse,
+		"a.b.mirror.example:5000/app":       emptyResponse,
+		"docker.pkg-berlin-build0.goog/p/a": emptyResponse,
+		"":                                  emptyResponse,
+		"/":                                 emptyResponse,
 	} {
 		t.Run(image, func(t *testing.T) {
 			w := newTestCloud(t)
 			req := &plugin.Request{Image: image}
-			if want == none {
-				_, err := ask(t, w.provider(t, gcr.Options{AllowHosts: allow}), req)
+			if want == emptyResponse {
+				_, err := getCredentials(t, w.provider(t, gcr.Options{AllowHosts: allow}), req)
 				cure := `image host "` + req.Registry() + `" is not a Google registry, so it gets no credential; ` +
 					"remove it from matchImages, add it with --allow-host or --mirror, or set --other-hosts=empty"
 				if err == nil || err.Error() != cure {
@@ -209,10 +209,10 @@ func TestHosts(t *testing.T) {
 				}
 			}
 			p := w.provider(t, gcr.Options{AllowHosts: allow, OtherHosts: "empty"})
-			if diff := cmp.Diff(want, mustAsk(t, p, req)); diff != "" {
+			if diff := cmp.Diff(want, mustGetCredentials(t, p, req)); diff != "" {
 				t.Error(diff)
 			}
-			if asked := len(w.Requests()); (asked == 0) != (want == none) {
+			if asked := len(w.Requests()); (asked == 0) != (want == emptyResponse) {
 				t.Errorf("%d requests", asked)
 			}
 		})
@@ -223,10 +223,10 @@ func TestHosts(t *testing.T) {
 func TestAnyHost(t *testing.T) {
 	w := newTestCloud(t)
 	p := w.provider(t, gcr.Options{AnyHost: true})
-	if diff := cmp.Diff(node(googleKeys+" registry.example:5000"), mustAsk(t, p, &plugin.Request{Image: "registry.example:5000/app"})); diff != "" {
+	if diff := cmp.Diff(nodeResponse(googleKeys+" registry.example:5000"), mustGetCredentials(t, p, &plugin.Request{Image: "registry.example:5000/app"})); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := ask(t, p, &plugin.Request{Image: "/"}); err == nil {
+	if _, err := getCredentials(t, p, &plugin.Request{Image: "/"}); err == nil {
 		t.Error("no host is a host")
 	}
 }
@@ -240,22 +240,24 @@ func TestMirrors(t *testing.T) {
 		},
 		MirrorOrigin: "none", AllowHosts: []string{"registry.example"},
 	}
-	own := func(scope plugin.CacheKeyType, key string) answer { return answer{scope, "30m0s", key, "open-sesame"} }
-	for image, want := range map[string]answer{
+	own := func(scope plugin.CacheKeyType, key string) responseSummary {
+		return responseSummary{scope, "30m0s", key, "open-sesame"}
+	}
+	for image, want := range map[string]responseSummary{
 		"docker.io/library/nginx":   own(plugin.CacheRegistry, "docker.io"),
 		"DOCKER.io/library/nginx":   own(plugin.CacheRegistry, "DOCKER.io"),
 		"k8s.example/pause":         own(plugin.CacheRegistry, "k8s.example"),
 		"quay.io/team/app":          own(plugin.CacheImage, "quay.io"),
 		"quay.io/other/app":         {Scope: plugin.CacheImage, Duration: "0s"},
-		"europe-docker.pkg.dev/p/a": node("*.gcr.io *.pkg.dev container.cloud.google.com europe-docker.pkg.dev gcr.io"),
+		"europe-docker.pkg.dev/p/a": nodeResponse("*.gcr.io *.pkg.dev container.cloud.google.com europe-docker.pkg.dev gcr.io"),
 	} {
 		w := newTestCloud(t)
-		if diff := cmp.Diff(want, mustAsk(t, w.provider(t, opts), &plugin.Request{Image: image})); diff != "" {
+		if diff := cmp.Diff(want, mustGetCredentials(t, w.provider(t, opts), &plugin.Request{Image: image})); diff != "" {
 			t.Errorf("%s: %s", image, diff)
 		}
 	}
 	w := newTestCloud(t)
-	if _, err := ask(t, w.provider(t, opts), &plugin.Request{Image: "docker.io.example/app"}); err == nil {
+	if _, err := getCredentials(t, w.provider(t, opts), &plugin.Request{Image: "docker.io.example/app"}); err == nil {
 		t.Error("another host is mirrored")
 	}
 }
@@ -265,23 +267,23 @@ func TestCacheDuration(t *testing.T) {
 	for name, tt := range map[string]struct {
 		body string
 		opts gcr.Options
-		want answer
+		want responseSummary
 	}{
-		"an hour":        {body: `{"access_token":"open-sesame","expires_in":3600}`, want: answer{Duration: "30m0s"}},
-		"a real one":     {body: `{"access_token":"open-sesame","expires_in":3599,"token_type":"Bearer"}`, want: answer{Duration: "29m59s"}},
-		"ten minutes":    {body: `{"access_token":"open-sesame","expires_in":600}`, want: answer{Duration: "5m0s"}},
-		"eight minutes":  {body: `{"access_token":"open-sesame","expires_in":480}`, want: answer{Duration: "3m0s"}},
-		"five minutes":   {body: `{"access_token":"open-sesame","expires_in":300}`, want: answer{Duration: "0s"}},
-		"a second":       {body: `{"access_token":"open-sesame","expires_in":1}`, want: answer{Duration: "0s"}},
-		"not said":       {body: `{"access_token":"open-sesame"}`, want: answer{Duration: "0s"}},
-		"null":           {body: `{"access_token":"open-sesame","expires_in":null}`, want: answer{Duration: "0s"}},
-		"as text":        {body: `{"access_token":"open-sesame","expires_in":"3600"}`, want: answer{Duration: "30m0s"}},
-		"with fraction":  {body: `{"access_token":"open-sesame","expires_in":3600.9}`, want: answer{Duration: "30m0s"}},
-		"a century":      {body: `{"access_token":"open-sesame","expires_in":3155760000}`, want: answer{Duration: "6h0m0s"}},
-		"beyond a float": {body: `{"access_token":"open-sesame","expires_in":1e999}`, want: answer{Duration: "0s"}},
-		"set to 1m":      {body: `{"access_token":"open-sesame","expires_in":3600}`, opts: gcr.Options{CacheDuration: new(time.Minute)}, want: answer{Duration: "1m0s"}},
-		"set to 0":       {body: `{"access_token":"open-sesame","expires_in":3600}`, opts: gcr.Options{CacheDuration: new(time.Duration)}, want: answer{Duration: "0s"}},
-		"set to Global":  {body: `{"access_token":"open-sesame","expires_in":3600}`, opts: gcr.Options{CacheKeyType: plugin.CacheGlobal}, want: answer{Scope: plugin.CacheGlobal, Duration: "30m0s"}},
+		"an hour":        {body: `{"access_token":"open-sesame","expires_in":3600}`, want: responseSummary{Duration: "30m0s"}},
+		"a real one":     {body: `{"access_token":"open-sesame","expires_in":3599,"token_type":"Bearer"}`, want: responseSummary{Duration: "29m59s"}},
+		"ten minutes":    {body: `{"access_token":"open-sesame","expires_in":600}`, want: responseSummary{Duration: "5m0s"}},
+		"eight minutes":  {body: `{"access_token":"open-sesame","expires_in":480}`, want: responseSummary{Duration: "3m0s"}},
+		"five minutes":   {body: `{"access_token":"open-sesame","expires_in":300}`, want: responseSummary{Duration: "0s"}},
+		"a second":       {body: `{"access_token":"open-sesame","expires_in":1}`, want: responseSummary{Duration: "0s"}},
+		"not said":       {body: `{"access_token":"open-sesame"}`, want: responseSummary{Duration: "0s"}},
+		"null":           {body: `{"access_token":"open-sesame","expires_in":null}`, want: responseSummary{Duration: "0s"}},
+		"as text":        {body: `{"access_token":"open-sesame","expires_in":"3600"}`, want: responseSummary{Duration: "30m0s"}},
+		"with fraction":  {body: `{"access_token":"open-sesame","expires_in":3600.9}`, want: responseSummary{Duration: "30m0s"}},
+		"a century":      {body: `{"access_token":"open-sesame","expires_in":3155760000}`, want: responseSummary{Duration: "6h0m0s"}},
+		"beyond a float": {body: `{"access_token":"open-sesame","expires_in":1e999}`, want: responseSummary{Duration: "0s"}},
+		"set to 1m":      {body: `{"access_token":"open-sesame","expires_in":3600}`, opts: gcr.Options{CacheDuration: new(time.Minute)}, want: responseSummary{Duration: "1m0s"}},
+		"set to 0":       {body: `{"access_token":"open-sesame","expires_in":3600}`, opts: gcr.Options{CacheDuration: new(time.Duration)}, want: responseSummary{Duration: "0s"}},
+		"set to Global":  {body: `{"access_token":"open-sesame","expires_in":3600}`, opts: gcr.Options{CacheKeyType: plugin.CacheGlobal}, want: responseSummary{Scope: plugin.CacheGlobal, Duration: "30m0s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTestCloud(t)
@@ -291,7 +293,7 @@ func TestCacheDuration(t *testing.T) {
 			if want.Scope == "" {
 				want.Scope = plugin.CacheRegistry
 			}
-			if diff := cmp.Diff(want, mustAsk(t, w.provider(t, tt.opts), &plugin.Request{Image: "gcr.io/p/app"})); diff != "" {
+			if diff := cmp.Diff(want, mustGetCredentials(t, w.provider(t, tt.opts), &plugin.Request{Image: "gcr.io/p/app"})); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -299,7 +301,7 @@ func TestCacheDuration(t *testing.T) {
 	// The options do not affect a response without credentials.
 	w := newTestCloud(t)
 	p := w.provider(t, gcr.Options{CacheKeyType: plugin.CacheGlobal, CacheDuration: new(time.Hour), OtherHosts: "empty"})
-	if diff := cmp.Diff(none, mustAsk(t, p, &plugin.Request{Image: "docker.io/library/nginx"})); diff != "" {
+	if diff := cmp.Diff(emptyResponse, mustGetCredentials(t, p, &plugin.Request{Image: "docker.io/library/nginx"})); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -327,9 +329,9 @@ func TestNewRefuses(t *testing.T) {
 		`--mirror requires the flow gcr`:                                                     {Mirrors: []string{"docker.io=gcr.io/p"}, MirrorOrigin: "none", Flow: gcr.FlowDockercfg},
 		`--allow-host "*.co.uk": anyone can register a name under the public suffix "co.uk"`: {AllowHosts: []string{"*.co.uk"}},
 		`the flow "GCR" must be gcr, dockercfg or dockercfg-url`:                             {Flow: "GCR"},
-		`set --project-id`: {IdentityProvider: cluster},
-		`an identity provider requires a project; set --project-id`: {IdentityProvider: cluster, Flow: gcr.FlowDockercfg},
-		`requires a project`: {IdentityProvider: cluster, STSAudience: "a"},
+		`set --project-id`: {IdentityProvider: clusterIssuer},
+		`an identity provider requires a project; set --project-id`: {IdentityProvider: clusterIssuer, Flow: gcr.FlowDockercfg},
+		`requires a project`: {IdentityProvider: clusterIssuer, STSAudience: "a"},
 		`workload identity is required but not configured; set --identity-provider and --project-id`:           {RequireWorkloadIdentity: true},
 		`and in either case use the flow gcr`:                                                                  {RequireWorkloadIdentity: true, STSAudience: "a", Flow: gcr.FlowDockercfg},
 		`--impersonate requires a pod identity; set --identity-provider and --project-id, or --sts-audience`:   {Impersonate: true},
@@ -358,7 +360,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 	for name, opts := range map[string]gcr.Options{
 		"nothing": {}, "ipv6": {MetadataHost: "[fd20:ce::254]"}, "name": {MetadataHost: "metadata.google.internal."},
-		"sts alone": {STSAudience: "a", Flow: gcr.FlowDockercfg, IdentityProvider: cluster},
+		"sts alone": {STSAudience: "a", Flow: gcr.FlowDockercfg, IdentityProvider: clusterIssuer},
 	} {
 		if _, err := gcr.New(opts); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -412,7 +414,7 @@ func TestTotalTimeout(t *testing.T) {
 	}
 	w := newTestCloud(t)
 	w.Inject(testcloud.Fault{Hang: true, Times: -1})
-	_, err := ask(t, w.provider(t, gcr.Options{Budget: 50 * time.Millisecond}), &plugin.Request{Image: "gcr.io/p/app"})
+	_, err := getCredentials(t, w.provider(t, gcr.Options{Budget: 50 * time.Millisecond}), &plugin.Request{Image: "gcr.io/p/app"})
 	if err == nil || !strings.Contains(err.Error(), "GET http://"+w.Addr()+testcloud.GoogleTokenPath+": no response within 50ms") {
 		t.Error(err)
 	}

@@ -19,8 +19,8 @@ import (
 // Name is the plugin's name, as an executable and in a CredentialProviderConfig.
 const Name = "auth-provider-gcp"
 
-// serves reports whether a registry may receive the access token.
-func (o Options) serves(host string) bool {
+// receivesToken reports whether a registry may receive the access token.
+func (o Options) receivesToken(host string) bool {
 	// Host names are case-insensitive, and 443 is the default port.
 	name := strings.TrimSuffix(strings.ToLower(host), ":443")
 	return hostpattern.MatchAny(registry.CloudOfPlugin(Name).Hosts, name) || hostpattern.MatchAny(o.AllowHosts, host) ||
@@ -35,7 +35,7 @@ func (p *Provider) authKeysFor(req *plugin.Request) ([]string, plugin.CacheKeyTy
 	if _, ok := p.mirrors.Find(req.Image); ok {
 		return []string{host}, scope
 	}
-	if !p.opts.serves(host) {
+	if !p.opts.receivesToken(host) {
 		return nil, scope
 	}
 	keys := []string{"container.cloud.google.com", "gcr.io", "*.gcr.io", "*.pkg.dev"} // as in the upstream plugin
@@ -64,7 +64,7 @@ func isHostPort(s string) bool {
 	if _, err := netip.ParseAddr(u.Hostname()); err == nil {
 		return true
 	}
-	return hostpattern.IsName(u.Hostname())
+	return hostpattern.IsHostname(u.Hostname())
 }
 
 // Name returns [Name].

@@ -25,11 +25,11 @@ func TestImpersonationFaults(t *testing.T) {
 			t.Parallel()
 			w := newTestCloud(t)
 			f.fault.Path = "iamcredentials."
-			f.asked++ // the request to STS
+			f.requests++ // the request to STS
 			w.Inject(f.fault)
 			p := w.provider(t, gcr.Options{STSAudience: "pool", Impersonate: true, Timeout: f.timeout()})
-			_, err := ask(t, p, podRequest("gcr.io/p/app", gcr.AnnotationAccount+"=puller@p.iam.gserviceaccount.com"))
-			check(t, w, f, err, `registry "gcr.io": impersonate "puller@p.iam.gserviceaccount.com": POST `+
+			_, err := getCredentials(t, p, podRequest("gcr.io/p/app", gcr.AnnotationAccount+"=puller@p.iam.gserviceaccount.com"))
+			checkFailure(t, w, f, err, `registry "gcr.io": impersonate "puller@p.iam.gserviceaccount.com": POST `+
 				"https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/puller@p.iam.gserviceaccount.com:generateAccessToken: ",
 				map[string]string{"403": "; grant the pod's identity roles/iam.workloadIdentityUser on the Google service account"})
 		})
@@ -63,8 +63,8 @@ func TestDockercfgFaults(t *testing.T) {
 				if err != nil {
 					canary.AssertAbsent(t, "the error", err.Error())
 				}
-				if got := len(failing.Requests()); got != f.asked {
-					t.Errorf("asked %d times, want %d", got, f.asked)
+				if got := len(failing.Requests()); got != f.requests {
+					t.Errorf("asked %d times, want %d", got, f.requests)
 				}
 			})
 		}
@@ -81,7 +81,7 @@ func TestNoDefaultCredentials(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	w := newTestCloud(t)
-	if got := mustAsk(t, w.provider(t, gcr.Options{}), &plugin.Request{Image: "gcr.io/p/app"}); got.Password != "open-sesame" {
+	if got := mustGetCredentials(t, w.provider(t, gcr.Options{}), &plugin.Request{Image: "gcr.io/p/app"}); got.Password != "open-sesame" {
 		t.Error("got another identity than the node's")
 	}
 	if got := w.RequestLines(); len(got) != 1 || len(w.net.UnknownHosts()) > 0 {

@@ -27,13 +27,13 @@ func TestRefuseMetadata(t *testing.T) {
 		"169.254.169.254:80": true, "[fe80::1%lo]:80": true, "[fd20:ce::254]:80": true, "[::ffff:169.254.169.254]:80": true, "nonsense": true,
 		"127.0.0.1:80": false, "10.0.0.1:443": false, "[2001:db8::1]:443": false,
 	} {
-		if err := rejectMetadataServer("tcp", address, nil); errors.Is(err, errMetadataTarget) != refused {
+		if err := rejectMetadataServer("tcp", address, nil); errors.Is(err, errDockercfgURLForbidden) != refused {
 			t.Errorf("%s: got %v", address, err)
 		}
 	}
 	// The dialer calls rejectMetadataServer before it connects.
 	dialer := net.Dialer{Control: rejectMetadataServer}
-	if _, err := dialer.DialContext(t.Context(), "tcp", "[::ffff:169.254.169.254]:80"); !errors.Is(err, errMetadataTarget) {
+	if _, err := dialer.DialContext(t.Context(), "tcp", "[::ffff:169.254.169.254]:80"); !errors.Is(err, errDockercfgURLForbidden) {
 		t.Error(err)
 	}
 }
@@ -56,9 +56,9 @@ func TestDocumented(t *testing.T) {
 	data := must.Get(os.ReadFile("../../docs/plugins/gcr.md"))(t)
 	text := strings.ReplaceAll(string(data), "\n", " ")
 	for _, message := range []string{
-		hintNoMetadata, hintNoAccount, hintNoConfig, hintForbidden, hintNoSTS, hintExchange, hintAccount,
+		hintNoMetadata, hintNoAccount, hintNoDockercfg, hintForbidden, hintNoSTS, hintExchange, hintImpersonation,
 		errNoServiceAccount.Error(), errNotAnnotated.Error(), errNotGoogle.Error(), errNotJSON.Error(), errNoToken.Error(), errExpired.Error(),
-		errMetadataTarget.Error(), errNotFetchable.Error(), stepNode, stepPod, stepFetch, EnvCacheDuration, EnvCacheType, EnvMetadataHost, EnvMetadataIP,
+		errDockercfgURLForbidden.Error(), errInvalidDockercfgURL.Error(), stepNodeToken, stepExchange, stepFetchDockercfg, EnvCacheDuration, EnvCacheType, EnvMetadataHost, EnvMetadataIP,
 	} {
 		if !strings.Contains(text, message) {
 			t.Errorf("docs/plugins/gcr.md does not have %q", message)

@@ -22,7 +22,7 @@ import (
 // server.
 func TestIPv6Only(t *testing.T) {
 	if where := os.Getenv("GCR_TEST_METADATA_AT"); where != "" {
-		askIPv6Only(t, where)
+		getCredentialsIPv6Only(t, where)
 		return
 	}
 	if out, err := exec.Command("unshare", "--map-root-user", "--net", "--mount", "ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
@@ -59,8 +59,8 @@ func TestIPv6Only(t *testing.T) {
 	}
 }
 
-// askIPv6Only serves metadata at one address and calls a provider without options.
-func askIPv6Only(t *testing.T, where string) {
+// getCredentialsIPv6Only serves metadata at one address and calls a provider without options.
+func getCredentialsIPv6Only(t *testing.T, where string) {
 	listener := must.Get(net.Listen("tcp", net.JoinHostPort(where, "80")))(t)
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Metadata-Flavor") == "Google" {

@@ -13,13 +13,13 @@ import (
 // nodeToken gets the token of the node's service account.
 func (p *Provider) nodeToken(ctx context.Context) (accessToken, error) {
 	const suffix = "instance/service-accounts/default/token"
-	body, err := p.getMetadata(ctx, stepNode, suffix)
+	body, err := p.getMetadata(ctx, stepNodeToken, suffix)
 	if err != nil {
 		return accessToken{}, err
 	}
 	token, err := parseOAuthToken([]byte(body))
 	if err != nil {
-		return accessToken{}, badResponseError(stepNode, http.MethodGet, p.metadataURL(suffix), err)
+		return accessToken{}, badResponseError(stepNodeToken, http.MethodGet, p.metadataURL(suffix), err)
 	}
 	return token, nil
 }
@@ -34,7 +34,7 @@ func (p *Provider) getMetadata(ctx context.Context, step, suffix string) (string
 		Step: step, URL: p.metadataURL(suffix),
 		Header: http.Header{"Metadata-Flavor": {"Google"}},
 		// While a node boots, the metadata server returns 404 until it has the service account.
-		Retry: []int{http.StatusNotFound},
+		RetryStatuses: []int{http.StatusNotFound},
 	}
 	answer, err := client.Do(ctx, call)
 	if err != nil {

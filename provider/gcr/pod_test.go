@@ -21,8 +21,8 @@ import (
 // an identity fails, no other identity is used.
 func TestIdentityTable(t *testing.T) {
 	const enable, account = gcr.AnnotationEnable, gcr.AnnotationAccount
-	provider := gcr.Options{IdentityProvider: cluster, ProjectID: "p"}
-	strict := gcr.Options{IdentityProvider: cluster, ProjectID: "p", RequireWorkloadIdentity: true}
+	provider := gcr.Options{IdentityProvider: clusterIssuer, ProjectID: "p"}
+	strict := gcr.Options{IdentityProvider: clusterIssuer, ProjectID: "p", RequireWorkloadIdentity: true}
 	audience := gcr.Options{STSAudience: "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/a/providers/b"}
 	impersonate := gcr.Options{STSAudience: "pool", Impersonate: true}
 	const noToken, notAnnotated = "the pod pulls as its service account, but the request has no service-account token", "workload identity is required"
@@ -60,7 +60,7 @@ func TestIdentityTable(t *testing.T) {
 			if tt.noToken {
 				req.ServiceAccountToken = plugin.Secret{}
 			}
-			got, err := ask(t, w.provider(t, tt.opts), req)
+			got, err := getCredentials(t, w.provider(t, tt.opts), req)
 			if err != nil {
 				if !strings.HasPrefix(err.Error(), `registry "us-docker.pkg.dev": `) || !strings.Contains(err.Error(), tt.want) {
 					t.Error(err)
@@ -90,16 +90,16 @@ func TestExchange(t *testing.T) {
 		audience string
 		host     string
 	}{
-		"cluster":  {gcr.Options{IdentityProvider: cluster, ProjectID: "p"}, "identitynamespace:p.svc.id.goog:" + cluster, "sts.googleapis.com"},
+		"cluster":  {gcr.Options{IdentityProvider: clusterIssuer, ProjectID: "p"}, "identitynamespace:p.svc.id.goog:" + clusterIssuer, "sts.googleapis.com"},
 		"audience": {gcr.Options{STSAudience: "//iam.googleapis.com/x"}, "//iam.googleapis.com/x", "sts.googleapis.com"},
-		"both":     {gcr.Options{STSAudience: "//iam.googleapis.com/x", IdentityProvider: cluster, ProjectID: "p"}, "//iam.googleapis.com/x", "sts.googleapis.com"},
+		"both":     {gcr.Options{STSAudience: "//iam.googleapis.com/x", IdentityProvider: clusterIssuer, ProjectID: "p"}, "//iam.googleapis.com/x", "sts.googleapis.com"},
 		"universe": {gcr.Options{STSAudience: "a", UniverseDomain: "apis.example"}, "a", "sts.apis.example"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTestCloud(t)
 			w.AddHosts("apis.example")
 			w.Update(func(s *testcloud.GoogleState) { s.SubjectToken, s.Audience = podToken().Reveal(), tt.audience })
-			mustAsk(t, w.provider(t, tt.opts), podRequest("gcr.io/p/app", gcr.AnnotationEnable+"=true"))
+			mustGetCredentials(t, w.provider(t, tt.opts), podRequest("gcr.io/p/app", gcr.AnnotationEnable+"=true"))
 			if len(w.Requests()) != 1 {
 				t.Fatalf("asked %q", w.RequestLines())
 			}
@@ -128,7 +128,7 @@ func TestExchange(t *testing.T) {
 func TestImpersonation(t *testing.T) {
 	w := newTestCloud(t)
 	p := w.provider(t, gcr.Options{STSAudience: "pool", Impersonate: true})
-	got := mustAsk(t, p, podRequest("gcr.io/p/app", gcr.AnnotationAccount+"=puller@p.iam.gserviceaccount.com"))
+	got := mustGetCredentials(t, p, podRequest("gcr.io/p/app", gcr.AnnotationAccount+"=puller@p.iam.gserviceaccount.com"))
 	// The token expires at an absolute time, so its remaining lifetime may already be a second
 	// shorter.
 	if got.Password != "open-sesame-account" || got.Duration != "30m0s" && got.Duration != "29m59s" {
@@ -148,7 +148,7 @@ func TestImpersonationPath(t *testing.T) {
 	for _, account := range []string{"..", "x/../../../v1/projects/p", "..;/admin", "a%2fb", `a\b`, "a?b"} {
 		w := newTestCloud(t)
 		p := w.provider(t, gcr.Options{STSAudience: "pool", Impersonate: true})
-		_, err := ask(t, p, podRequest("gcr.io/p/app", gcr.AnnotationAccount+"="+account))
+		_, err := getCredentials(t, p, podRequest("gcr.io/p/app", gcr.AnnotationAccount+"="+account))
 		if err == nil || !strings.Contains(err.Error(), "annotation "+gcr.AnnotationAccount+": a value in the path must not") || len(w.Requests()) > 0 {
 			t.Errorf("%q: got %v after %d requests", account, err, len(w.Requests()))
 		}
@@ -165,8 +165,8 @@ func TestSkewedClock(t *testing.T) {
 			Body: `{"accessToken":"open-sesame","expireTime":"` + theirs.Add(time.Hour).Format(time.RFC3339) + `"}`,
 		})
 		p := w.provider(t, gcr.Options{STSAudience: "pool", Impersonate: true})
-		got := mustAsk(t, p, podRequest("gcr.io/p/app", gcr.AnnotationAccount+"=puller@p.iam.gserviceaccount.com"))
-		if diff := cmp.Diff(node(googleKeys), got); diff != "" {
+		got := mustGetCredentials(t, p, podRequest("gcr.io/p/app", gcr.AnnotationAccount+"=puller@p.iam.gserviceaccount.com"))
+		if diff := cmp.Diff(nodeResponse(googleKeys), got); diff != "" {
 			t.Errorf("%v: %s", skew, diff)
 		}
 	}
@@ -187,7 +187,7 @@ func TestRefusedToken(t *testing.T) {
 			w.Update(func(s *testcloud.GoogleState) { s.SubjectToken = "another" })
 			req := podRequest("gcr.io/p/app")
 			req.ServiceAccountToken = tt.token
-			_, err := ask(t, w.provider(t, gcr.Options{STSAudience: "pool"}), req)
+			_, err := getCredentials(t, w.provider(t, gcr.Options{STSAudience: "pool"}), req)
 			want := `registry "gcr.io": exchange the service-account token: POST https://sts.googleapis.com/v1/token: status 400 Bad Request ` +
 				tt.want + "; check that the workload identity pool has a provider with the token's issuer and audience"
 			if err == nil || err.Error() != want {
@@ -210,7 +210,7 @@ func TestFederatedLife(t *testing.T) {
 		{func(s *testcloud.GoogleState) { s.OmitExpiresIn = true }, "0s"},
 	} {
 		w.Update(tt.change)
-		if got := mustAsk(t, p, podRequest("gcr.io/p/app")); got.Duration != tt.want || got.Password != "open-sesame-federated" {
+		if got := mustGetCredentials(t, p, podRequest("gcr.io/p/app")); got.Duration != tt.want || got.Password != "open-sesame-federated" {
 			t.Errorf("got %+v", got)
 		}
 	}

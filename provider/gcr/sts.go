@@ -51,7 +51,7 @@ const jwtType = "urn:ietf:params:oauth:token-type:jwt"
 
 // exchangeToken calls the Security Token Service (RFC 8693).
 func (p *Provider) exchangeToken(ctx context.Context, address, audience, tokenType string, subject plugin.Secret) (accessToken, error) {
-	return p.postForToken(ctx, stepPod, address, http.Header{}, map[string]string{
+	return p.postForToken(ctx, stepExchange, address, http.Header{}, map[string]string{
 		"audience":             audience,
 		"grant_type":           "urn:ietf:params:oauth:grant-type:token-exchange",
 		"requested_token_type": "urn:ietf:params:oauth:token-type:access_token",

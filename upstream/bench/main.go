@@ -36,7 +36,7 @@ func main() {
 	flag.IntVar(&opts.rounds, "rounds", 7, "how many rounds the medians are taken of")
 	flag.IntVar(&opts.runs, "runs", 50, "how many runs of a plugin the medians are taken of")
 	flag.StringVar(&opts.only, "only", "", "measure only the part of this `name`; nodes is measured only if it is named")
-	flag.StringVar(&opts.before, "before", "c4d1c2a", "`commit` that the plugins of the part nodes are compared with; none if empty")
+	flag.StringVar(&opts.baseCommit, "before", "c4d1c2a", "`commit` that the plugins of the part nodes are compared with; none if empty")
 	flag.BoolVar(&opts.slow, "slow", false, "measure what takes minutes, too")
 	flag.Parse()
 	exitWithError(run(os.Stdout, opts))
@@ -44,10 +44,10 @@ func main() {
 
 // options holds the flags.
 type options struct {
-	output       string
-	rounds, runs int
-	only, before string
-	slow         bool
+	output           string
+	rounds, runs     int
+	only, baseCommit string
+	slow             bool
 }
 
 // isSelected reports whether the flags select a part of the program.
@@ -75,7 +75,7 @@ func run(w io.Writer, opts options) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	b := &bench{dir: dir, rounds: opts.rounds, sliceDuration: 100 * time.Millisecond, runs: opts.runs, before: opts.before}
+	b := &bench{dir: dir, rounds: opts.rounds, sliceDuration: 100 * time.Millisecond, runs: opts.runs, baseCommit: opts.baseCommit}
 	rep := report{
 		Go: runtime.Version(), OS: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(),
 		Kubelet: kubelet.Version, Rounds: opts.rounds,

@@ -29,8 +29,8 @@ type bench struct {
 	sliceDuration time.Duration // time to measure regcred or the kubelet in a round
 	n             int           // number of directories created
 
-	runs   int    // runs per plugin, for the median
-	before string // commit whose plugins are measured on a node for comparison
+	runs       int    // runs per plugin, for the median
+	baseCommit string // commit whose plugins are measured on a node for comparison
 }
 
 // perOp calls f repeatedly for b.sliceDuration and returns the time per call.

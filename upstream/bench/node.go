@@ -20,10 +20,10 @@ import (
 // oursDir and the following constants are directories of the programs measured on a
 // node, relative to the run's directory.
 const (
-	oursDir     = "regcred"
-	upstreamDir = "upstream" // AWS's plugin
-	beforeDir   = "before"   // regcred's plugins at another commit
-	floorDir    = "floor"
+	oursDir       = "regcred"
+	upstreamDir   = "upstream" // AWS's plugin
+	baseCommitDir = "before"   // regcred's plugins at another commit
+	floorDir      = "floor"
 )
 
 // insideNamespacesArg is the argument with which this program runs itself in the namespaces.
@@ -113,7 +113,7 @@ func (b *bench) buildAll() error {
 	if err := b.buildPlugins(root, oursDir); err != nil {
 		return err
 	}
-	if b.before != "" {
+	if b.baseCommit != "" {
 		if err := b.buildBaseCommit(root); err != nil {
 			return err
 		}
@@ -144,20 +144,20 @@ func (b *bench) buildBaseCommit(root string) (err error) {
 		}
 		return nil
 	}
-	if git("rev-parse", "--verify", "--quiet", b.before+"^{commit}") != nil {
-		return fmt.Errorf("-before %s: this clone does not have that commit: fetch it (git fetch --unshallow), or name another", b.before)
+	if git("rev-parse", "--verify", "--quiet", b.baseCommit+"^{commit}") != nil {
+		return fmt.Errorf("-before %s: this clone does not have that commit: fetch it (git fetch --unshallow), or name another", b.baseCommit)
 	}
 	tree := filepath.Join(b.dir, "tree")
-	if err := git("worktree", "add", "--detach", tree, b.before); err != nil {
+	if err := git("worktree", "add", "--detach", tree, b.baseCommit); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, git("worktree", "remove", "--force", tree)) }()
-	return b.buildPlugins(tree, beforeDir)
+	return b.buildPlugins(tree, baseCommitDir)
 }
 
 // hasBaseCommitBuild reports whether dir contains plugins from buildBaseCommit.
 func hasBaseCommitBuild(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, beforeDir))
+	_, err := os.Stat(filepath.Join(dir, baseCommitDir))
 	return err == nil
 }
 
@@ -174,12 +174,12 @@ func sizeRows(dir string, list []nodeSubject) ([]row, error) {
 		if err != nil {
 			return nil, err
 		}
-		theirs, err := fileSize(filepath.Join(dir, beforeDir, s.name))
+		theirs, err := fileSize(filepath.Join(dir, baseCommitDir, s.name))
 		if err != nil {
 			return nil, err
 		}
 		s.label = s.name
-		rows = append(rows, s.bytesRow(": executable", beforeDir, s.size, mine, theirs))
+		rows = append(rows, s.bytesRow(": executable", baseCommitDir, s.size, mine, theirs))
 	}
 	return rows, nil
 }

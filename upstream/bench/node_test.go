@@ -30,7 +30,7 @@ func TestNodes(t *testing.T) {
 // TestCloneLacksCommit verifies the error if the clone does not contain the base commit.
 func TestCloneLacksCommit(t *testing.T) {
 	b := newBench(t)
-	b.before = "0000000000000000000000000000000000000001"
+	b.baseCommit = "0000000000000000000000000000000000000001"
 	err := b.buildBaseCommit(t.TempDir())
 	if err == nil || !strings.Contains(err.Error(), "this clone does not have that commit") {
 		t.Errorf("error %v", err)

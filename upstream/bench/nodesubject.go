@@ -46,7 +46,7 @@ type timeTargets map[string]float64
 // nodeSubjects returns the plugins to measure, with their targets.
 func nodeSubjects() []nodeSubject {
 	ecr := map[string]timeTargets{nearCondition: {upstreamDir: 0.5, floorDir: 1.3}, farCondition: {upstreamDir: 0.8}}
-	toFloor := map[string]timeTargets{nearCondition: {beforeDir: 0.6}, farCondition: {floorDir: 1.05}}
+	toFloor := map[string]timeTargets{nearCondition: {baseCommitDir: 0.6}, farCondition: {floorDir: 1.05}}
 	return []nodeSubject{
 		{label: "ECR, role of the instance", name: plugins.ECR, floor: "ecr-instance", image: ecrImage,
 			cloud: (*plugins.Node).AWS, goals: ecr, size: 1.05},
@@ -55,12 +55,12 @@ func nodeSubjects() []nodeSubject {
 		{label: "GCR, service account", name: plugins.GCR, floor: "gcr-pod", image: googleImage,
 			cloud: (*plugins.Node).Google, token: podToken("pool"), goals: toFloor, size: 1.05},
 		{label: "ACR, managed identity", name: plugins.ACR, floor: "acr-instance", image: azureImage,
-			cloud: (*plugins.Node).Azure, goals: map[string]timeTargets{nearCondition: {beforeDir: 0.6, floorDir: 1.3}, farCondition: {beforeDir: 0.76}}, size: 1.05},
+			cloud: (*plugins.Node).Azure, goals: map[string]timeTargets{nearCondition: {baseCommitDir: 0.6, floorDir: 1.3}, farCondition: {baseCommitDir: 0.76}}, size: 1.05},
 		{label: "ACR, managed identity, metadata server at 20 ms too", name: plugins.ACR, floor: "acr-instance", image: azureImage, only: farCondition,
-			cloud: (*plugins.Node).AzureWithDistantMetadata, goals: map[string]timeTargets{farCondition: {beforeDir: 0.76}}, size: 1.05},
+			cloud: (*plugins.Node).AzureWithDistantMetadata, goals: map[string]timeTargets{farCondition: {baseCommitDir: 0.76}}, size: 1.05},
 		{label: "ACR, service account", name: plugins.ACR, floor: "acr-pod", image: azureImage,
 			cloud: (*plugins.Node).Azure, token: podToken("api://AzureADTokenExchange"),
-			goals: map[string]timeTargets{nearCondition: {beforeDir: 0.6, floorDir: 1.3}, farCondition: {beforeDir: 0.6}}, size: 1.05},
+			goals: map[string]timeTargets{nearCondition: {baseCommitDir: 0.6, floorDir: 1.3}, farCondition: {baseCommitDir: 0.6}}, size: 1.05},
 		{label: "token, exchange of one step", name: plugins.Token, floor: "token", image: "registry.example.com/team/app",
 			cloud: (*plugins.Node).TokenService, token: podToken("sts.example.com"), goals: toFloor, size: 1.15},
 	}
@@ -116,7 +116,7 @@ func (s nodeSubject) programs(dir string) []program {
 		{label: floorDir, path: filepath.Join(dir, "floor"), args: []string{s.floor}},
 	}
 	if hasBaseCommitBuild(dir) {
-		list = append(list, program{label: beforeDir, path: filepath.Join(dir, beforeDir, s.name)})
+		list = append(list, program{label: baseCommitDir, path: filepath.Join(dir, baseCommitDir, s.name)})
 	}
 	if s.name == plugins.ECR {
 		list = append(list, program{label: upstreamDir, path: filepath.Join(dir, "upstream-"+plugins.ECR)})
@@ -142,7 +142,7 @@ func (s nodeSubject) rows(c networkCondition, list []program) []row {
 		rows = append(rows, r)
 	}
 	for _, other := range list[1:] {
-		if other.label == beforeDir && len(own.memory) > 0 {
+		if other.label == baseCommitDir && len(own.memory) > 0 {
 			rows = append(rows, s.bytesRow(": most memory", other.label, 1, median(own.memory), median(other.memory)))
 		}
 	}

@@ -64,9 +64,9 @@ func (h failingCloud) row(path, upstream string) (row, error) {
 	theirs, how, theirErr := h.recorded, " (recorded)", error(nil)
 	if h.recorded == 0 {
 		how = ""
-		wg.Go(func() { theirs, _, theirErr = h.giveUp(c, upstream) })
+		wg.Go(func() { theirs, _, theirErr = h.measureGiveUp(c, upstream) })
 	}
-	ours, said, err := h.giveUp(c, path)
+	ours, said, err := h.measureGiveUp(c, path)
 	wg.Wait()
 	endpoint := h.endpoint
 	if endpoint == "" {
@@ -79,9 +79,9 @@ func (h failingCloud) row(path, upstream string) (row, error) {
 	}, errors.Join(err, theirErr)
 }
 
-// giveUp runs a plugin that gets no response, and returns the time until it failed and its standard
+// measureGiveUp runs a plugin that gets no response, and returns the time until it failed and its standard
 // error. The timeout is longer than the plugin needs to give up.
-func (h failingCloud) giveUp(c *plugins.Cloud, path string) (time.Duration, string, error) {
+func (h failingCloud) measureGiveUp(c *plugins.Cloud, path string) (time.Duration, string, error) {
 	cmd := plugin.Command{Path: path, Args: plugin.NewSecrets(c.Args...), Environ: c.Environ, APIVersion: plugin.V1, Timeout: 5 * time.Minute}
 	start := time.Now()
 	_, err := cmd.GetCredentials(context.Background(), &plugin.Request{Image: h.image})

@@ -43,8 +43,8 @@ func newSite(t *testing.T) *site {
 	return &site{c, helm.New(t, program, c.WriteKubeconfig(t, "admin", "system:masters")), namespace}
 }
 
-// left returns the objects of a release and of its hook that exist in the cluster, as KIND/NAME.
-func (s *site) left(t *testing.T, instance string) (names []string) {
+// remainingObjects returns the objects of a release and of its hook that exist in the cluster, as KIND/NAME.
+func (s *site) remainingObjects(t *testing.T, instance string) (names []string) {
 	t.Helper()
 	options := metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + instance}
 	add := func(kind string, list runtime.Object, err error) {
@@ -81,14 +81,14 @@ func (s *site) left(t *testing.T, instance string) (names []string) {
 	return names
 }
 
-// config returns the name of the ConfigMap that a release's DaemonSet mounts.
-func (s *site) config(t *testing.T, name string) string {
+// configMapName returns the name of the ConfigMap that a release's DaemonSet mounts.
+func (s *site) configMapName(t *testing.T, name string) string {
 	t.Helper()
 	d := must.Get(s.Client.AppsV1().DaemonSets(s.namespace).Get(t.Context(), name, metav1.GetOptions{}))(t)
 	return configName(t, d)
 }
 
-func (s *site) state(t *testing.T) string {
+func (s *site) stateValue(t *testing.T) string {
 	t.Helper()
 	c := must.Get(s.Client.CoreV1().ConfigMaps(s.namespace).Get(t.Context(), release+"-state", metav1.GetOptions{}))(t)
 	return c.Data["state"]
@@ -111,7 +111,7 @@ func TestReleaseLifecycle(t *testing.T) {
 		return []string{verb, release, helm.ChartDir(t), "--namespace", namespace, withValues(changes).file(t)}
 	}
 	notes := s.helm.Run(t, args("install", nil)...)
-	first := s.config(t, release)
+	first := s.configMapName(t, release)
 	for _, want := range []string{first, "kubectl rollout status daemonset/regcred -n regcred", "helm uninstall regcred -n regcred\n"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes do not say %q:\n%s", want, notes)
@@ -136,10 +136,10 @@ func TestReleaseLifecycle(t *testing.T) {
 	// A changed configuration gets a new ConfigMap. The upgrade removes the previous ConfigMap, and
 	// the rollback restores it.
 	s.helm.Run(t, args("upgrade", values{"config.providers": []any{providerValues("other.example")}})...)
-	second := s.config(t, release)
+	second := s.configMapName(t, release)
 	s.checkObjects(t, "after upgrade", releaseObjects(second))
 	s.helm.Run(t, "rollback", release, "1", "--namespace", namespace)
-	if got := s.config(t, release); got != first || second == first {
+	if got := s.configMapName(t, release); got != first || second == first {
 		t.Errorf("rolled back to %s from %s, want %s", got, second, first)
 	}
 	s.checkObjects(t, "after rollback", releaseObjects(first))
@@ -162,7 +162,7 @@ func TestReleaseLifecycle(t *testing.T) {
 			done <- err
 		}()
 		job = s.newJob(t, job.UID)
-		s.permissions(t)
+		s.checkJobPermissions(t)
 		s.completeJob(t, job)
 		if err := <-done; err != nil {
 			t.Fatal(err)
@@ -193,7 +193,7 @@ func (s *site) testFailedUninstall(t *testing.T, upgrade []string) {
 		if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("helm %s: %v, want %q", tt.args[0], err, tt.says)
 		}
-		if got := s.state(t); got != tt.state {
+		if got := s.stateValue(t); got != tt.state {
 			t.Errorf("after helm %s the state is %q, want %q", tt.args[0], got, tt.state)
 		}
 	}
@@ -202,7 +202,7 @@ func (s *site) testFailedUninstall(t *testing.T, upgrade []string) {
 func (s *site) checkObjects(t *testing.T, when string, want []string) {
 	t.Helper()
 	want = slices.Sorted(slices.Values(want))
-	if diff := cmp.Diff(want, s.left(t, release)); diff != "" {
+	if diff := cmp.Diff(want, s.remainingObjects(t, release)); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", when, diff)
 	}
 }
@@ -237,8 +237,8 @@ func (s *site) completeJob(t *testing.T, job *batchv1.Job) {
 	must.Get(s.Client.BatchV1().Jobs(namespace).UpdateStatus(t.Context(), job, metav1.UpdateOptions{}))(t)
 }
 
-// permissions verifies the permissions of the uninstall Job while helm uninstall runs.
-func (s *site) permissions(t *testing.T) {
+// checkJobPermissions verifies the permissions of the uninstall Job while helm uninstall runs.
+func (s *site) checkJobPermissions(t *testing.T) {
 	t.Helper()
 	user := "system:serviceaccount:" + namespace + ":" + release + "-uninstall"
 	client := must.Get(kubernetes.NewForConfig(s.ClientConfig(t, user, "system:serviceaccounts", "system:authenticated")))(t)
@@ -254,14 +254,14 @@ func (s *site) permissions(t *testing.T) {
 	if err := patchOf(release + "-state"); err != nil {
 		t.Error(err)
 	}
-	if got := s.state(t); got != "absent" {
+	if got := s.stateValue(t); got != "absent" {
 		t.Errorf("the state is %q", got)
 	}
 	if _, err := core.Pods(namespace).GetLogs("pod", &corev1.PodLogOptions{}).DoRaw(t.Context()); !apierrors.IsNotFound(err) {
 		t.Errorf("a pod's log: %v", err)
 	}
 	for what, try := range map[string]func() error{
-		"another ConfigMap": func() error { return patchOf(s.config(t, release)) },
+		"another ConfigMap": func() error { return patchOf(s.configMapName(t, release)) },
 		"nodes":             func() error { _, err := core.Nodes().List(t.Context(), metav1.ListOptions{}); return err },
 		"secrets":           func() error { _, err := core.Secrets(namespace).List(t.Context(), metav1.ListOptions{}); return err },
 		"pods elsewhere":    func() error { _, err := core.Pods("default").List(t.Context(), metav1.ListOptions{}); return err },
@@ -278,7 +278,7 @@ func (s *site) permissions(t *testing.T) {
 func TestTwoReleases(t *testing.T) {
 	s := newSite(t)
 	s.AddNamespace(t, "other")
-	more := values{"uninstall.listNodes": true, "plugins.images": others["plugins.images"]}
+	more := values{"uninstall.listNodes": true, "plugins.images": thirdPartyValues["plugins.images"]}
 	for _, r := range []struct{ namespace, name, pool string }{
 		{namespace, release, "a"}, {namespace, release + "-uninstall", "b"}, {namespace, release + "-config", "c"}, {"other", release, "d"},
 	} {
@@ -305,7 +305,7 @@ func TestTwoReleases(t *testing.T) {
 // because of one hostPath volume and the optional SELinux type.
 func TestPodSecurity(t *testing.T) {
 	s := newSite(t)
-	pod := daemonSet(t, withValues(others)).Spec.Template
+	pod := daemonSet(t, withValues(thirdPartyValues)).Spec.Template
 	for _, tt := range []struct {
 		level   string
 		refused []string

@@ -22,7 +22,7 @@ import (
 func TestCommandLines(t *testing.T) {
 	regcred := must.Get(plugins.Build(t.TempDir(), "regcred"))(t)
 	all := objects(t, render(t, withValues(values{
-		"plugins.images": others["plugins.images"], "mode": "DryRun", "probe.image": "registry.example/probe:v1", "reserve": []any{"*.example"},
+		"plugins.images": thirdPartyValues["plugins.images"], "mode": "DryRun", "probe.image": "registry.example/probe:v1", "reserve": []any{"*.example"},
 		"anyImage": true, "reapplied": true, "uninstall.allowMissing": true,
 	})))
 	pod := get[*appsv1.DaemonSet](t, all, "DaemonSet/regcred").Spec.Template.Spec

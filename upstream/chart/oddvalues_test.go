@@ -38,7 +38,7 @@ func TestNull(t *testing.T) {
 				if key == "resources" { // an empty map would keep the defaults
 					empty[path] = map[string]any{"limits": nil, "requests": nil}
 				}
-				if !slices.Contains(free, key) {
+				if !slices.Contains(freeFormValues, key) {
 					walk(path+".", value)
 				}
 			case []any:

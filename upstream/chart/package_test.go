@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/upstream/helm"
 )
 
-// pack is a script that packages the chart with the functions of release.sh.
-const pack = `set -euo pipefail
+// packageScript is a script that packages the chart with the functions of release.sh.
+const packageScript = `set -euo pipefail
 eval "$(sed -n '/^\(stamp\|name_release\|chart\)() /,/}$/p' release.sh)"
 version=v1.2.3+build.4 epoch=1700000000 work=$1
 mkdir "$work/dist"
@@ -25,7 +25,7 @@ chart regcred`
 // TestPackage verifies that Helm accepts the packaged chart and renders it like the directory, except for the version.
 func TestPackage(t *testing.T) {
 	dir := t.TempDir()
-	cmd := exec.Command("bash", "-c", pack, "bash", dir)
+	cmd := exec.Command("bash", "-c", packageScript, "bash", dir)
 	cmd.Dir = repository(t)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -15,13 +15,13 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// others are values that add a third-party plugin image.
-var others = values{"plugins.images": []any{map[string]any{"name": "vendor", "image": "registry.example/plugin:v1", "paths": []any{"/p"}}}}
+// thirdPartyValues are values that add a third-party plugin image.
+var thirdPartyValues = values{"plugins.images": []any{map[string]any{"name": "vendor", "image": "registry.example/plugin:v1", "paths": []any{"/p"}}}}
 
 // TestPrivileges verifies that a pod has exactly the privileges listed in docs/fleet.md. It
 // compares complete security contexts, so that the test fails if a setting is added.
 func TestPrivileges(t *testing.T) {
-	d := daemonSet(t, withValues(others))
+	d := daemonSet(t, withValues(thirdPartyValues))
 	spec := d.Spec.Template.Spec
 	no, yes, root, nobody := false, true, int64(0), int64(65532)
 
@@ -105,13 +105,13 @@ func TestPrivilegesOfUninstall(t *testing.T) {
 	if diff := cmp.Diff(want, get[*rbacv1.Role](t, all, "Role/regcred-uninstall").Rules); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	checkUninstallPlace(t, &spec)
+	checkUninstallScheduling(t, &spec)
 }
 
-// checkUninstallPlace verifies on which nodes the uninstall Job can run. It prefers a node with a
+// checkUninstallScheduling verifies on which nodes the uninstall Job can run. It prefers a node with a
 // regcred pod, which already has the image. It can run on any other node too, because an
 // unschedulable Job blocks helm uninstall. It must not run on an unreachable node.
-func checkUninstallPlace(t *testing.T, spec *corev1.PodSpec) {
+func checkUninstallScheduling(t *testing.T, spec *corev1.PodSpec) {
 	t.Helper()
 	affinity := spec.Affinity.PodAffinity
 	if affinity.RequiredDuringSchedulingIgnoredDuringExecution != nil || len(affinity.PreferredDuringSchedulingIgnoredDuringExecution) != 1 {

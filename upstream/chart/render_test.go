@@ -20,8 +20,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// usual lists the objects that are rendered by default, except the ConfigMap, whose name contains a hash.
-var usual = []string{
+// defaultObjects lists the objects that are rendered by default, except the ConfigMap, whose name contains a hash.
+var defaultObjects = []string{
 	"ConfigMap/regcred-state", "DaemonSet/regcred", "Job/regcred-uninstall", "NetworkPolicy/regcred", "Role/regcred-uninstall",
 	"RoleBinding/regcred-uninstall", "ServiceAccount/regcred-agent", "ServiceAccount/regcred-uninstall",
 }
@@ -93,12 +93,12 @@ func TestRender(t *testing.T) {
 			"nodeSelector": map[string]any{"pool": "a"}, "tolerations": []any{}, "updateStrategy.maxUnavailable": "10%", "minReadySeconds": 5, "restart": "Never", "priorityClassName": "",
 			"hostNetwork": true, "imagePullSecrets": []any{map[string]any{"name": "pull"}}, "seLinux.type": "super_t",
 			"appArmorProfile": map[string]any{"type": "Unconfined"}, "podLabels": map[string]any{"team": "a"}, "podAnnotations": map[string]any{"note": "b"},
-		}, check: checkWhere},
+		}, check: checkScheduling},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			all := objects(t, render(t, withValues(tt.changes)))
 			d := get[*appsv1.DaemonSet](t, all, "DaemonSet/regcred")
-			want := slices.Concat(usual, tt.more, []string{"ConfigMap/" + configName(t, d)})
+			want := slices.Concat(defaultObjects, tt.more, []string{"ConfigMap/" + configName(t, d)})
 			want = slices.DeleteFunc(want, func(key string) bool { return slices.Contains(tt.less, key) })
 			slices.Sort(want)
 			if diff := cmp.Diff(want, slices.Sorted(maps.Keys(all))); diff != "" {
@@ -165,7 +165,7 @@ func checkPlugins(t *testing.T, d *appsv1.DaemonSet, _ map[string]runtime.Object
 	}
 }
 
-func checkWhere(t *testing.T, d *appsv1.DaemonSet, all map[string]runtime.Object) {
+func checkScheduling(t *testing.T, d *appsv1.DaemonSet, all map[string]runtime.Object) {
 	pod, job := d.Spec.Template, get[*batchv1.Job](t, all, "Job/regcred-uninstall").Spec.Template
 	got := map[string]any{
 		"nodes":        pod.Spec.NodeSelector,

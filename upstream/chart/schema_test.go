@@ -66,14 +66,14 @@ func TestSchemaKnowsValues(t *testing.T) {
 	}
 	var schema map[string]any
 	must.Do(t, json.Unmarshal(data, &schema))
-	sameKeys(t, "", v, schema, "global")
+	checkSameKeys(t, "", v, schema, "global")
 }
 
-// free lists the objects whose keys are not defined by the chart, but by Kubernetes, the user or,
+// freeFormValues lists the objects whose keys are not defined by the chart, but by Kubernetes, the user or,
 // for config, by regcred schema.
-var free = []string{"config", "nodeSelector", "affinity", "resources", "podAnnotations", "podLabels", "appArmorProfile"}
+var freeFormValues = []string{"config", "nodeSelector", "affinity", "resources", "podAnnotations", "podLabels", "appArmorProfile"}
 
-func sameKeys(t *testing.T, path string, v, schema map[string]any, but ...string) {
+func checkSameKeys(t *testing.T, path string, v, schema map[string]any, but ...string) {
 	t.Helper()
 	if schema["additionalProperties"] != false {
 		t.Errorf("the schema of %q takes other keys", path)
@@ -84,8 +84,8 @@ func sameKeys(t *testing.T, path string, v, schema map[string]any, but ...string
 		t.Errorf("keys of %q (-values.yaml +schema):\n%s", path, diff)
 	}
 	for key, value := range v {
-		if next, ok := value.(map[string]any); ok && !slices.Contains(free, key) {
-			sameKeys(t, strings.TrimPrefix(path+"."+key, "."), next, properties[key].(map[string]any))
+		if next, ok := value.(map[string]any); ok && !slices.Contains(freeFormValues, key) {
+			checkSameKeys(t, strings.TrimPrefix(path+"."+key, "."), next, properties[key].(map[string]any))
 		}
 	}
 }

@@ -36,7 +36,7 @@ func TestUpgradeChart(t *testing.T) {
 	}
 	in := []string{"--namespace", namespace}
 	s.helm.Run(t, append([]string{"install", release, earlier, withValues(values{"restart": "Never"}).file(t)}, in...)...)
-	first := s.config(t, release)
+	first := s.configMapName(t, release)
 	upgrade := append([]string{"upgrade", release, helm.ChartDir(t)}, in...)
 	if _, _, err := s.helm.Output(t.Context(), append(upgrade, "--reuse-values")...); err == nil || !strings.Contains(err.Error(), "missing property 'keep'") {
 		t.Fatalf("--reuse-values: %v", err)
@@ -60,7 +60,7 @@ func TestUpgradeChart(t *testing.T) {
 	s.checkObjects(t, "after uninstall", nil)
 	s.helm.Run(t, append([]string{"rollback", release, "1"}, in...)...)
 	s.checkObjects(t, "brought back", releaseObjects(first))
-	if got := s.state(t); got != "present" {
+	if got := s.stateValue(t); got != "present" {
 		t.Errorf("the state is %q", got)
 	}
 	s.helm.Run(t, append([]string{"uninstall", release, "--no-hooks"}, in...)...)

@@ -23,16 +23,16 @@ type client struct {
 	module  string // Go module; "" for a Debian package
 	version string // version of the module, or of the Debian package with which the traits were observed
 
-	content string // image or artifact to pull
-	pull    func(t *testing.T, j job) (ok bool, said string)
-	daemon  bool // also needs dockerd
-	own     bool // has its own configuration and does not read docker's or podman's
-	traits  traits
+	content   string // image or artifact to pull
+	pull      func(t *testing.T, j job) (ok bool, said string)
+	daemon    bool // also needs dockerd
+	ownConfig bool // has its own configuration and does not read docker's or podman's
+	traits    traits
 }
 
 // job is a task for a client.
 type job struct {
-	program string // path of the client
+	program string // pathPatternConfig of the client
 	image   string
 	home    string // HOME, a writable directory
 	environ []string
@@ -41,29 +41,29 @@ type job struct {
 // traits describes how a client uses the helper. An input is the text that the client sends to the
 // helper; "-" means that it does not call the helper.
 type traits struct {
-	Hub      string // input for an image of Docker Hub
-	HubKeys  string // keys in credHelpers that the client uses for Docker Hub
-	Store    string // input for an image of registry.example:5000, with a credsStore
-	HubStore string // input for an image of Docker Hub, with a credsStore
-	Public   string // input for a public image, with credHelpers
-	OnError  string // reaction to a failing helper, for a public image
-	Private  string // reaction to a failing helper, for a private image
-	Aside    string // what the client does with the helper's standard error
-	Refused  string // message for a wrong password
-	Patterns string // settings with which the client gets a credential for a pattern with a path
-	Files    string // files in which the client finds credHelpers
+	Hub            string // input for an image of Docker Hub
+	HubKeys        string // keys in credHelpers that the client uses for Docker Hub
+	Store          string // input for an image of registry.example:5000, with a credsStore
+	HubStore       string // input for an image of Docker Hub, with a credsStore
+	Public         string // input for a public image, with credHelpers
+	PublicFailure  string // reaction to a failing helper, for a public image
+	PrivateFailure string // reaction to a failing helper, for a private image
+	Stderr         string // what the client does with the helper's standard error
+	WrongPassword  string // message for a wrong password
+	Patterns       string // settings with which the client gets a credential for a pattern with a path
+	Files          string // files in which the client finds credHelpers
 }
 
 // Reactions of clients.
 const (
-	goesOn = "continues"
-	stops  = "stops with the reason"
-	fails  = "fails without the reason"
-	shown  = "shown"
-	breaks = "breaks the pull"
+	continuesPull      = "continues"
+	stopsWithReason    = "stops with the reason"
+	failsWithoutReason = "fails without the reason"
+	shown              = "shown"
+	breaks             = "breaks the pull"
 )
 
-// path returns the client's path, or "" if it is missing.
+// pathPatternConfig returns the client's path, or "" if it is missing.
 func (c *client) path() string {
 	if c.module == "" {
 		path, err := exec.LookPath(c.program)

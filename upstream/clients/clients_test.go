@@ -26,7 +26,7 @@ func TestClients(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			requireClient(t, c)
 			seen, version := newBench(t, s, c).observe(t), c.installed(t)
-			asks.WriteString(queriesRow(c.name, version, works[!t.Failed()], seen))
+			asks.WriteString(queriesRow(c.name, version, pullVerdicts[!t.Failed()], seen))
 			does.WriteString(reactionsRow(c.name, seen))
 			diff := cmp.Diff(c.traits, seen)
 			switch {

@@ -15,15 +15,15 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// limit is the timeout of a client's run.
-const limit = 2 * time.Minute
+// commandTimeout is the timeout of a client's run.
+const commandTimeout = 2 * time.Minute
 
 // command returns a function that runs the client with these arguments. In the arguments it
 // replaces IMAGE, REPOSITORY, TAG and HOME (the writable directory).
 func command(args string) func(*testing.T, job) (bool, string) {
 	return func(t *testing.T, j job) (ok bool, said string) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		ctx, cancel := context.WithTimeout(t.Context(), commandTimeout)
 		defer cancel()
 		colon := strings.LastIndex(j.image, ":")
 		words := strings.NewReplacer("IMAGE", j.image, "REPOSITORY", j.image[:colon], "TAG", j.image[colon+1:], "HOME", j.home)
@@ -31,7 +31,7 @@ func command(args string) func(*testing.T, job) (bool, string) {
 		cmd.Dir, cmd.Env = j.home, j.environ
 		out, err := cmd.CombinedOutput()
 		if ctx.Err() != nil {
-			t.Errorf("%s has not ended within %s", j.program, limit)
+			t.Errorf("%s has not ended within %s", j.program, commandTimeout)
 		}
 		if cmd.ProcessState == nil {
 			t.Fatal(err)

@@ -39,7 +39,7 @@ func (s *site) push(t *testing.T, host string) {
 	t.Helper()
 	for ref, image := range map[string]v1.Image{app: appImage(t), chart: chartArtifact(t), policy: policyArtifact(t), cueModule: cueArtifact(t)} {
 		tag := must.Get(name.NewTag(host + "/" + ref))(t)
-		if err := remote.Write(tag, image, remote.WithTransport(s.trust), remote.WithContext(t.Context())); err != nil {
+		if err := remote.Write(tag, image, remote.WithTransport(s.transport), remote.WithContext(t.Context())); err != nil {
 			t.Fatalf("pushing %s: %v", tag, err)
 		}
 	}

@@ -25,25 +25,25 @@ func TestDockerBuild(t *testing.T) {
 	c := &client{name: "docker build", program: "docker", pkg: "docker.io", content: app, daemon: true, pull: dockerBuild}
 	requireClient(t, c)
 	b := newBench(t, startSite(t), c)
-	keys := []string{private, private + ":5000", public}
+	keys := []string{privateHost, privateHost + ":5000", publicHost}
 	listed := append([]string{"docker.io", hubURL, "list"}, privateNames...)
-	_, broken, _ := strings.Cut(b.broken, "providers:\n")
-	partly := providers(t, b.site, "partly", canary.PasswordSecret, keys[:2]...) + strings.Replace(broken, plugins.Static, second, 1)
+	_, broken, _ := strings.Cut(b.publicFailureConfig, "providers:\n")
+	partly := providersConfig(t, b.site, "partly", canary.PasswordSecret, keys[:2]...) + strings.Replace(broken, plugins.Static, second, 1)
 	for _, tt := range []struct {
 		name, helper string
 		by           helperSetting
 		want         []string // inputs, in any order
 	}{
-		{"credHelpers", b.right, inDocker(helpers(keys...)), keys},
-		{"credsStore", b.right, inDocker(store), listed},
+		{"credHelpers", b.rightConfig, dockerConfigSetting(credHelpersConfig(keys...)), keys},
+		{"credsStore", b.rightConfig, dockerConfigSetting(credsStoreConfig), listed},
 	} {
-		o := b.pull(t, tt.name, private+":5000", tt.helper, tt.by)
+		o := b.pull(t, tt.name, privateHost+":5000", tt.helper, tt.by)
 		if diff := cmp.Diff(slices.Sorted(slices.Values(tt.want)), o.sorted()); diff != "" || !o.ok {
 			t.Errorf("%s: built %t, asked (-want +got):\n%s\n%s", tt.name, o.ok, diff, o.said)
 		}
 	}
 	// The number of queries before the failure is random, and so is the result. Only log them.
-	o := b.pull(t, "another fails", private+":5000", partly, inDocker(helpers(keys...)))
+	o := b.pull(t, "another fails", privateHost+":5000", partly, dockerConfigSetting(credHelpersConfig(keys...)))
 	t.Logf("%s with a plugin that fails for another registry: built %t, asked %s:\n%s", c.installed(t), o.ok, o.asked(), o.said)
 }
 

@@ -19,10 +19,10 @@ func TestMirrorLifetime(t *testing.T) {
 	s := startSite(t)
 	for lifetime, once := range map[string]bool{"": true, ", lifetime: 0s": false} {
 		registry.pull = func(t *testing.T, j job) (ok bool, said string) {
-			return throughMirror(t, j, lifetime, app, policy)
+			return pullThroughMirror(t, j, lifetime, app, policy)
 		}
 		b := newBench(t, s, &registry)
-		o := b.pull(t, "lifetime"+lifetime, private+":5000", b.right, inDocker("{}"))
+		o := b.pull(t, "lifetime"+lifetime, privateHost+":5000", b.rightConfig, dockerConfigSetting("{}"))
 		if got := len(o.calls) == 1; !o.ok || got != once {
 			t.Errorf("%q: pulled %t, the helper was called %d times", lifetime, o.ok, len(o.calls))
 		}

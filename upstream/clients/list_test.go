@@ -13,20 +13,20 @@ const (
 // go-containerregistry and oras-go.
 var (
 	containersImage = traits{
-		Hub: "docker.io", HubKeys: "docker.io", Store: "-", HubStore: "-", Public: public, OnError: stops, Private: stops,
-		Aside: shown, Refused: "unauthorized", Patterns: "-", Files: authFiles + ", registries.conf",
+		Hub: "docker.io", HubKeys: "docker.io", Store: "-", HubStore: "-", Public: publicHost, PublicFailure: stopsWithReason, PrivateFailure: stopsWithReason,
+		Stderr: shown, WrongPassword: "unauthorized", Patterns: "-", Files: authFiles + ", registries.conf",
 	}
 	dockerConfig = traits{
-		Hub: hubURL, HubKeys: hubURL, Store: private + ":5000", HubStore: hubURL, Public: public, OnError: goesOn, Private: fails,
-		Aside: shown, Refused: "no such manifest", Patterns: "-", Files: dockerFiles,
+		Hub: hubURL, HubKeys: hubURL, Store: privateHost + ":5000", HubStore: hubURL, Public: publicHost, PublicFailure: continuesPull, PrivateFailure: failsWithoutReason,
+		Stderr: shown, WrongPassword: "no such manifest", Patterns: "-", Files: dockerFiles,
 	}
 	goContainerRegistry = traits{
-		Hub: hubURL, HubKeys: hubURL, Store: private + ":5000/team/app", HubStore: "index.docker.io/team/app", Public: public, OnError: stops, Private: stops,
-		Aside: shown, Refused: "UNAUTHORIZED", Patterns: "credHelpers by repository, credsStore", Files: authFiles,
+		Hub: hubURL, HubKeys: hubURL, Store: privateHost + ":5000/team/app", HubStore: "index.docker.io/team/app", Public: publicHost, PublicFailure: stopsWithReason, PrivateFailure: stopsWithReason,
+		Stderr: shown, WrongPassword: "UNAUTHORIZED", Patterns: "credHelpers by repository, credsStore", Files: authFiles,
 	}
 	orasGo = traits{
-		Hub: hubURL, HubKeys: hubURL, Store: private + ":5000", HubStore: hubURL, Public: "-", OnError: "-", Private: stops,
-		Aside: shown, Refused: "unauthorized", Patterns: "-", Files: dockerFiles,
+		Hub: hubURL, HubKeys: hubURL, Store: privateHost + ":5000", HubStore: hubURL, Public: "-", PublicFailure: "-", PrivateFailure: stopsWithReason,
+		Stderr: shown, WrongPassword: "unauthorized", Patterns: "-", Files: dockerFiles,
 	}
 )
 
@@ -56,11 +56,11 @@ var clients = []*client{
 	},
 	{
 		name: "docker pull", program: "docker", pkg: "docker.io", version: "20.10.24+dfsg1", content: app,
-		pull: withDaemon("pull IMAGE"), daemon: true, traits: dockerConfig.with(func(t *traits) { t.Refused = "unauthorized" }),
+		pull: withDaemon("pull IMAGE"), daemon: true, traits: dockerConfig.with(func(t *traits) { t.WrongPassword = "unauthorized" }),
 	},
 	{
 		name: "buildx", program: "buildx", module: "github.com/docker/buildx", pkg: "/cmd/buildx", version: "v0.38.2", content: app,
-		pull: command("imagetools inspect IMAGE"), traits: dockerConfig.with(func(t *traits) { t.Private, t.Refused = stops, "401 Unauthorized" }),
+		pull: command("imagetools inspect IMAGE"), traits: dockerConfig.with(func(t *traits) { t.PrivateFailure, t.WrongPassword = stopsWithReason, "401 Unauthorized" }),
 	},
 	{
 		name: "crane", program: "crane", module: "github.com/google/go-containerregistry", pkg: "/cmd/crane", version: "v0.22.1", content: app,
@@ -90,23 +90,23 @@ var clients = []*client{
 		name: "regctl", program: "regctl", module: "github.com/regclient/regclient", pkg: "/cmd/regctl", version: "v0.11.7", content: app,
 		pull: command("image copy IMAGE ocidir://HOME/image:v1"),
 		traits: orasGo.with(func(t *traits) {
-			t.HubKeys, t.Store = "docker.io, registry-1.docker.io, "+hubURL, "list, "+private+":5000"
-			t.HubStore, t.Private = "list, "+hubURL, fails
+			t.HubKeys, t.Store = "docker.io, registry-1.docker.io, "+hubURL, "list, "+privateHost+":5000"
+			t.HubStore, t.PrivateFailure = "list, "+hubURL, failsWithoutReason
 		}),
 	},
 	{
 		name: "cue", program: "cue", module: "cuelang.org/go", pkg: "/cmd/cue", version: "v0.17.1", content: cueModule,
 		pull: cueEval,
 		traits: orasGo.with(func(t *traits) {
-			t.Hub, t.HubKeys, t.Public, t.OnError, t.Aside = "docker.io", "docker.io", public, stops, breaks
-			t.HubStore, t.Refused, t.Files = "docker.io", "401 Unauthorized", t.Files+", $XDG_RUNTIME_DIR/containers"
+			t.Hub, t.HubKeys, t.Public, t.PublicFailure, t.Stderr = "docker.io", "docker.io", publicHost, stopsWithReason, breaks
+			t.HubStore, t.WrongPassword, t.Files = "docker.io", "401 Unauthorized", t.Files+", $XDG_RUNTIME_DIR/containers"
 		}),
 	},
 	{
 		name: "registry", program: "registry", module: "github.com/distribution/distribution/v3", pkg: "/cmd/registry", version: "v3.1.2",
-		content: app, pull: pullThrough, own: true,
+		content: app, pull: pullThrough, ownConfig: true,
 		traits: traits{
-			Hub: "registry-1.docker.io", HubKeys: "-", Store: "-", HubStore: "-", Public: "-", OnError: "-", Private: stops, Aside: shown, Refused: "manifest unknown",
+			Hub: "registry-1.docker.io", HubKeys: "-", Store: "-", HubStore: "-", Public: "-", PublicFailure: "-", PrivateFailure: stopsWithReason, Stderr: shown, WrongPassword: "manifest unknown",
 			Patterns: "-", Files: "proxy.exec",
 		},
 	},

@@ -21,12 +21,12 @@ const mirror = "127.0.0.5:5000"
 // pullThrough pulls an image through a pull-through cache of its registry.
 func pullThrough(t *testing.T, j job) (ok bool, said string) {
 	t.Helper()
-	return throughMirror(t, j, "", app)
+	return pullThroughMirror(t, j, "", app)
 }
 
-// throughMirror starts distribution's registry as a cache of j's registry and pulls images through
+// pullThroughMirror starts distribution's registry as a cache of j's registry and pulls images through
 // it. lifetime is an optional setting for how long the cache keeps a credential.
-func throughMirror(t *testing.T, j job, lifetime string, images ...string) (ok bool, said string) {
+func pullThroughMirror(t *testing.T, j job, lifetime string, images ...string) (ok bool, said string) {
 	t.Helper()
 	host, _, _ := strings.Cut(j.image, "/")
 	if host == "docker.io" {

@@ -16,7 +16,7 @@ import (
 
 // privateNames lists the private registry's names; dockerHubNames lists the names of Docker Hub.
 var (
-	privateNames   = []string{private, private + ":443", private + ":5000"}
+	privateNames   = []string{privateHost, privateHost + ":443", privateHost + ":5000"}
 	dockerHubNames = []string{"docker.io", "index.docker.io", "registry-1.docker.io"}
 )
 
@@ -27,24 +27,24 @@ type bench struct {
 
 	// right, wrong and path are configurations of the helper with the right password, with a wrong
 	// one, and with a path in the pattern.
-	right, wrong, path string
-	broken, noPassword string // configurations with a plugin that fails for the public or the private registry
+	rightConfig, wrongPasswordConfig, pathPatternConfig string
+	publicFailureConfig, privateFailureConfig           string // configurations with a plugin that fails for the public or the private registry
 }
 
 func newBench(t *testing.T, s *site, c *client) *bench {
 	t.Helper()
 	return &bench{
 		site: s, client: c,
-		right:  providers(t, s, "right", canary.PasswordSecret, slices.Concat(privateNames, dockerHubNames)...),
-		wrong:  providers(t, s, "wrong", "wrong", privateNames...),
-		broken: providers(t, s, "missing", "", public), noPassword: providers(t, s, "missing", "", privateNames...),
-		path: providers(t, s, "path", canary.PasswordSecret, private+":5000/team"),
+		rightConfig:         providersConfig(t, s, "right", canary.PasswordSecret, slices.Concat(privateNames, dockerHubNames)...),
+		wrongPasswordConfig: providersConfig(t, s, "wrong", "wrong", privateNames...),
+		publicFailureConfig: providersConfig(t, s, "missing", "", publicHost), privateFailureConfig: providersConfig(t, s, "missing", "", privateNames...),
+		pathPatternConfig: providersConfig(t, s, "path", canary.PasswordSecret, privateHost+":5000/team"),
 	}
 }
 
-// providers returns a CredentialProviderConfig with one credential for all patterns. If the
+// providersConfig returns a CredentialProviderConfig with one credential for all patterns. If the
 // password is empty, the plugin fails.
-func providers(t *testing.T, s *site, name, password string, patterns ...string) string {
+func providersConfig(t *testing.T, s *site, name, password string, patterns ...string) string {
 	t.Helper()
 	file := filepath.Join(s.dir, "password-"+name)
 	if password != "" {
@@ -77,10 +77,10 @@ type helperSetting struct {
 	extra []string
 }
 
-const store = `{"credsStore": "regcred"}`
+const credsStoreConfig = `{"credsStore": "regcred"}`
 
-// helpers returns a config.json that sets the helper in credHelpers for these keys.
-func helpers(keys ...string) string {
+// credHelpersConfig returns a config.json that sets the helper in credHelpers for these keys.
+func credHelpersConfig(keys ...string) string {
 	var list []string
 	for _, key := range keys {
 		list = append(list, fmt.Sprintf("%q: %q", key, "regcred"))
@@ -88,19 +88,19 @@ func helpers(keys ...string) string {
 	return `{"credHelpers": {` + strings.Join(list, ", ") + `}}`
 }
 
-// inDocker returns the setting with a config.json that all clients read.
-func inDocker(config string) helperSetting {
+// dockerConfigSetting returns the setting with a config.json that all clients read.
+func dockerConfigSetting(config string) helperSetting {
 	return helperSetting{"", map[string]string{".docker/config.json": config}, []string{"DOCKER_CONFIG=HOME/.docker"}}
 }
 
 // forAllRegistries returns the setting with the helper for all registries.
 func forAllRegistries() helperSetting {
-	return inDocker(helpers(slices.Concat(privateNames, dockerHubNames, []string{hubURL, public})...))
+	return dockerConfigSetting(credHelpersConfig(slices.Concat(privateNames, dockerHubNames, []string{hubURL, publicHost})...))
 }
 
-// helperPlaces returns a setting for each file in which a client may find the helper.
-func helperPlaces() []helperSetting {
-	config := helpers(private + ":5000")
+// helperFileSettings returns a setting for each file in which a client may find the helper.
+func helperFileSettings() []helperSetting {
+	config := credHelpersConfig(privateHost + ":5000")
 	in := func(name, file string, extra ...string) helperSetting {
 		return helperSetting{name, map[string]string{file: config}, extra}
 	}
@@ -135,25 +135,25 @@ func (b *bench) pull(t *testing.T, what, host, helper string, by helperSetting) 
 func (b *bench) observe(t *testing.T) (seen traits) {
 	t.Helper()
 	for _, host := range privateNames {
-		o := b.pull(t, "private at "+host, host, b.right, forAllRegistries())
+		o := b.pull(t, "private at "+host, host, b.rightConfig, forAllRegistries())
 		if got := o.asked(); !o.ok || got != host {
 			t.Errorf("a pull from %s: ok %t, asked %s:\n%s", host, o.ok, got, o.said)
 		}
 	}
-	hub := b.pull(t, "Docker Hub", "docker.io", b.right, forAllRegistries())
+	hub := b.pull(t, "Docker Hub", "docker.io", b.rightConfig, forAllRegistries())
 	if !hub.ok {
 		t.Errorf("a pull from Docker Hub: asked %s:\n%s", hub.asked(), hub.said)
 	}
 	seen.Hub = hub.asked()
-	seen.Aside = b.stderrUse(t)
-	seen.Refused = b.wrongPasswordMessage(t)
-	seen.Public, seen.OnError = b.fromPublic(t)
-	seen.Private = reactionToFailure(b.pull(t, "private while the helper fails", private+":5000", b.noPassword, forAllRegistries()))
+	seen.Stderr = b.stderrUse(t)
+	seen.WrongPassword = b.wrongPasswordMessage(t)
+	seen.Public, seen.PublicFailure = b.fromPublic(t)
+	seen.PrivateFailure = reactionToFailure(b.pull(t, "private while the helper fails", privateHost+":5000", b.privateFailureConfig, forAllRegistries()))
 	seen.Patterns = b.patterns(t)
 	seen.HubKeys, seen.Store, seen.HubStore, seen.Files = "-", "-", "-", "proxy.exec"
-	if !b.client.own {
-		seen.HubKeys, seen.Files = b.hubKeys(t), b.places(t)
-		seen.Store, seen.HubStore = b.fromStore(t, private+":5000"), b.fromStore(t, "docker.io")
+	if !b.client.ownConfig {
+		seen.HubKeys, seen.Files = b.hubKeys(t), b.helperFiles(t)
+		seen.Store, seen.HubStore = b.fromStore(t, privateHost+":5000"), b.fromStore(t, "docker.io")
 	}
 	return seen
 }
@@ -164,7 +164,7 @@ func (b *bench) stderrUse(t *testing.T) string {
 	const text = "[said aside]"
 	by := forAllRegistries()
 	by.extra = append(by.extra, "REGCRED_TEST_STDERR="+text)
-	o := b.pull(t, "stderr", private+":5000", b.right, by)
+	o := b.pull(t, "stderr", privateHost+":5000", b.rightConfig, by)
 	switch {
 	case !o.ok:
 		return breaks
@@ -178,8 +178,8 @@ func (b *bench) stderrUse(t *testing.T) string {
 // wrongPasswordMessage returns the client's message for a wrong password.
 func (b *bench) wrongPasswordMessage(t *testing.T) string {
 	t.Helper()
-	o := b.pull(t, "wrong password", private+":5000", b.wrong, forAllRegistries())
-	if o.ok || o.asked() != private+":5000" {
+	o := b.pull(t, "wrong password", privateHost+":5000", b.wrongPasswordConfig, forAllRegistries())
+	if o.ok || o.asked() != privateHost+":5000" {
 		t.Errorf("a pull with a wrong password: ok %t, asked %s:\n%s", o.ok, o.asked(), o.said)
 	}
 	for _, text := range []string{"401 Unauthorized", "UNAUTHORIZED", "unauthorized", "no such manifest", "manifest unknown"} {
@@ -193,7 +193,7 @@ func (b *bench) wrongPasswordMessage(t *testing.T) string {
 // fromPublic pulls an image that needs no credential, with a working helper and with a failing one.
 func (b *bench) fromPublic(t *testing.T) (asked, onError string) {
 	t.Helper()
-	o := b.pull(t, "public", public, b.right, forAllRegistries())
+	o := b.pull(t, "public", publicHost, b.rightConfig, forAllRegistries())
 	if !o.ok {
 		t.Errorf("a pull of a public image: asked %s:\n%s", o.asked(), o.said)
 	}
@@ -202,7 +202,7 @@ func (b *bench) fromPublic(t *testing.T) (asked, onError string) {
 			t.Errorf("the helper's response for a public registry is %q", c.Answer)
 		}
 	}
-	failing := b.pull(t, "public while the helper fails", public, b.broken, forAllRegistries())
+	failing := b.pull(t, "public while the helper fails", publicHost, b.publicFailureConfig, forAllRegistries())
 	for _, c := range failing.calls {
 		if c.Answer != "error" {
 			t.Errorf("the helper's response while its plugin fails is %q", c.Answer)
@@ -217,11 +217,11 @@ func reactionToFailure(o outcome) string {
 	case o.ok && len(o.calls) == 0:
 		return "-"
 	case o.ok:
-		return goesOn
+		return continuesPull
 	case strings.Contains(o.said, plugins.Static):
-		return stops
+		return stopsWithReason
 	default:
-		return fails
+		return failsWithoutReason
 	}
 }
 
@@ -234,11 +234,11 @@ func (b *bench) patterns(t *testing.T) string {
 		name string
 		by   helperSetting
 	}{
-		{"credHelpers by registry", inDocker(helpers(private + ":5000"))},
-		{"credHelpers by repository", inDocker(helpers(private + ":5000/" + repository))},
-		{"credsStore", inDocker(store)},
+		{"credHelpers by registry", dockerConfigSetting(credHelpersConfig(privateHost + ":5000"))},
+		{"credHelpers by repository", dockerConfigSetting(credHelpersConfig(privateHost + ":5000/" + repository))},
+		{"credsStore", dockerConfigSetting(credsStoreConfig)},
 	} {
-		if b.pull(t, "pattern with a path by "+way.name, private+":5000", b.path, way.by).ok {
+		if b.pull(t, "pattern with a path by "+way.name, privateHost+":5000", b.pathPatternConfig, way.by).ok {
 			ways = append(ways, way.name)
 		}
 	}
@@ -249,7 +249,7 @@ func (b *bench) hubKeys(t *testing.T) string {
 	t.Helper()
 	var keys []string
 	for _, key := range append(slices.Clone(dockerHubNames), hubURL) {
-		if b.pull(t, "Docker Hub by "+key, "docker.io", b.right, inDocker(helpers(key))).ok {
+		if b.pull(t, "Docker Hub by "+key, "docker.io", b.rightConfig, dockerConfigSetting(credHelpersConfig(key))).ok {
 			keys = append(keys, key)
 		}
 	}
@@ -259,18 +259,18 @@ func (b *bench) hubKeys(t *testing.T) string {
 // fromStore returns the client's queries to a credsStore for an image of a registry.
 func (b *bench) fromStore(t *testing.T, host string) string {
 	t.Helper()
-	o := b.pull(t, host+" by credsStore", host, b.right, inDocker(store))
+	o := b.pull(t, host+" by credsStore", host, b.rightConfig, dockerConfigSetting(credsStoreConfig))
 	if asked := len(o.calls) > 0; o.ok != asked {
 		t.Errorf("a pull from %s with a credsStore: ok %t, asked %s:\n%s", host, o.ok, o.asked(), o.said)
 	}
 	return o.asked()
 }
 
-func (b *bench) places(t *testing.T) string {
+func (b *bench) helperFiles(t *testing.T) string {
 	t.Helper()
 	var found []string
-	for _, place := range helperPlaces() {
-		if b.pull(t, "named in "+place.name, private+":5000", b.right, place).ok {
+	for _, place := range helperFileSettings() {
+		if b.pull(t, "named in "+place.name, privateHost+":5000", b.rightConfig, place).ok {
 			found = append(found, place.name)
 		}
 	}

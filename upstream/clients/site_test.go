@@ -29,11 +29,11 @@ import (
 
 const helperName = "docker-credential-regcred"
 
-// private and the following constants name the registries. The private registry listens on two
+// privateHost and the following constants name the registries. The private registry listens on two
 // ports. Another registry has the names of Docker Hub.
 const (
-	private = "registry.example"
-	public  = "public.example:5000"
+	privateHost = "registry.example"
+	publicHost  = "public.example:5000"
 
 	hostsFile = `127.0.0.1 localhost
 127.0.0.2 registry.example
@@ -47,9 +47,9 @@ const user = "ci"
 
 // site holds all registries. They share one storage.
 type site struct {
-	dir    string
-	caFile string
-	trust  *http.Transport // trusts the registries' certificate
+	dir       string
+	caFile    string
+	transport *http.Transport // trusts the registries' certificate
 }
 
 // startSite starts the registries and waits until they respond.
@@ -63,7 +63,7 @@ func startSite(t *testing.T) *site {
 	s.start(t, "127.0.0.2:5000", htpasswd)
 	s.start(t, "127.0.0.3:5000", "")
 	s.start(t, "127.0.0.4:443", htpasswd)
-	s.push(t, public)
+	s.push(t, publicHost)
 	return s
 }
 
@@ -141,7 +141,7 @@ func (s *site) certify(t *testing.T) {
 	s.write(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})))
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(cert)
-	s.trust = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
+	s.transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
 }
 
 func (s *site) write(t *testing.T, name, content string) (path string) {

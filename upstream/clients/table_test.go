@@ -20,7 +20,7 @@ const (
 		"| wrong password | paths | files |\n|---|---|---|---|---|---|---|\n"
 )
 
-var works = map[bool]string{true: "yes, refused, yes", false: "FAILED"}
+var pullVerdicts = map[bool]string{true: "yes, refused, yes", false: "FAILED"}
 
 // queriesRow formats a client's queries to the helper.
 func queriesRow(name, version, works string, t traits) string {
@@ -31,7 +31,7 @@ func queriesRow(name, version, works string, t traits) string {
 // reactionsRow formats a client's reactions to the helper's responses.
 func reactionsRow(name string, t traits) string {
 	return fmt.Sprintf("| %s | %s | %s | %s | `%s` | %s | %s |\n", name,
-		t.OnError, t.Private, t.Aside, t.Refused, t.Patterns, formatCode(t.Files))
+		t.PublicFailure, t.PrivateFailure, t.Stderr, t.WrongPassword, t.Patterns, formatCode(t.Files))
 }
 
 // formatCode formats each element of a comma-separated list as code.
@@ -47,7 +47,7 @@ func TestDocument(t *testing.T) {
 	content := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "docker-credential-helper.md")))(t)
 	asks, does := queriesHeader, reactionsHeader
 	for _, c := range clients {
-		asks += queriesRow(c.name, c.version, works[true], c.traits)
+		asks += queriesRow(c.name, c.version, pullVerdicts[true], c.traits)
 		does += reactionsRow(c.name, c.traits)
 	}
 	for _, table := range []string{asks, does} {

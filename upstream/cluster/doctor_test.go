@@ -101,7 +101,7 @@ func TestDoctorKubelet(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	net := node.NewFakeNetwork(t)
 	node.StartRegistry(t, net, "registry.example", testregistry.Options{})
-	programs := must.Get(releases())(t)
+	programs := must.Get(buildReleases())(t)
 	m := &brokenKubelet{Machine: startMachine(t, net, "registry.example")}
 	m.CopyProgram(t, filepath.Join(programs, v1, "regcred"), brokenBinary)
 	m.WriteFile(t, "/etc/systemd/system/kubelet.service.d/80-soon.conf", "[Service]\nRestartSec=3s\n", 0o644)

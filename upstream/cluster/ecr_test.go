@@ -39,7 +39,7 @@ func TestUpstreamECR(t *testing.T) {
 	theirs := newECRAccount(t, net, node.UpstreamECR, "444455556666", public)
 	kubelet := node.StartKubelet(t, node.KubeletOptions{
 		Runtime: node.StartContainerd(t, net), BinDir: node.BinDir(),
-		ProviderConfig: writeProviders(t, filepath.Join(t.TempDir(), "config.yaml"), "v1", ours.in("v1"), theirs.in("v1")),
+		ProviderConfig: writeProviders(t, filepath.Join(t.TempDir(), "config.yaml"), "v1", ours.withVersion("v1"), theirs.withVersion("v1")),
 	})
 	kubelet.AddStaticPod(t, ours.pod)
 	kubelet.AddStaticPod(t, theirs.pod)

@@ -43,21 +43,21 @@ func eksLayout(providers string) node.LayoutFunc {
 func TestLifeOnEKS(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	nodeadm := must.Get(plugins.BuildHere(t.TempDir(), "node/nodeadm"))(t)
-	l := startLife(t, node.MachineOptions{
-		Layout: eksLayout(providersOf(t, foreign)),
+	l := startLifecycleMachine(t, node.MachineOptions{
+		Layout: eksLayout(providersOf(t, thirdPartyHost)),
 		Programs: map[string]string{
-			"/usr/bin/nodeadm":                 nodeadm,
-			eksDir + "/" + providerOf(foreign): filepath.Join(node.BinDir(), plugins.Static),
+			"/usr/bin/nodeadm":                        nodeadm,
+			eksDir + "/" + providerOf(thirdPartyHost): filepath.Join(node.BinDir(), plugins.Static),
 		},
 	})
 	before := l.tree(t)
-	l.checkPull(t, foreign)
-	l.checkPullRefused(t, first)
+	l.checkPull(t, thirdPartyHost)
+	l.checkPullRefused(t, firstHost)
 	l.checkRestart(t, func() { l.install(t, 0, "first.yaml", "--restart", "--stable=2s") })
 	works := func(when string) {
 		t.Log(when)
-		l.checkPull(t, first)
-		l.checkPull(t, foreign)
+		l.checkPull(t, firstHost)
+		l.checkPull(t, thirdPartyHost)
 		l.regcred(t, v1, 0, "status")
 	}
 	works("installed")
@@ -77,7 +77,7 @@ func TestLifeOnEKS(t *testing.T) {
 	} {
 		again()
 		l.checkTree(t, before)
-		l.checkPull(t, foreign)
-		l.checkPullRefused(t, first)
+		l.checkPull(t, thirdPartyHost)
+		l.checkPullRefused(t, firstHost)
 	}
 }

@@ -43,7 +43,7 @@ const renewedPassword = canary.Marker + "renewed"
 // pod's event, and that regcred reports the same error as the kubelet. The next pull must succeed.
 func TestFaults(t *testing.T) {
 	node.SkipUnlessSupported(t)
-	f := startFaults(t)
+	f := startFaultCluster(t)
 	t.Run("revoked credential", f.testRevoked)
 	t.Run("expiry", func(t *testing.T) {
 		t.Run("credential", func(t *testing.T) { t.Parallel(); f.testExpiredCredential(t) })
@@ -54,49 +54,49 @@ func TestFaults(t *testing.T) {
 	canary.AssertAbsent(t, "the kubelet's log", strings.Join(f.kubelet.LogRecords(t), "\n"))
 }
 
-// faults is a node on which TestFaults causes faults.
-type faults struct {
+// faultCluster is a node on which TestFaults causes faults.
+type faultCluster struct {
 	control *node.ControlPlane
 	runtime *node.Containerd
 	kubelet *node.Kubelet
-	ours    nodeSide
+	ours    regcredOnNode
 
-	revoked, expired *robot // registries for which the plugins' responses are valid for an hour, and for 5 seconds
-	guard            *guard
-	tokens           *gate       // receives the requests for token.example and passes them to the guard
-	late             atomic.Bool // whether the clock of token.example is two hours ahead
+	revokedRegistry, expiringRegistry *passwordRegistry // registries for which the plugins' responses are valid for an hour, and for 5 seconds
+	guard                             *tokenRegistry
+	tokenGate                         *gate       // receives the requests for token.example and passes them to the guard
+	clockAhead                        atomic.Bool // whether the clock of token.example is two hours ahead
 }
 
-func startFaults(t *testing.T) *faults {
+func startFaultCluster(t *testing.T) *faultCluster {
 	t.Helper()
 	net := node.NewFakeNetwork(t)
 	dir, binDir := t.TempDir(), t.TempDir()
-	f := &faults{control: node.StartControlPlane(t), runtime: node.StartContainerd(t, net)}
-	f.revoked = startRobot(t, net, dir, "revoked", "1h")
-	f.expired = startRobot(t, net, dir, "expired", "5s")
-	f.guard = startGuard(t, net, f.control, testregistry.Options{})
-	f.tokens = &gate{handler: http.HandlerFunc(f.serveTokens)}
-	net.Handle("token.example", f.tokens)
-	for _, r := range []*robot{f.revoked, f.expired} {
-		link(t, binDir, plugins.Static, r.name)
+	f := &faultCluster{control: node.StartControlPlane(t), runtime: node.StartContainerd(t, net)}
+	f.revokedRegistry = startPasswordRegistry(t, net, dir, "revoked", "1h")
+	f.expiringRegistry = startPasswordRegistry(t, net, dir, "expired", "5s")
+	f.guard = startTokenRegistry(t, net, f.control, testregistry.Options{})
+	f.tokenGate = &gate{handler: http.HandlerFunc(f.serveTokens)}
+	net.Handle("token.example", f.tokenGate)
+	for _, r := range []*passwordRegistry{f.revokedRegistry, f.expiringRegistry} {
+		linkPluginAs(t, binDir, plugins.Static, r.name)
 	}
-	link(t, binDir, plugins.Token, "token")
+	linkPluginAs(t, binDir, plugins.Token, "token")
 	f.control.AddNamespace(t, "team")
 	f.control.AddServiceAccount(t, "team", "puller", nil)
 	f.control.AddServiceAccount(t, "team", "unread", nil)
 	f.control.AllowAudience(t, "token.example")
 	f.kubelet = node.StartKubelet(t, node.KubeletOptions{
 		Runtime: f.runtime, ControlPlane: f.control, BinDir: binDir, Config: node.FeatureServiceAccounts.EnablingConfig(t),
-		ProviderConfig: writeProviders(t, filepath.Join(dir, "config.yaml"), "v1", f.revoked.provider, f.expired.provider, byToken("token", "token.example")),
+		ProviderConfig: writeProviders(t, filepath.Join(dir, "config.yaml"), "v1", f.revokedRegistry.provider, f.expiringRegistry.provider, tokenProvider("token", "token.example")),
 	})
-	f.ours = newNodeSide(t, f.kubelet)
+	f.ours = newRegcredOnNode(t, f.kubelet)
 	return f
 }
 
 // serveTokens passes requests for token.example to the guard. If late is set, it rejects tokens
 // that expire within two hours.
-func (f *faults) serveTokens(w http.ResponseWriter, r *http.Request) {
-	if _, password, ok := r.BasicAuth(); ok && f.late.Load() {
+func (f *faultCluster) serveTokens(w http.ResponseWriter, r *http.Request) {
+	if _, password, ok := r.BasicAuth(); ok && f.clockAhead.Load() {
 		if _, err := f.guard.verify(password, r.Host, time.Now().Add(2*time.Hour)); err != nil {
 			r = r.Clone(r.Context())
 			r.Header.Del("Authorization")
@@ -105,19 +105,19 @@ func (f *faults) serveTokens(w http.ResponseWriter, r *http.Request) {
 	f.guard.ServeHTTP(w, r)
 }
 
-// robot is a registry with one user. A plugin reads the user's password from a file.
-type robot struct {
+// passwordRegistry is a registry with one user. A plugin reads the user's password from a file.
+type passwordRegistry struct {
 	*node.Registry
 	provider
 	gate *gate
 	file string
 }
 
-// startRobot starts the registry NAME.example and configures the provider NAME for it.
-func startRobot(t *testing.T, net *testcloud.FakeNetwork, dir, name, cacheDuration string) *robot {
+// startPasswordRegistry starts the registry NAME.example and configures the provider NAME for it.
+func startPasswordRegistry(t *testing.T, net *testcloud.FakeNetwork, dir, name, cacheDuration string) *passwordRegistry {
 	t.Helper()
 	host := name + ".example"
-	r := &robot{Registry: startRegistry(t, net, host, "ci"), file: writeFile(t, filepath.Join(dir, name+".password"), canary.PasswordSecret)}
+	r := &passwordRegistry{Registry: startRegistry(t, net, host, "ci"), file: writeFile(t, filepath.Join(dir, name+".password"), canary.PasswordSecret)}
 	r.gate = &gate{handler: r.Registry}
 	net.Handle(host, r.gate)
 	r.provider = provider{name: name, version: "v1", images: []string{host}, args: []string{
@@ -183,7 +183,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // run creates a pod in namespace team with one container per image.
-func (f *faults) run(t *testing.T, name, account string, images ...string) *corev1.Pod {
+func (f *faultCluster) run(t *testing.T, name, account string, images ...string) *corev1.Pod {
 	t.Helper()
 	pod := node.NewPod("team", name, images[0])
 	pod.Spec.ServiceAccountName = account
@@ -196,14 +196,14 @@ func (f *faults) run(t *testing.T, name, account string, images ...string) *core
 }
 
 // waitPullError waits for a pod's event with the reason why an image could not be pulled.
-func (f *faults) waitPullError(t *testing.T, pod *corev1.Pod, image, why string) {
+func (f *faultCluster) waitPullError(t *testing.T, pod *corev1.Pod, image, why string) {
 	t.Helper()
 	t.Log(f.control.WaitEvent(t, pod, fmt.Sprintf("Failed: Failed to pull image %q: ", image), why))
 }
 
 // checkCommand runs a regcred command for the kubelet and checks its exit code. The output must
 // contain all texts and no secret.
-func (f *faults) checkCommand(t *testing.T, code int, args []string, texts ...string) {
+func (f *faultCluster) checkCommand(t *testing.T, code int, args []string, texts ...string) {
 	t.Helper()
 	startKubeletCommand(t, f.kubelet, args...).checkOutput(t, code, texts...)
 }
@@ -266,8 +266,8 @@ const oneCredential = "a pull tries 1 credential and fails if the registry rejec
 // testRevoked changes the password at the registry and then on the node. The kubelet uses its
 // cached credential until it is restarted. regcred's keyring calls the plugin again after the first
 // rejection.
-func (f *faults) testRevoked(t *testing.T) {
-	r := f.revoked
+func (f *faultCluster) testRevoked(t *testing.T) {
+	r := f.revokedRegistry
 	f.control.WaitRunning(t, f.run(t, "revoked-before", "", r.PushApp(t, "team/before", "v1")))
 	image := r.PushApp(t, "team/after", "v1")
 	ours := f.startPuller(t)
@@ -305,7 +305,7 @@ type puller struct {
 	ran     *pluginRuns
 }
 
-func (f *faults) startPuller(t *testing.T) *puller {
+func (f *faultCluster) startPuller(t *testing.T) *puller {
 	t.Helper()
 	p := &puller{}
 	p.keyring, p.ran = f.ours.keyring(t, f.ours.client(t))
@@ -328,8 +328,8 @@ func (p *puller) pull(t *testing.T, image, want string) {
 
 // testExpiredCredential uses a credential that expires while the kubelet caches it. The pull fails.
 // The kubelet retries it, and succeeds after its cache entry has expired.
-func (f *faults) testExpiredCredential(t *testing.T) {
-	r := f.expired
+func (f *faultCluster) testExpiredCredential(t *testing.T) {
+	r := f.expiringRegistry
 	first, second := r.PushApp(t, "team/first", "v1"), r.PushApp(t, "team/second", "v1")
 	held := r.gate.hold(t, "team/second")
 	pod := f.run(t, "expired-credential", "", first, second)
@@ -349,8 +349,8 @@ func (f *faults) testExpiredCredential(t *testing.T) {
 
 // testExpiredToken uses a token that has expired by the registry's clock, but not by the node's
 // clock. The plugin would not send a token that has expired by the node's clock.
-func (f *faults) testExpiredToken(t *testing.T) {
-	f.late.Store(true)
+func (f *faultCluster) testExpiredToken(t *testing.T) {
+	f.clockAhead.Store(true)
 	image := f.guard.push(t, "token.example", "team/late")
 	pod := f.run(t, "expired-token", "puller", image)
 	f.waitPullError(t, pod, image, "401 Unauthorized")
@@ -358,7 +358,7 @@ func (f *faults) testExpiredToken(t *testing.T) {
 	f.checkCommand(t, 0, append([]string{"explain"}, asPod...), `token requested for audience "token.example"`, "ok       token\n", oneCredential)
 	f.checkCommand(t, 1, append([]string{"prepull", "--pull-policy", "Always", "--allow-all-pods"}, asPod...),
 		`provider "token", user "serviceaccount": `, "401 Unauthorized")
-	f.late.Store(false)
+	f.clockAhead.Store(false)
 	f.control.WaitRunning(t, pod)
 
 	withToken := func(token string) []string {
@@ -377,7 +377,7 @@ func expiredToken(t *testing.T) string {
 }
 
 // freshToken returns a new token of a pod's service account.
-func (f *faults) freshToken(t *testing.T, pod *corev1.Pod) string {
+func (f *faultCluster) freshToken(t *testing.T, pod *corev1.Pod) string {
 	t.Helper()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{"token.example"}}}
 	answer, err := f.control.Client.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(t.Context(), pod.Spec.ServiceAccountName, request, metav1.CreateOptions{})
@@ -390,11 +390,11 @@ func (f *faults) freshToken(t *testing.T, pod *corev1.Pod) string {
 // testAPIServer restarts the API server while a pod with two images starts. The running pull
 // continues. The other pull needs the service account again, and fails until the API server is
 // back. regcred's client continues with its cached data and reports which data is missing.
-func (f *faults) testAPIServer(t *testing.T) {
+func (f *faultCluster) testAPIServer(t *testing.T) {
 	first, second := f.guard.push(t, "token.example", "team/during"), f.guard.push(t, "token.example", "team/needed")
 	unread := f.run(t, "unread", "unread", f.guard.push(t, "token.example", "team/unread"))
 	f.control.WaitRunning(t, unread)
-	held := f.tokens.hold(t, "team/during")
+	held := f.tokenGate.hold(t, "team/during")
 	pod := f.run(t, "during", "puller", first, second)
 	held.wait(t)
 	ours, _ := f.ours.keyring(t, f.ours.client(t))
@@ -431,7 +431,7 @@ func (f *faults) testAPIServer(t *testing.T) {
 
 // checkLookup checks that a lookup of an image in token.example returns a credential
 // for a pod.
-func (f *faults) checkLookup(t *testing.T, k *regcred.Keyring, pod *corev1.Pod, repo string) {
+func (f *faultCluster) checkLookup(t *testing.T, k *regcred.Keyring, pod *corev1.Pod, repo string) {
 	t.Helper()
 	if err := lookUpToken(t.Context(), k, pod, repo); err != nil {
 		t.Errorf("our lookup for pod %s: %v", pod.Name, err)
@@ -449,8 +449,8 @@ func lookUpToken(ctx context.Context, k *regcred.Keyring, pod *corev1.Pod, repo 
 
 // testContainerd kills containerd while the kubelet and regcred pull. The kubelet retries later.
 // regcred waits for containerd and repeats its pull.
-func (f *faults) testContainerd(t *testing.T) {
-	r := f.revoked
+func (f *faultCluster) testContainerd(t *testing.T) {
+	r := f.revokedRegistry
 	byKubelet, byUs, idle := r.PushApp(t, "team/by-kubelet", "v1"), r.PushApp(t, "team/by-us", "v1"), r.PushApp(t, "team/idle", "v1")
 	kubeletHeld, ourHeld := r.gate.hold(t, "team/by-kubelet"), r.gate.hold(t, "team/by-us")
 	pod := f.run(t, "containerd", "", byKubelet)

@@ -21,16 +21,16 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// guard is a registry that accepts service account tokens as passwords. In its rules a service
+// tokenRegistry is a registry that accepts service account tokens as passwords. In its rules a service
 // account is the user NAMESPACE.NAME, whatever user name the client sends. Each host name of the
 // registry requires tokens with that name as the audience.
-type guard struct {
+type tokenRegistry struct {
 	*node.Registry
 	verifier
 	password string // password of the users that are not service accounts
 
-	mu   sync.Mutex
-	seen map[string][]login // credentials by image, without the tag
+	mu       sync.Mutex
+	received map[string][]login // credentials by image, without the tag
 }
 
 // login is a user name and password that the guard received or a keyring returned.
@@ -64,13 +64,13 @@ func fingerprint(password string) string {
 	return fmt.Sprintf("token of %s for %s, bound to pod %s (%s)", claims.Sub, claims.Aud, pod.Name, pod.UID)
 }
 
-// startGuard starts a guard for every host below .example.
-func startGuard(t *testing.T, net *testcloud.FakeNetwork, control *node.ControlPlane, opts testregistry.Options) *guard {
+// startTokenRegistry starts a guard for every host below .example.
+func startTokenRegistry(t *testing.T, net *testcloud.FakeNetwork, control *node.ControlPlane, opts testregistry.Options) *tokenRegistry {
 	t.Helper()
 	opts.Auth = testregistry.AuthBasic
-	g := &guard{
+	g := &tokenRegistry{
 		Registry: node.StartRegistry(t, net, "registry.example", opts),
-		verifier: verifier{control.Key, control.Issuer}, password: rand.Text(), seen: map[string][]login{},
+		verifier: verifier{control.Key, control.Issuer}, password: rand.Text(), received: map[string][]login{},
 	}
 	net.Handle("*.example", g)
 	net.Handle("registry.example", g)
@@ -78,12 +78,12 @@ func startGuard(t *testing.T, net *testcloud.FakeNetwork, control *node.ControlP
 }
 
 // push pushes an image and returns its reference with the registry's name host.
-func (g *guard) push(t *testing.T, host, repo string) (image string) {
+func (g *tokenRegistry) push(t *testing.T, host, repo string) (image string) {
 	t.Helper()
 	return host + strings.TrimPrefix(g.PushApp(t, repo, "v1"), g.Host)
 }
 
-func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (g *tokenRegistry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	user, password, ok := r.BasicAuth()
 	if repo, _, isManifest := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v2/"), "/manifests/"); isManifest {
 		g.record(r.Host+"/"+repo, user, password)
@@ -97,27 +97,27 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.Registry.ServeHTTP(w, r)
 }
 
-func (g *guard) record(image, user, password string) {
+func (g *tokenRegistry) record(image, user, password string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := login{}
 	if user+password != "" {
 		l = loginOf(user, password)
 	}
-	g.seen[image] = append(g.seen[image], l)
+	g.received[image] = append(g.received[image], l)
 }
 
 // logins returns the distinct credentials of the first pull of an image, in order. It returns none
 // for an anonymous pull.
-func (g *guard) logins(t *testing.T, image string) (list []login) {
+func (g *tokenRegistry) logins(t *testing.T, image string) (list []login) {
 	t.Helper()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	repo, _, _ := strings.Cut(image, ":")
-	if len(g.seen[repo]) == 0 {
+	if len(g.received[repo]) == 0 {
 		t.Errorf("no pull of %s was tried", image)
 	}
-	for _, l := range g.seen[repo] {
+	for _, l := range g.received[repo] {
 		// A runtime first sends a request without credentials, even if it has some.
 		if l == (login{}) || len(list) > 0 && list[len(list)-1] == l {
 			continue

@@ -81,7 +81,7 @@ func shell(script string) hostrun.Command {
 	return hostrun.Command{Path: "/bin/sh", Args: []string{"-c", script}}
 }
 
-// start runs c in the background and waits until c has created a file. end waits until c exits and
+// startPod runs c in the background and waits until c has created a file. end waits until c exits and
 // returns its result.
 func (h podRunner) start(t *testing.T, c hostrun.Command, file string) (end func() runResult) {
 	t.Helper()
@@ -167,7 +167,7 @@ func testHostRunExit(t *testing.T, h podRunner) {
 		{"not executable", hostrun.Command{Path: "/tmp/not-executable"}, runResult{Error: "(203/EXEC)", Type: "*hostrun.NotStartedError"}},
 		{"noexec", hostrun.Command{Path: "/mnt/noexec/program"}, runResult{Error: "(203/EXEC)", Type: "*hostrun.NotStartedError"}},
 		{"a signal", shell("kill -9 $$"), runResult{Error: "/bin/sh was stopped: by signal 9 (killed)", Type: "*hostrun.KilledError"}},
-		{"too long", hostrun.Command{Path: "/bin/sh", Args: []string{"-c", "echo begun; exec sleep 1000"}, Limit: time.Second},
+		{"too long", hostrun.Command{Path: "/bin/sh", Args: []string{"-c", "echo begun; exec sleep 1000"}, Timeout: time.Second},
 			runResult{stdout: "begun\n", Error: "/bin/sh was stopped: it ran longer than 1s", Type: "*hostrun.KilledError"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -25,27 +25,27 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// nodeSide looks up credentials with regcred. It uses a kubelet's configuration, plugin directory
+// regcredOnNode looks up credentials with regcred. It uses a kubelet's configuration, plugin directory
 // and identity.
-type nodeSide struct {
+type regcredOnNode struct {
 	kubelet    *node.Kubelet
 	kubeconfig string
 }
 
-func newNodeSide(t *testing.T, k *node.Kubelet) nodeSide {
+func newRegcredOnNode(t *testing.T, k *node.Kubelet) regcredOnNode {
 	t.Helper()
-	return nodeSide{k, k.Options.ControlPlane.WriteNodeKubeconfig(t, k.Options.Name)}
+	return regcredOnNode{k, k.Options.ControlPlane.WriteNodeKubeconfig(t, k.Options.Name)}
 }
 
-// found is the result of a lookup with regcred's keyring.
-type found struct {
+// lookupResult is the result of a lookup with regcred's keyring.
+type lookupResult struct {
 	logins   []login
 	ran      []string // providers whose plugins ran, in the order of the attempts
 	attempts []regcred.Attempt
 }
 
 // lookup looks up an image for a pod with a new keyring.
-func (n nodeSide) lookup(t *testing.T, namespace, pod, image string) found {
+func (n regcredOnNode) lookup(t *testing.T, namespace, pod, image string) lookupResult {
 	t.Helper()
 	client := n.client(t)
 	keyring, ran := n.keyring(t, client)
@@ -53,7 +53,7 @@ func (n nodeSide) lookup(t *testing.T, namespace, pod, image string) found {
 }
 
 // client returns an API client with the node's identity.
-func (n nodeSide) client(t *testing.T) *kube.Client {
+func (n regcredOnNode) client(t *testing.T) *kube.Client {
 	t.Helper()
 	cfg, _, err := kubeconfig.Load(kubeconfig.Options{Kubeconfig: n.kubeconfig})
 	if err != nil {
@@ -84,7 +84,7 @@ func (r *pluginRuns) of(kind regcred.EventKind, provider string) int {
 }
 
 // keyring returns a keyring with the kubelet's configuration.
-func (n nodeSide) keyring(t *testing.T, client *kube.Client) (*regcred.Keyring, *pluginRuns) {
+func (n regcredOnNode) keyring(t *testing.T, client *kube.Client) (*regcred.Keyring, *pluginRuns) {
 	t.Helper()
 	cfg := must.Get(config.Load(n.kubelet.Options.ProviderConfig))(t)
 	if !node.FeatureCacheType.IsEnabled() {
@@ -105,7 +105,7 @@ func (n nodeSide) keyring(t *testing.T, client *kube.Client) (*regcred.Keyring, 
 	return k, r
 }
 
-func lookUp(t *testing.T, client *kube.Client, k *regcred.Keyring, ran *pluginRuns, namespace, name, image string) (f found) {
+func lookUp(t *testing.T, client *kube.Client, k *regcred.Keyring, ran *pluginRuns, namespace, name, image string) (f lookupResult) {
 	t.Helper()
 	pod := must.Get(client.Pod(t.Context(), namespace, name))(t)
 	secrets := must.Get(client.PullSecrets(t.Context(), namespace, pod.PullSecrets))(t)
@@ -127,7 +127,7 @@ func lookUp(t *testing.T, client *kube.Client, k *regcred.Keyring, ran *pluginRu
 
 // command runs regcred as on the node, and returns its standard output, standard error
 // and exit code. Standard output may contain a password.
-func (n nodeSide) command(t *testing.T, args ...string) (stdout, stderr string, code int) {
+func (n regcredOnNode) command(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	o := n.kubelet.Options
 	ctx, cancel := context.WithCancel(t.Context())
@@ -150,7 +150,7 @@ func (n nodeSide) command(t *testing.T, args ...string) (stdout, stderr string, 
 
 // commandLogins returns the credentials in the output of "get" or "explain" for a pod. explain prints no
 // passwords.
-func (n nodeSide) commandLogins(t *testing.T, command, namespace, pod, image string) (list []login) {
+func (n regcredOnNode) commandLogins(t *testing.T, command, namespace, pod, image string) (list []login) {
 	t.Helper()
 	stdout, stderr, code := n.command(t, command, "--kubeconfig", n.kubeconfig, "--pod", namespace+"/"+pod, "-o", "json", image)
 	var answer struct {
@@ -198,10 +198,10 @@ func providerFailure(t *testing.T, k *node.Kubelet, f node.FailureFilter) string
 	return ""
 }
 
-// sameAsKubelet checks that regcred's keyring and commands return the same credentials for a pod as
+// checkSameAsKubelet checks that regcred's keyring and commands return the same credentials for a pod as
 // the kubelet sent to the registry, in the same order. works is the index of the credential that
 // the registry accepts, after which the kubelet stops, or -1.
-func (n nodeSide) sameAsKubelet(t *testing.T, g *guard, namespace, pod, image string, works int) found {
+func (n regcredOnNode) checkSameAsKubelet(t *testing.T, g *tokenRegistry, namespace, pod, image string, works int) lookupResult {
 	t.Helper()
 	f := n.lookup(t, namespace, pod, image)
 	tried := f.logins
@@ -223,7 +223,7 @@ func (n nodeSide) sameAsKubelet(t *testing.T, g *guard, namespace, pod, image st
 	if diff := cmp.Diff(g.logins(t, image), tried, tokens); diff != "" {
 		t.Errorf("the kubelet's logins at the registry differ from the keyring's (-kubelet +keyring)\n%s", diff)
 	}
-	if node.RunsConcurrently.IsEnabled() { // such a kubelet logs each plugin when it exits
+	if node.FeatureConcurrentPlugins.IsEnabled() { // such a kubelet logs each plugin when it exits
 		slices.SortFunc(ran, func(a, b string) int { return slices.Index(f.ran, a) - slices.Index(f.ran, b) })
 	}
 	if diff := cmp.Diff(ran, f.ran); diff != "" {
@@ -242,8 +242,8 @@ func (n nodeSide) sameAsKubelet(t *testing.T, g *guard, namespace, pod, image st
 	return f
 }
 
-// link creates a symlink called name to a plugin in binDir.
-func link(t *testing.T, binDir, plugin, name string) {
+// linkPluginAs creates a symlink called name to a plugin in binDir.
+func linkPluginAs(t *testing.T, binDir, plugin, name string) {
 	t.Helper()
 	must.Do(t, os.Symlink(filepath.Join(node.BinDir(), plugin), filepath.Join(binDir, name)))
 }

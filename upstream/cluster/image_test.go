@@ -38,7 +38,7 @@ func TestImage(t *testing.T) {
 	logs := t.TempDir()
 	kubelet := node.StartKubelet(t, node.KubeletOptions{Runtime: node.StartContainerd(t, net), Config: map[string]any{"podLogsDir": logs}})
 
-	pod := restricted("image", ref)
+	pod := unprivilegedPod("image", ref)
 	addContainer(pod, "version", "", "version")
 	addContainer(pod, "pull", "", "pull", "--no-node-config", "--layout", "/data/layout", ref)
 	addContainer(pod, "outside", "", "pull", "--no-node-config", "--layout", "/layout", ref)
@@ -50,11 +50,11 @@ func TestImage(t *testing.T) {
 	kubelet.AddStaticPod(t, pod)
 	ran := waitEnded(t, kubelet, pod)
 
-	containerEnded(t, logs, ran, "version", 0, "regcred ")
-	containerEnded(t, logs, ran, "pull", 0, digest)
-	containerEnded(t, logs, ran, "outside", 1, "read-only file system")
+	checkContainerExit(t, logs, ran, "version", 0, "regcred ")
+	checkContainerExit(t, logs, ran, "pull", 0, digest)
+	checkContainerExit(t, logs, ran, "outside", 1, "read-only file system")
 	for _, name := range append(programs, plugins.Dispatcher) {
-		containerEnded(t, logs, ran, name, 0, name+" ")
+		checkContainerExit(t, logs, ran, name, 0, name+" ")
 	}
 	info, err := os.Stat(filepath.Join(kubelet.RootDir(), "pods", string(ran.UID), "volumes/kubernetes.io~empty-dir", "work", "layout/index.json"))
 	if err != nil {
@@ -74,16 +74,16 @@ func pushOurs(t *testing.T, to string) (digest string) {
 		Programs: []string{filepath.Dir(node.RegcredPath()), node.BinDir()}, License: "../../LICENSE",
 		Platform: oci.Platform{OS: "linux", Architecture: runtime.GOARCH}, Release: release,
 	}))(t)
-	index := must.Get(image.BuildIndex(release, []image.PlatformImage{{Image: ours, BOM: []byte("{}")}}))(t)
+	index := must.Get(image.BuildIndex(release, []image.PlatformImage{{Image: ours, SBOM: []byte("{}")}}))(t)
 	tag := must.Get(name.NewTag(to))(t)
 	must.Do(t, remote.WriteIndex(tag, index, remote.WithContext(t.Context())))
 	h := must.Get(ours.Digest())(t)
 	return h.String()
 }
 
-// restricted returns a pod that runs an image without privileges, as the image's user.
+// unprivilegedPod returns a pod that runs an image without privileges, as the image's user.
 // [addContainer] sets its containers.
-func restricted(name, ref string) *corev1.Pod {
+func unprivilegedPod(name, ref string) *corev1.Pod {
 	pod := node.NewPod("default", name, ref)
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: new(true)}
@@ -135,8 +135,8 @@ func waitEnded(t *testing.T, kubelet *node.Kubelet, pod *corev1.Pod) (ran *corev
 	return ran
 }
 
-// containerEnded checks that a container exited with code, and that its output contains text.
-func containerEnded(t *testing.T, logs string, pod *corev1.Pod, name string, code int32, text string) {
+// checkContainerExit checks that a container exited with code, and that its output contains text.
+func checkContainerExit(t *testing.T, logs string, pod *corev1.Pod, name string, code int32, text string) {
 	t.Helper()
 	dir := fmt.Sprintf("%s_%s_%s", pod.Namespace, pod.Name, pod.UID)
 	said := must.Get(os.ReadFile(filepath.Join(logs, dir, name, "0.log")))(t)

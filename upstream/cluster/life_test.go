@@ -24,9 +24,9 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// life is a machine on which regcred is installed, changed and uninstalled. The registries for all names require
+// lifecycleMachine is a machine on which regcred is installed, changed and uninstalled. The registries for all names require
 // a password.
-type life struct {
+type lifecycleMachine struct {
 	m        *node.Machine
 	registry map[string]*node.Registry // registries by host
 	pods     int
@@ -35,25 +35,25 @@ type life struct {
 // Versions of the two releases.
 const v1, v2 = "v1.0.0", "v1.1.0"
 
-// lifeDir and the following constants are directories on the machine.
+// operatorDir and the following constants are directories on the machine.
 const (
-	lifeDir      = "/root"               // files that an operator copies to the machine
-	lifePassword = lifeDir + "/password" // password file for every registry
-	lifeState    = "/var/lib/regcred"
+	operatorDir  = "/root"                   // files that an operator copies to the machine
+	passwordPath = operatorDir + "/password" // password file for every registry
+	stateDir     = "/var/lib/regcred"
 )
 
-// first and the following constants are the registries, each with its own provider.
+// firstHost and the following constants are the registries, each with its own provider.
 const (
-	first, later, broken, foreign = "registry.example", "partner.example", "broken.example", "vendor.example"
+	firstHost, laterHost, brokenHost, thirdPartyHost = "registry.example", "partner.example", "broken.example", "vendor.example"
 )
 
-// startLife starts a machine with two releases of regcred and several provider configurations. o
+// startLifecycleMachine starts a machine with two releases of regcred and several provider configurations. o
 // may add kubelet flags and third-party files.
-func startLife(t *testing.T, o node.MachineOptions) *life {
+func startLifecycleMachine(t *testing.T, o node.MachineOptions) *lifecycleMachine {
 	t.Helper()
 	o.Net = node.NewFakeNetwork(t)
-	l := &life{registry: map[string]*node.Registry{}}
-	for _, host := range []string{first, later, broken, foreign} {
+	l := &lifecycleMachine{registry: map[string]*node.Registry{}}
+	for _, host := range []string{firstHost, laterHost, brokenHost, thirdPartyHost} {
 		l.registry[host] = node.StartRegistry(t, o.Net, host, testregistry.Options{
 			Auth: testregistry.AuthBasic, Users: map[string]string{"ci": canary.PasswordSecret},
 		})
@@ -62,17 +62,17 @@ func startLife(t *testing.T, o node.MachineOptions) *life {
 		// Use a shorter time than the package's ten seconds, because some kubelets of these tests
 		// exit at once.
 		"/usr/lib/systemd/system/kubelet.service.d/80-soon.conf": "[Service]\nRestartSec=1s\n",
-		lifeDir + "/first.yaml":                                  providersOf(t, first),
-		lifeDir + "/both.yaml":                                   providersOf(t, first, later),
-		lifeDir + "/broken.yaml":                                 providersOf(t, first, broken),
-		lifeDir + "/wrong.yaml":                                  strings.Replace(providersOf(t, first), "matchImages", "matchImage", 1),
+		operatorDir + "/first.yaml":                              providersOf(t, firstHost),
+		operatorDir + "/both.yaml":                               providersOf(t, firstHost, laterHost),
+		operatorDir + "/broken.yaml":                             providersOf(t, firstHost, brokenHost),
+		operatorDir + "/wrong.yaml":                              strings.Replace(providersOf(t, firstHost), "matchImages", "matchImage", 1),
 	}
 	maps.Copy(files, o.Files)
 	programs := l.programs(t)
 	maps.Copy(programs, o.Programs)
 	o.Files, o.Programs = files, programs
 	l.m = node.StartMachine(t, o)
-	l.m.WriteFile(t, lifePassword, canary.PasswordSecret, 0o600)
+	l.m.WriteFile(t, passwordPath, canary.PasswordSecret, 0o600)
 	return l
 }
 
@@ -82,7 +82,7 @@ func providersOf(t *testing.T, hosts ...string) string {
 	var list []provider
 	for _, host := range hosts {
 		list = append(list, provider{name: providerOf(host), version: "v1", images: []string{host}, args: []string{
-			"--host", host, "--username", "ci", "--password-file", lifePassword, "--cache-duration", "0s",
+			"--host", host, "--username", "ci", "--password-file", passwordPath, "--cache-duration", "0s",
 		}})
 	}
 	data := must.Get(os.ReadFile(writeProviders(t, filepath.Join(t.TempDir(), "providers.yaml"), "v1", list...)))(t)
@@ -97,23 +97,23 @@ func providerOf(host string) string {
 
 // programs returns the files of two releases: regcred, its dispatcher and its plugins, by path on
 // the machine.
-func (l *life) programs(t *testing.T) map[string]string {
+func (l *lifecycleMachine) programs(t *testing.T) map[string]string {
 	t.Helper()
-	dir := must.Get(releases())(t)
+	dir := must.Get(buildReleases())(t)
 	list := map[string]string{}
 	for _, version := range []string{v1, v2} {
 		for _, name := range []string{"regcred", plugins.Dispatcher} {
-			list[release(version, name)] = filepath.Join(dir, version, name)
+			list[releasePath(version, name)] = filepath.Join(dir, version, name)
 		}
 		for host := range l.registry {
-			list[release(version, providerOf(host))] = filepath.Join(dir, version, plugins.Static)
+			list[releasePath(version, providerOf(host))] = filepath.Join(dir, version, plugins.Static)
 		}
 	}
 	return list
 }
 
-// releases builds both releases, once for all tests.
-var releases = sync.OnceValues(func() (dir string, err error) {
+// buildReleases builds both releases, once for all tests.
+var buildReleases = sync.OnceValues(func() (dir string, err error) {
 	dir = filepath.Join(filepath.Dir(node.BinDir()), "releases")
 	for _, version := range []string{v1, v2} {
 		for _, name := range []string{"regcred", plugins.Dispatcher, plugins.Static} {
@@ -125,13 +125,13 @@ var releases = sync.OnceValues(func() (dir string, err error) {
 	return dir, nil
 })
 
-// release returns the path of a release's program on the machine.
-func release(version, name string) string { return "/opt/regcred-" + version + "/" + name }
+// releasePath returns the path of a release's program on the machine.
+func releasePath(version, name string) string { return "/opt/regcred-" + version + "/" + name }
 
 // regcred runs a release's command, which must exit with code, and returns its output.
-func (l *life) regcred(t *testing.T, version string, code int, args ...string) string {
+func (l *lifecycleMachine) regcred(t *testing.T, version string, code int, args ...string) string {
 	t.Helper()
-	said, err := l.m.Command(t.Context(), append([]string{release(version, "regcred")}, args...)...).CombinedOutput()
+	said, err := l.m.Command(t.Context(), append([]string{releasePath(version, "regcred")}, args...)...).CombinedOutput()
 	canary.AssertAbsent(t, "what regcred says", string(said))
 	got := 0
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -147,21 +147,21 @@ func (l *life) regcred(t *testing.T, version string, code int, args ...string) s
 }
 
 // install runs "regcred install" with a configuration and its plugins.
-func (l *life) install(t *testing.T, code int, config string, args ...string) string {
+func (l *lifecycleMachine) install(t *testing.T, code int, config string, args ...string) string {
 	t.Helper()
-	args = append([]string{"install", lifeDir + "/" + config, "--bin-dir", filepath.Dir(release(v1, "regcred"))}, args...)
+	args = append([]string{"install", operatorDir + "/" + config, "--bin-dir", filepath.Dir(releasePath(v1, "regcred"))}, args...)
 	return l.regcred(t, v1, code, args...)
 }
 
 // checkPull checks that the kubelet pulls and runs a new image of a host.
-func (l *life) checkPull(t *testing.T, host string) {
+func (l *lifecycleMachine) checkPull(t *testing.T, host string) {
 	t.Helper()
 	l.m.Kubelet.WaitStaticPodRunning(t, l.pod(t, host))
 }
 
 // checkPullRefused checks that the kubelet cannot pull an image of a host, because it has no
 // password.
-func (l *life) checkPullRefused(t *testing.T, host string) {
+func (l *lifecycleMachine) checkPullRefused(t *testing.T, host string) {
 	t.Helper()
 	pod := l.pod(t, host)
 	l.m.Kubelet.WaitStaticPodWaiting(t, pod, "401 Unauthorized")
@@ -169,7 +169,7 @@ func (l *life) checkPullRefused(t *testing.T, host string) {
 }
 
 // pod returns a new pod with a new image of a host.
-func (l *life) pod(t *testing.T, host string) *corev1.Pod {
+func (l *lifecycleMachine) pod(t *testing.T, host string) *corev1.Pod {
 	t.Helper()
 	l.pods++
 	name := fmt.Sprintf("app%d", l.pods)
@@ -179,7 +179,7 @@ func (l *life) pod(t *testing.T, host string) *corev1.Pod {
 }
 
 // checkNoRestart checks that f does not restart the kubelet, and that containers keep running.
-func (l *life) checkNoRestart(t *testing.T, f func()) {
+func (l *lifecycleMachine) checkNoRestart(t *testing.T, f func()) {
 	t.Helper()
 	pid := l.m.MainPID(t, "kubelet")
 	l.checkContainersKept(t, f)
@@ -190,7 +190,7 @@ func (l *life) checkNoRestart(t *testing.T, f func()) {
 
 // checkContainersKept checks that containers keep running during f, even if the kubelet is
 // restarted.
-func (l *life) checkContainersKept(t *testing.T, f func()) {
+func (l *lifecycleMachine) checkContainersKept(t *testing.T, f func()) {
 	t.Helper()
 	before := l.m.RunningContainerIDs(t)
 	f()
@@ -200,7 +200,7 @@ func (l *life) checkContainersKept(t *testing.T, f func()) {
 }
 
 // checkRestart checks that f restarts the kubelet, which becomes healthy, and that containers keep running.
-func (l *life) checkRestart(t *testing.T, f func()) {
+func (l *lifecycleMachine) checkRestart(t *testing.T, f func()) {
 	t.Helper()
 	pid := l.m.MainPID(t, "kubelet")
 	l.checkContainersKept(t, f)
@@ -213,14 +213,14 @@ func (l *life) checkRestart(t *testing.T, f func()) {
 }
 
 // checkUnchanged checks that f changes nothing on the machine.
-func (l *life) checkUnchanged(t *testing.T, f func()) {
+func (l *lifecycleMachine) checkUnchanged(t *testing.T, f func()) {
 	t.Helper()
 	before := l.tree(t)
 	f()
 	l.checkTree(t, before)
 }
 
-func (l *life) checkTree(t *testing.T, before map[string]string) {
+func (l *lifecycleMachine) checkTree(t *testing.T, before map[string]string) {
 	t.Helper()
 	if diff := cmp.Diff(before, l.tree(t)); diff != "" {
 		t.Errorf("the machine has changed (-before +after):\n%s", diff)
@@ -228,13 +228,13 @@ func (l *life) checkTree(t *testing.T, before map[string]string) {
 }
 
 // tree returns the files of the machine that regcred could change, except the test's pods.
-func (l *life) tree(t *testing.T) map[string]string {
+func (l *lifecycleMachine) tree(t *testing.T) map[string]string {
 	t.Helper()
 	tree := l.m.DescribeFiles(t, "/etc", "/opt", "/root", "/usr/bin/kubelet", "/usr/lib/systemd/system", "/usr/local/bin",
-		"/var/lib/kubelet/config.yaml", "/var/lib/kubelet/kubeadm-flags.env", lifeState)
+		"/var/lib/kubelet/config.yaml", "/var/lib/kubelet/kubeadm-flags.env", stateDir)
 	maps.DeleteFunc(tree, func(path, _ string) bool { return strings.HasPrefix(path, "/etc/kubernetes/manifests/") })
 	for _, name := range []string{"applied.json", "originals.json"} { // they record attempts
-		delete(tree, lifeState+"/"+name)
+		delete(tree, stateDir+"/"+name)
 	}
 	tree["elsewhere"] = l.m.Run(t, "ls", "-A", "/", "/run", "/usr", "/usr/lib", "/var", "/var/lib")
 	return tree

@@ -22,19 +22,19 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// answer is the format of a plugin that prints a fixed response.
-const answer = `#!/bin/sh
+// responseScript is the format of a plugin that prints a fixed response.
+const responseScript = `#!/bin/sh
 cat >/dev/null
 echo '%s'
 `
 
-// scripts maps plugin names to scripts that fail, or whose response is not cached.
-var scripts = map[string]string{
+// pluginScripts maps plugin names to scripts that fail, or whose response is not cached.
+var pluginScripts = map[string]string{
 	"fails":    "#!/bin/sh\ncat >/dev/null; exit 1\n",
 	"dies":     "#!/bin/sh\ncat >/dev/null; kill -9 $$\n",
-	"garbage":  fmt.Sprintf(answer, "open the pod bay doors"),
-	"older":    fmt.Sprintf(answer, `{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1beta1"}`),
-	"uncached": fmt.Sprintf(answer, `{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Image","cacheDuration":"0s"}`),
+	"garbage":  fmt.Sprintf(responseScript, "open the pod bay doors"),
+	"older":    fmt.Sprintf(responseScript, `{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1beta1"}`),
+	"uncached": fmt.Sprintf(responseScript, `{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Image","cacheDuration":"0s"}`),
 	"gone":     "", // removed before it is run
 }
 
@@ -45,14 +45,14 @@ func TestMetrics(t *testing.T) {
 	net, dir := node.NewFakeNetwork(t), t.TempDir()
 	open := node.StartRegistry(t, net, "open.example", testregistry.Options{})
 	private := staticSite(t, net)
-	list := []provider{private.in("v1")}
+	list := []provider{private.withVersion("v1")}
 	linkPlugin(t, dir, plugins.Static)
-	for name, script := range scripts {
+	for name, script := range pluginScripts {
 		writeFile(t, filepath.Join(dir, name), script)
 		list = append(list, provider{name: name, version: "v1", images: []string{open.Host + "/" + name}})
 	}
 	images := []string{private.registry.PushApp(t, "team/app", "v1"), private.registry.PushApp(t, "team/second", "v1")}
-	for name := range scripts {
+	for name := range pluginScripts {
 		image := open.PushApp(t, name+"/app", "v1")
 		images = append(images, image, image)
 	}
@@ -62,12 +62,12 @@ func TestMetrics(t *testing.T) {
 	must.Do(t, os.Remove(filepath.Join(dir, "gone")))
 	pullAll(t, kubelet, images)
 
-	want, got := byKubelet(t, kubelet, list), byKeyring(t, path, dir, images)
+	want, got := kubeletCounts(t, kubelet, list), keyringCounts(t, path, dir, images)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-kubelet +regcred):\n%s", diff)
 	}
 	// The counts must not be equal only because everything fails.
-	expected := map[string]count{
+	expected := map[string]eventCounts{
 		plugins.Static: {Runs: 1},
 		"fails":        {Runs: 2, Errors: 2, Failures: 2}, "dies": {Runs: 2, Errors: 2, Failures: 2}, "gone": {Runs: 2, Errors: 2, Failures: 2},
 		"garbage": {Runs: 2, Failures: 2}, "older": {Runs: 2, Failures: 2}, "uncached": {Runs: 2},
@@ -96,20 +96,20 @@ func pullAll(t *testing.T, k *node.Kubelet, images []string) {
 	k.WaitStaticPodRunning(t, pod)
 }
 
-// count holds a plugin's runs, process failures and all failures.
-type count struct {
+// eventCounts holds a plugin's runs, process failures and all failures.
+type eventCounts struct {
 	Runs, Errors uint64
 	Failures     int
 }
 
-func byKubelet(t *testing.T, k *node.Kubelet, list []provider) map[string]count {
+func kubeletCounts(t *testing.T, k *node.Kubelet, list []provider) map[string]eventCounts {
 	t.Helper()
-	counts := map[string]count{}
+	counts := map[string]eventCounts{}
 	metrics, all := k.PluginCounts(t), len(k.LogRecords(t, "Failed getting credential from external registry credential provider"))
 	for _, p := range list {
 		m := metrics[p.name]
 		failures := k.Failures(t, node.FailureFilter{Provider: p.name})
-		counts[p.name] = count{Runs: m.Runs, Errors: m.Errors, Failures: len(failures)}
+		counts[p.name] = eventCounts{Runs: m.Runs, Errors: m.Errors, Failures: len(failures)}
 		all -= len(failures)
 	}
 	if !node.FeatureNamedFailures.IsEnabled() { // such kubelets do not log the provider of an invalid response
@@ -122,13 +122,13 @@ func byKubelet(t *testing.T, k *node.Kubelet, list []provider) map[string]count 
 	return counts
 }
 
-// byKeyring looks up the images in order with regcred's keyring, and returns the counts by
+// keyringCounts looks up the images in order with regcred's keyring, and returns the counts by
 // provider.
-func byKeyring(t *testing.T, path, dir string, images []string) map[string]count {
+func keyringCounts(t *testing.T, path, dir string, images []string) map[string]eventCounts {
 	t.Helper()
 	cfg := must.Get(config.Load(path))(t)
 	var mu sync.Mutex
-	counts := map[string]count{}
+	counts := map[string]eventCounts{}
 	keyring := must.Get(regcred.New(cfg, regcred.Options{BinDir: dir, Observer: func(e regcred.Event) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -143,7 +143,7 @@ func byKeyring(t *testing.T, path, dir string, images []string) map[string]count
 
 // plus adds an event to the counts. docs/library.md describes which events correspond to the
 // kubelet's metrics.
-func (c count) plus(e regcred.Event) count {
+func (c eventCounts) plus(e regcred.Event) eventCounts {
 	switch e.Kind {
 	case regcred.EventExec:
 		c.Runs++

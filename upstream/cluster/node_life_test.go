@@ -15,7 +15,7 @@ import (
 // credential provider flags. After the uninstall, the kubelet must be in the same state.
 func TestNodeLifecycle(t *testing.T) {
 	node.SkipUnlessSupported(t)
-	l := startLife(t, node.MachineOptions{})
+	l := startLifecycleMachine(t, node.MachineOptions{})
 	before := l.tree(t)
 	t.Run("the kubelet does not come back from the first install", func(t *testing.T) {
 		l.testBroken(t)
@@ -30,23 +30,23 @@ func TestNodeLifecycle(t *testing.T) {
 func TestLifecycleWithThirdParty(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	const config, binDir = "/etc/kubernetes/credential-providers.yaml", "/usr/local/bin/plugins"
-	l := startLife(t, node.MachineOptions{
+	l := startLifecycleMachine(t, node.MachineOptions{
 		Flags:    []string{"--image-credential-provider-config=" + config, "--image-credential-provider-bin-dir=" + binDir},
-		Files:    map[string]string{config: "# Somebody else's.\n" + providersOf(t, foreign)},
-		Programs: map[string]string{binDir + "/" + providerOf(foreign): filepath.Join(node.BinDir(), "static-credential-provider")},
+		Files:    map[string]string{config: "# Somebody else's.\n" + providersOf(t, thirdPartyHost)},
+		Programs: map[string]string{binDir + "/" + providerOf(thirdPartyHost): filepath.Join(node.BinDir(), "static-credential-provider")},
 	})
-	l.runSteps(t, func(t *testing.T) { l.checkPull(t, foreign) }, func(t *testing.T) {
+	l.runSteps(t, func(t *testing.T) { l.checkPull(t, thirdPartyHost) }, func(t *testing.T) {
 		l.testBroken(t)
-		l.checkPull(t, first)
+		l.checkPull(t, firstHost)
 	})
 }
 
 // runSteps runs the steps of the life cycle. After each step it calls others, which checks the
 // third-party provider. It calls middle halfway.
-func (l *life) runSteps(t *testing.T, others, middle func(*testing.T)) {
+func (l *lifecycleMachine) runSteps(t *testing.T, others, middle func(*testing.T)) {
 	step := func(name string, f func(*testing.T)) {
 		if t.Failed() {
-			return // later steps depend on this one
+			return // laterHost steps depend on this one
 		}
 		t.Run(name, func(t *testing.T) {
 			f(t)
@@ -54,24 +54,24 @@ func (l *life) runSteps(t *testing.T, others, middle func(*testing.T)) {
 		})
 	}
 	before := l.tree(t)
-	step("before", func(t *testing.T) { l.checkPullRefused(t, first) })
+	step("before", func(t *testing.T) { l.checkPullRefused(t, firstHost) })
 	step("a restart is not allowed", func(t *testing.T) {
 		l.checkUnchanged(t, func() { l.checkNoRestart(t, func() { l.checkText(t, l.install(t, 1, "first.yaml"), "--restart") }) })
 	})
 	step("installed", func(t *testing.T) {
-		l.checkRestart(t, func() { l.install(t, 0, "first.yaml", "--reserve", later, "--restart", "--stable=2s") })
-		l.checkPull(t, first)
+		l.checkRestart(t, func() { l.install(t, 0, "first.yaml", "--reserve", laterHost, "--restart", "--stable=2s") })
+		l.checkPull(t, firstHost)
 	})
 	step("added", func(t *testing.T) {
-		l.checkPullRefused(t, later)
+		l.checkPullRefused(t, laterHost)
 		l.checkNoRestart(t, func() { l.install(t, 0, "both.yaml") })
-		l.checkPull(t, first)
-		l.checkPull(t, later)
+		l.checkPull(t, firstHost)
+		l.checkPull(t, laterHost)
 	})
 	step("removed", func(t *testing.T) {
 		l.checkNoRestart(t, func() { l.install(t, 0, "first.yaml") })
-		l.checkPullRefused(t, later)
-		l.checkPull(t, first)
+		l.checkPullRefused(t, laterHost)
+		l.checkPull(t, firstHost)
 	})
 	step("wrong", func(t *testing.T) {
 		l.checkUnchanged(t, func() {
@@ -80,37 +80,37 @@ func (l *life) runSteps(t *testing.T, others, middle func(*testing.T)) {
 	})
 	step("in the middle", middle)
 	step("upgraded", func(t *testing.T) {
-		l.checkNoRestart(t, func() { l.regcred(t, v2, 0, "install", "--plugin", release(v2, providerOf(first))) })
+		l.checkNoRestart(t, func() { l.regcred(t, v2, 0, "install", "--plugin", releasePath(v2, providerOf(firstHost))) })
 		l.checkRelease(t, v2)
-		l.checkPull(t, first)
+		l.checkPull(t, firstHost)
 	})
 	step("downgraded", func(t *testing.T) {
 		l.checkNoRestart(t, func() { l.regcred(t, v1, 0, "rollback") })
 		l.checkRelease(t, v1)
-		l.checkPull(t, first)
+		l.checkPull(t, firstHost)
 	})
 	step("uninstalled", func(t *testing.T) {
 		l.checkRestart(t, func() { l.regcred(t, v2, 0, "uninstall", "--restart", "--stable=2s") })
 		l.checkTree(t, before)
-		l.checkPullRefused(t, first)
+		l.checkPullRefused(t, firstHost)
 	})
 }
 
 // checkText checks that said contains text.
-func (l *life) checkText(t *testing.T, said, text string) {
+func (l *lifecycleMachine) checkText(t *testing.T, said, text string) {
 	t.Helper()
 	if !strings.Contains(said, text) {
 		t.Errorf("there is no %q in:\n%s", text, said)
 	}
 }
 
-// fussyKubelet is a script that starts the kubelet. If the kubelet's configuration covers the host
+// failingKubeletScript is a script that starts the kubelet. If the kubelet's configuration covers the host
 // broken, it adds an unknown flag.
-const fussyKubelet = `#!/bin/sh
+const failingKubeletScript = `#!/bin/sh
 for arg; do
 	case $arg in
 	--image-credential-provider-config=*)
-		grep -rq ` + broken + ` "${arg#*=}" && set -- "$@" --no-such-flag
+		grep -rq ` + brokenHost + ` "${arg#*=}" && set -- "$@" --no-such-flag
 		;;
 	esac
 done
@@ -119,10 +119,10 @@ exec /opt/real/kubelet "$@"
 
 // testBroken verifies that install rolls back a configuration with which the kubelet does not
 // start.
-func (l *life) testBroken(t *testing.T) {
+func (l *lifecycleMachine) testBroken(t *testing.T) {
 	l.m.Run(t, "mkdir", "/opt/real")
 	l.m.Run(t, "mv", "/usr/bin/kubelet", "/opt/real/kubelet")
-	l.m.WriteFile(t, "/usr/bin/kubelet", fussyKubelet, 0o755)
+	l.m.WriteFile(t, "/usr/bin/kubelet", failingKubeletScript, 0o755)
 	l.checkUnchanged(t, func() {
 		l.checkRestart(t, func() {
 			said := l.install(t, 1, "broken.yaml", "--restart", "--stable=2s")
@@ -135,12 +135,12 @@ func (l *life) testBroken(t *testing.T) {
 }
 
 // checkRelease checks that the installed dispatcher and plugin are from this release.
-func (l *life) checkRelease(t *testing.T, version string) {
+func (l *lifecycleMachine) checkRelease(t *testing.T, version string) {
 	t.Helper()
 	for path, program := range map[string]string{
-		lifeState + "/regcred-credential-provider":      "regcred-credential-provider",
-		lifeState + "/current/bin/" + providerOf(first): providerOf(first),
+		stateDir + "/regcred-credential-provider":          "regcred-credential-provider",
+		stateDir + "/current/bin/" + providerOf(firstHost): providerOf(firstHost),
 	} {
-		l.m.Run(t, "cmp", path, release(version, program))
+		l.m.Run(t, "cmp", path, releasePath(version, program))
 	}
 }

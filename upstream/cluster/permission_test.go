@@ -25,7 +25,7 @@ import (
 // testPermission verifies pulls of a kubelet without permission to request tokens for an audience.
 // The kubelet pulls anonymously and logs the reason. After the output of regcred rbac is applied,
 // it pulls with the pod's identity.
-func (s *scene) testPermission(t *testing.T) {
+func (s *serviceAccountScene) testPermission(t *testing.T) {
 	const image = "denied.example/open/app"
 	pod := s.pod(t, "denied", "puller", "denied.example", "open/app")
 	t.Log(s.control.WaitEvent(t, pod, "Failed: Failed to pull image", image, "401 Unauthorized"))
@@ -37,7 +37,7 @@ func (s *scene) testPermission(t *testing.T) {
 		t.Errorf("the kubelet's log says of the provider %q, want %q in it", got, refusal)
 	}
 
-	f := s.ours.sameAsKubelet(t, s.guard, "team", "denied", image+":v1", -1)
+	f := s.ours.checkSameAsKubelet(t, s.guard, "team", "denied", image+":v1", -1)
 	last := f.attempts[len(f.attempts)-1]
 	var failed *kube.Error
 	if last.Stage != regcred.StageToken || !errors.As(last.Err, &failed) || failed.Code != 403 {
@@ -54,7 +54,7 @@ func (s *scene) testPermission(t *testing.T) {
 	s.waitHealthy(t)
 	healed := s.pod(t, "allowed", "puller", "denied.example", "open/allowed")
 	s.control.WaitRunning(t, healed)
-	s.ours.sameAsKubelet(t, s.guard, "team", "allowed", "denied.example/open/allowed:v1", 0)
+	s.ours.checkSameAsKubelet(t, s.guard, "team", "allowed", "denied.example/open/allowed:v1", 0)
 	own := strings.Contains(fmt.Sprint(s.guard.logins(t, "denied.example/open/allowed:v1")), "bound to pod allowed ")
 	if ran := len(pluginsRunFor(t, s.kubelet, "denied.example/open/allowed:v1")) > 0; own != ran || node.FeatureCacheType.IsEnabled() && !ran {
 		t.Errorf("the kubelet has run the plugin: %v; the pod's own token was used: %v", ran, own)
@@ -62,7 +62,7 @@ func (s *scene) testPermission(t *testing.T) {
 }
 
 // checkFix checks that explain and doctor name the command that grants the permission.
-func (s *scene) checkFix(t *testing.T, image string) {
+func (s *serviceAccountScene) checkFix(t *testing.T, image string) {
 	t.Helper()
 	const fix = "| kubectl apply -f -"
 	stdout, stderr, code := s.ours.command(t, "explain", "--kubeconfig", s.ours.kubeconfig, "--pod", "team/denied", image)
@@ -88,7 +88,7 @@ func containsAll(s string, texts ...string) bool {
 }
 
 // applyRoles applies the output of "regcred rbac" like kubectl apply.
-func (s *scene) applyRoles(t *testing.T) {
+func (s *serviceAccountScene) applyRoles(t *testing.T) {
 	t.Helper()
 	stdout, stderr, code := s.ours.command(t, "rbac")
 	if code != 0 {
@@ -110,7 +110,7 @@ func (s *scene) applyRoles(t *testing.T) {
 }
 
 // waitHealthy waits until doctor reports no problem. A new role takes effect with a delay.
-func (s *scene) waitHealthy(t *testing.T) {
+func (s *serviceAccountScene) waitHealthy(t *testing.T) {
 	t.Helper()
 	node.Eventually(t, 30*time.Second, func(context.Context) error {
 		stdout, stderr, code := s.ours.command(t, "doctor", "--kubeconfig", s.ours.kubeconfig, "--pod", "team/denied")

@@ -22,8 +22,8 @@ import (
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
-// in returns the site's provider with a version of the exec protocol.
-func (s site) in(version string) provider {
+// withVersion returns the site's provider with a version of the exec protocol.
+func (s site) withVersion(version string) provider {
 	s.version = version
 	return s.provider
 }
@@ -50,7 +50,7 @@ func inFile(version string) func(*testing.T, string, []site) string {
 			list = append(list, forServiceAccounts())
 		}
 		for _, s := range all {
-			list = append(list, s.in(version))
+			list = append(list, s.withVersion(version))
 		}
 		return writeProviders(t, filepath.Join(dir, "config.yaml"), version, list...)
 	}
@@ -62,7 +62,7 @@ func inDirectory(t *testing.T, dir string, all []site) string {
 	files, protocols := []string{"v1alpha1", "v1", "v1beta1"}, []string{"v1", "v1beta1", "v1alpha1", "v1"}
 	for i, s := range all {
 		writeProviders(t, filepath.Join(dir, "conf", fmt.Sprintf("%d0-%s%s", i, s.name, []string{".yaml", ".yml"}[i%2])),
-			files[i%len(files)], s.in(protocols[i%len(protocols)]))
+			files[i%len(files)], s.withVersion(protocols[i%len(protocols)]))
 	}
 	writeProviders(t, filepath.Join(dir, "conf", "90-token.json"), "v1", forServiceAccounts())
 	writeFile(t, filepath.Join(dir, "conf", "README"), "which is not read")

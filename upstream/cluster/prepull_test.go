@@ -83,15 +83,15 @@ func TestPrepull(t *testing.T) {
 	t.Run("AlwaysVerify", p.testAlwaysVerify)
 }
 
-// secret writes a docker config file with a credential for team.example.
-func (p *prepulled) secret(t *testing.T) (path string) {
+// writePullSecret writes a docker config file with a credential for team.example.
+func (p *prepulled) writePullSecret(t *testing.T) (path string) {
 	t.Helper()
 	return writeFile(t, filepath.Join(t.TempDir(), "config.json"),
 		fmt.Sprintf(`{"auths": {"team.example": {"username": "ci", "password": %q}}}`, canary.PasswordSecret))
 }
 
-// list writes a file with a list of images.
-func list(t *testing.T, images ...string) (path string) {
+// writeImageList writes a file with a list of images.
+func writeImageList(t *testing.T, images ...string) (path string) {
 	t.Helper()
 	return writeFile(t, filepath.Join(t.TempDir(), "images.txt"), strings.Join(images, "\n")+"\n")
 }
@@ -99,9 +99,9 @@ func list(t *testing.T, images ...string) (path string) {
 // testRefused verifies that regcred prepull rejects a pod's credentials unless --allow-all-pods is
 // set.
 func (p *prepulled) testRefused(t *testing.T) {
-	file := list(t, p.private)
+	file := writeImageList(t, p.private)
 	for _, flags := range [][]string{
-		{"--pod", "team/app"}, {"--service-account", "team/app"}, {"--pull-secret", p.secret(t)},
+		{"--pod", "team/app"}, {"--service-account", "team/app"}, {"--pull-secret", p.writePullSecret(t)},
 		{"--service-account-token-file", writeFile(t, filepath.Join(t.TempDir(), "token"), canary.TokenSecret)},
 	} {
 		startKubeletCommand(t, p.kubelet, append([]string{"prepull", "-f", file}, flags...)...).checkOutput(t, 2,
@@ -114,12 +114,12 @@ func (p *prepulled) testRefused(t *testing.T) {
 }
 
 func (p *prepulled) testPull(t *testing.T) {
-	startKubeletCommand(t, p.kubelet, "prepull", "-f", list(t, p.images...)).checkOutput(t, 0,
+	startKubeletCommand(t, p.kubelet, "prepull", "-f", writeImageList(t, p.images...)).checkOutput(t, 0,
 		"pulling into containerd ", "ok      "+p.images[0]+": pulled ", "ok      2 images: 2 pulled")
-	startKubeletCommand(t, p.kubelet, "prepull", "-f", list(t, p.private)).checkOutput(t, 1, "error   "+p.private+": anonymous: ", "401 Unauthorized")
-	startKubeletCommand(t, p.kubelet, "prepull", "-f", list(t, p.private), "--pull-secret", p.secret(t), "--allow-all-pods").checkOutput(t, 0,
+	startKubeletCommand(t, p.kubelet, "prepull", "-f", writeImageList(t, p.private)).checkOutput(t, 1, "error   "+p.private+": anonymous: ", "401 Unauthorized")
+	startKubeletCommand(t, p.kubelet, "prepull", "-f", writeImageList(t, p.private), "--pull-secret", p.writePullSecret(t), "--allow-all-pods").checkOutput(t, 0,
 		"ok      "+p.private+": pulled ")
-	startKubeletCommand(t, p.kubelet, "prepull", "-f", list(t, append(p.images, p.private)...)).checkOutput(t, 0, "ok      3 images: 3 present")
+	startKubeletCommand(t, p.kubelet, "prepull", "-f", writeImageList(t, append(p.images, p.private)...)).checkOutput(t, 0, "ok      3 images: 3 present")
 	for _, image := range append(p.images, p.private) {
 		if !p.kubelet.Options.Runtime.HasImage(t, image) {
 			t.Errorf("%s is not in the runtime", image)
@@ -130,8 +130,8 @@ func (p *prepulled) testPull(t *testing.T) {
 	}
 }
 
-// start starts a pod that pulls its image only if the image is not present.
-func (p *prepulled) start(t *testing.T, name, image string) *corev1.Pod {
+// startPod starts a pod that pulls its image only if the image is not present.
+func (p *prepulled) startPod(t *testing.T, name, image string) *corev1.Pod {
 	t.Helper()
 	pod := node.NewPod("default", name, image)
 	pod.Spec.Containers[0].ImagePullPolicy = corev1.PullIfNotPresent
@@ -157,7 +157,7 @@ func (p *prepulled) waitEvent(t *testing.T, pod *corev1.Pod, texts ...string) {
 func (p *prepulled) testDefaultPolicy(t *testing.T) {
 	p.node.ResetLog()
 	p.team.ResetLog()
-	ours, private := p.start(t, "default", p.images[0]), p.start(t, "default-private", p.private)
+	ours, private := p.startPod(t, "default", p.images[0]), p.startPod(t, "default-private", p.private)
 	for _, pod := range []*corev1.Pod{ours, private} {
 		p.kubelet.WaitStaticPodRunning(t, pod)
 		p.waitEvent(t, pod, "Pulled", imagePresentEvent())
@@ -166,7 +166,7 @@ func (p *prepulled) testDefaultPolicy(t *testing.T) {
 		t.Errorf("the registries were called: %q", registryResponses(got))
 	}
 	want := map[string]node.PluginCounts{}
-	if !node.ChecksImageFirst.IsEnabled() {
+	if !node.FeatureChecksImageFirst.IsEnabled() {
 		want[plugins.Static] = node.PluginCounts{Runs: 1} // such a kubelet runs the plugin even if the image is present
 	}
 	if diff := cmp.Diff(want, p.kubelet.PluginCounts(t)); diff != "" {
@@ -182,7 +182,7 @@ func (p *prepulled) testAlwaysVerify(t *testing.T) {
 	})
 	p.node.ResetLog()
 	p.team.ResetLog()
-	ours, private := p.start(t, "always", p.images[1]), p.start(t, "always-private", p.private)
+	ours, private := p.startPod(t, "always", p.images[1]), p.startPod(t, "always-private", p.private)
 	p.kubelet.WaitStaticPodRunning(t, ours)
 	p.waitEvent(t, ours, "Pulled", "Successfully pulled image")
 	t.Log(p.kubelet.WaitStaticPodWaiting(t, private, "401 Unauthorized"))
@@ -227,7 +227,7 @@ func startPrepullSpeed(t *testing.T, images int) *prepullSpeed {
 	})
 	s.args = []string{
 		"prepull", "--config", config, "--bin-dir", filepath.Join(dir, "bin"), "--no-node-config", "--runtime-endpoint", s.runtime.Endpoint(),
-		"--parallel", fmt.Sprint(pullsAtOnce), "-f", list(t, s.images...), "-o", "json",
+		"--parallel", fmt.Sprint(pullsAtOnce), "-f", writeImageList(t, s.images...), "-o", "json",
 	}
 	return s
 }

@@ -14,19 +14,19 @@ import (
 // although the restarted kubelet is healthy.
 func TestProbe(t *testing.T) {
 	node.SkipUnlessSupported(t)
-	l := startLife(t, node.MachineOptions{})
-	image := l.registry[first].PushApp(t, "team/probe", "v1")
+	l := startLifecycleMachine(t, node.MachineOptions{})
+	image := l.registry[firstHost].PushApp(t, "team/probe", "v1")
 	l.checkRestart(t, func() {
 		l.checkUnchanged(t, func() {
-			said := l.install(t, 1, "first.yaml", "--restart", "--stable=2s", "--probe", l.registry[later].PushApp(t, "team/probe", "v1"))
+			said := l.install(t, 1, "first.yaml", "--restart", "--stable=2s", "--probe", l.registry[laterHost].PushApp(t, "team/probe", "v1"))
 			if !strings.Contains(said, "the test pull failed: ") || !strings.Contains(said, "401") || !strings.Contains(said, "the change was rolled back") {
 				t.Errorf("it says\n%s", said)
 			}
 		})
 	})
-	before := l.registry[first].ManifestRequests("team/probe")
+	before := l.registry[firstHost].ManifestRequests("team/probe")
 	l.checkRestart(t, func() { l.install(t, 0, "first.yaml", "--restart", "--stable=2s", "--probe", image) })
-	if now := l.registry[first].ManifestRequests("team/probe"); len(now) <= len(before) {
+	if now := l.registry[firstHost].ManifestRequests("team/probe"); len(now) <= len(before) {
 		t.Errorf("pulls before %v, after %v", before, now)
 	}
 	l.regcred(t, v1, 0, "status")

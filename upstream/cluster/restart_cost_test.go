@@ -26,8 +26,8 @@ func TestRestartCost(t *testing.T) {
 		t.Skip("only with -speed: it measures, and takes its time for it")
 	}
 	node.SkipUnlessSupported(t)
-	l := startLife(t, node.MachineOptions{})
-	l.install(t, 0, "first.yaml", "--reserve", later, "--restart", "--stable=2s")
+	l := startLifecycleMachine(t, node.MachineOptions{})
+	l.install(t, 0, "first.yaml", "--reserve", laterHost, "--restart", "--stable=2s")
 	probed := l.startProbedPod(t)
 	configs := []string{"both.yaml", "first.yaml"}
 	flip := func(i int) { l.install(t, 0, configs[i%2]) }
@@ -43,7 +43,7 @@ func TestRestartCost(t *testing.T) {
 			begin := time.Now()
 			change.make(i)
 			took = append(took, time.Since(begin))
-			l.checkPull(t, first)
+			l.checkPull(t, firstHost)
 			pull = append(pull, time.Since(begin))
 			unready = append(unready, watch())
 		}
@@ -56,7 +56,7 @@ func TestRestartCost(t *testing.T) {
 }
 
 // startProbedPod starts a pod with a readiness probe that connects to a port of the test.
-func (l *life) startProbedPod(t *testing.T) *corev1.Pod {
+func (l *lifecycleMachine) startProbedPod(t *testing.T) *corev1.Pod {
 	t.Helper()
 	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { listener.Close() })
@@ -65,7 +65,7 @@ func (l *life) startProbedPod(t *testing.T) *corev1.Pod {
 			conn.Close()
 		}
 	}()
-	pod := node.NewPod("default", "probed", l.registry[first].PushApp(t, "team/probed", "v1"))
+	pod := node.NewPod("default", "probed", l.registry[firstHost].PushApp(t, "team/probed", "v1"))
 	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{
 		TCPSocket: &corev1.TCPSocketAction{Host: "127.0.0.1", Port: intstr.FromInt(listener.Addr().(*net.TCPAddr).Port)},
 	}}
@@ -76,7 +76,7 @@ func (l *life) startProbedPod(t *testing.T) *corev1.Pod {
 }
 
 // podReady returns an error if the kubelet does not report a pod as ready.
-func (l *life) podReady(ctx context.Context, pod *corev1.Pod) error {
+func (l *lifecycleMachine) podReady(ctx context.Context, pod *corev1.Pod) error {
 	pods, err := l.m.Kubelet.Pods(ctx)
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (l *life) podReady(ctx context.Context, pod *corev1.Pod) error {
 
 // measureUnready polls a pod until end is called and the pod is ready. end returns how long the pod
 // was not ready.
-func (l *life) measureUnready(t *testing.T, pod *corev1.Pod) (end func() time.Duration) {
+func (l *lifecycleMachine) measureUnready(t *testing.T, pod *corev1.Pod) (end func() time.Duration) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var lost time.Duration
 	var watching sync.WaitGroup

@@ -27,23 +27,23 @@ import (
 // userKey is the annotation with the user name of a service account.
 const userKey = "registry.example/user"
 
-// scene is a cluster with a registry that trusts the tokens of its service accounts. The host in an
+// serviceAccountScene is a cluster with a registry that trusts the tokens of its service accounts. The host in an
 // image selects the provider.
-type scene struct {
-	guard   *guard
+type serviceAccountScene struct {
+	guard   *tokenRegistry
 	sts     *exchange
 	control *node.ControlPlane
 	kubelet *node.Kubelet
-	ours    nodeSide
+	ours    regcredOnNode
 }
 
-func startScene(t *testing.T) *scene {
+func startServiceAccountScene(t *testing.T) *serviceAccountScene {
 	t.Helper()
 	net := node.NewFakeNetwork(t)
 	control := node.StartControlPlane(t)
-	s := &scene{
+	s := &serviceAccountScene{
 		control: control,
-		guard: startGuard(t, net, control, testregistry.Options{
+		guard: startTokenRegistry(t, net, control, testregistry.Options{
 			Users: map[string]string{"ci": canary.PasswordSecret, "robot": canary.PasswordSecret},
 			Rules: []testregistry.Rule{
 				{User: testregistry.AnyUser, Prefix: "open", Pull: true},
@@ -62,7 +62,7 @@ func startScene(t *testing.T) *scene {
 	writeFile(t, filepath.Join(s.kubelet.RootDir(), "config.json"), dockerConfig(
 		"order.example", "node", "order.example/open/deep", "node-deep",
 	))
-	s.ours = newNodeSide(t, s.kubelet)
+	s.ours = newRegcredOnNode(t, s.kubelet)
 	return s
 }
 
@@ -79,7 +79,7 @@ func dockerConfig(hostsAndUsers ...string) string {
 // wrongPassword returns a password that every registry rejects.
 func wrongPassword(user string) string { return canary.Marker + "wrong-" + user }
 
-func (s *scene) addObjects(t *testing.T) {
+func (s *serviceAccountScene) addObjects(t *testing.T) {
 	t.Helper()
 	c := s.control
 	c.AddNamespace(t, "team")
@@ -93,23 +93,23 @@ func (s *scene) addObjects(t *testing.T) {
 	}
 }
 
-// byToken returns a provider for one host. Its plugin returns the service account token as the
+// tokenProvider returns a provider for one host. Its plugin returns the service account token as the
 // password.
-func byToken(name, host string, more ...string) provider {
+func tokenProvider(name, host string, more ...string) provider {
 	return provider{
 		name: name, version: "v1", images: []string{host}, args: append([]string{"--registry", host, "--audience", host}, more...),
 		tokenAttributes: map[string]any{"serviceAccountTokenAudience": host, "cacheType": "Token", "requireServiceAccount": true},
 	}
 }
 
-// with sets a field of the provider's tokenAttributes and returns the provider.
-func (p provider) with(field string, value any) provider {
+// withTokenAttribute sets a field of the provider's tokenAttributes and returns the provider.
+func (p provider) withTokenAttribute(field string, value any) provider {
 	p.tokenAttributes[field] = value
 	return p
 }
 
 // writeConfig writes the kubelet's configuration.
-func (s *scene) writeConfig(t *testing.T) (config, binDir string) {
+func (s *serviceAccountScene) writeConfig(t *testing.T) (config, binDir string) {
 	t.Helper()
 	dir := t.TempDir()
 	static := func(name, host, user, password string) provider {
@@ -120,15 +120,15 @@ func (s *scene) writeConfig(t *testing.T) (config, binDir string) {
 	}
 	asNamed := "--username={annotation:" + userKey + "}"
 	tokens := []provider{
-		byToken("pass", "pass.example"),
-		byToken("required", "required.example", asNamed).with("requiredServiceAccountAnnotationKeys", []string{userKey}),
-		byToken("optional", "optional.example", asNamed).with("optionalServiceAccountAnnotationKeys", []string{userKey}),
-		byToken("exchange", "exchange.example", "--audience", "sts.example", "--username", "robot", "--exchange-url", s.sts.URL+"/token").
-			with("serviceAccountTokenAudience", "sts.example").with("cacheType", "ServiceAccount"),
-		byToken("echo", "echo.example").with("cacheType", "ServiceAccount"),
-		byToken("denied", "denied.example"),
-		byToken("order-token", "order.example"),
-		byToken("without", "static.example", "--optional").with("requireServiceAccount", false),
+		tokenProvider("pass", "pass.example"),
+		tokenProvider("required", "required.example", asNamed).withTokenAttribute("requiredServiceAccountAnnotationKeys", []string{userKey}),
+		tokenProvider("optional", "optional.example", asNamed).withTokenAttribute("optionalServiceAccountAnnotationKeys", []string{userKey}),
+		tokenProvider("exchange", "exchange.example", "--audience", "sts.example", "--username", "robot", "--exchange-url", s.sts.URL+"/token").
+			withTokenAttribute("serviceAccountTokenAudience", "sts.example").withTokenAttribute("cacheType", "ServiceAccount"),
+		tokenProvider("echo", "echo.example").withTokenAttribute("cacheType", "ServiceAccount"),
+		tokenProvider("denied", "denied.example"),
+		tokenProvider("order-token", "order.example"),
+		tokenProvider("without", "static.example", "--optional").withTokenAttribute("requireServiceAccount", false),
 	}
 	statics := []provider{
 		static("order-first", "order.example", "first", wrongPassword("first")), static("order-last", "order.example", "last", wrongPassword("last")),
@@ -138,10 +138,10 @@ func (s *scene) writeConfig(t *testing.T) (config, binDir string) {
 	binDir = filepath.Join(dir, "bin")
 	writeFile(t, filepath.Join(binDir, "README"), "")
 	for _, p := range tokens {
-		link(t, binDir, plugins.Token, p.name)
+		linkPluginAs(t, binDir, plugins.Token, p.name)
 	}
 	for _, p := range statics {
-		link(t, binDir, plugins.Static, p.name)
+		linkPluginAs(t, binDir, plugins.Static, p.name)
 	}
 	return writeProviders(t, filepath.Join(dir, "config.yaml"), "v1", list...), binDir
 }
@@ -153,15 +153,15 @@ type pullCase struct {
 	secrets []string
 	image   string // without the tag
 
-	users  []string // users of the credentials, in order
-	works  int      // index of the accepted credential; -1 if all are rejected
-	events []string // texts in the event of a failing pod
+	users         []string // users of the credentials, in order
+	acceptedIndex int      // index of the accepted credential; -1 if all are rejected
+	events        []string // texts in the event of a failing pod
 
-	provider string       // provider that returns no credentials
-	log      string       // text that the kubelet logs about the provider, or ""
-	skipped  string       // text in regcred's attempt if regcred skips the provider
-	stage    plugin.Stage // stage at which regcred's attempt fails
-	err      string       // text in the attempt's error
+	provider   string       // provider that returns no credentials
+	log        string       // text that the kubelet logs about the provider, or ""
+	skipReason string       // text in regcred's attempt if regcred skips the provider
+	stage      plugin.Stage // stage at which regcred's attempt fails
+	err        string       // text in the attempt's error
 }
 
 // pullCases lists pods that pull images. If a registry rejects a credential, neither its response
@@ -171,38 +171,38 @@ var pullCases = []pullCase{
 	{name: "own identity", account: "puller", image: "pass.example/private/app", users: []string{"serviceaccount"}},
 	{
 		name: "another service account", account: "other", image: "pass.example/private/other",
-		users: []string{"serviceaccount"}, works: -1, events: []string{"403 Forbidden"},
+		users: []string{"serviceaccount"}, acceptedIndex: -1, events: []string{"403 Forbidden"},
 	},
 	{name: "required annotation", account: "named", image: "required.example/open/app", users: []string{"app-of-team"}},
 	{
 		name: "required annotation missing", account: "puller", image: "required.example/open/missing",
-		works: -1, events: []string{"401 Unauthorized"},
-		provider: "required", skipped: `service account team/puller lacks the required annotation "registry.example/user"`,
+		acceptedIndex: -1, events: []string{"401 Unauthorized"},
+		provider: "required", skipReason: `service account team/puller lacks the required annotation "registry.example/user"`,
 	},
 	{name: "optional annotation", account: "named", image: "optional.example/open/app", users: []string{"app-of-team"}},
 	{
 		name: "optional annotation missing", account: "puller", image: "optional.example/open/missing",
-		works: -1, events: []string{"401 Unauthorized"},
+		acceptedIndex: -1, events: []string{"401 Unauthorized"},
 		provider: "optional", log: "the service account has no annotation ", stage: "exec", err: "the service account has no annotation ",
 	},
 	{name: "exchange", account: "puller", image: "exchange.example/open/app", users: []string{"robot"}},
 	{
 		name: "echoed token", account: "puller", image: "echo.example/open/app",
-		works: -1, events: []string{"401 Unauthorized"},
+		acceptedIndex: -1, events: []string{"401 Unauthorized"},
 		provider: "echo", log: "redential provider plugin returned the service account token as the password",
 		stage: regcred.StageEchoedToken, err: "cacheType: Token",
 	},
 	{
 		name: "all sources", account: "puller", secrets: []string{"host", "path"}, image: "order.example/open/app",
-		users: []string{"secret-path", "secret", "node", "first", "serviceaccount", "last"}, works: 4,
+		users: []string{"secret-path", "secret", "node", "first", "serviceaccount", "last"}, acceptedIndex: 4,
 	},
 	{
 		name: "longer keys", account: "other", secrets: []string{"host"}, image: "order.example/open/deep/app",
-		users: []string{"secret", "node-deep", "node", "first", "serviceaccount", "last"}, works: 4,
+		users: []string{"secret", "node-deep", "node", "first", "serviceaccount", "last"}, acceptedIndex: 4,
 	},
 	{
 		name: "none of them works", account: "other", secrets: []string{"path", "host"}, image: "order.example/private/app",
-		users: []string{"secret", "node", "first", "serviceaccount", "last"}, works: -1, events: []string{"403 Forbidden", "401 Unauthorized"},
+		users: []string{"secret", "node", "first", "serviceaccount", "last"}, acceptedIndex: -1, events: []string{"403 Forbidden", "401 Unauthorized"},
 	},
 }
 
@@ -210,7 +210,7 @@ var pullCases = []pullCase{
 // pod, regcred's keyring must return the credentials that the kubelet sent to the registry.
 func TestServiceAccounts(t *testing.T) {
 	node.SkipUnlessSupported(t)
-	s := startScene(t)
+	s := startServiceAccountScene(t)
 	t.Run("pods", func(t *testing.T) {
 		for _, c := range pullCases {
 			t.Run(c.name, func(t *testing.T) {
@@ -227,7 +227,7 @@ func TestServiceAccounts(t *testing.T) {
 }
 
 // pod creates a pod in namespace team with an image that is new to the node.
-func (s *scene) pod(t *testing.T, name, account, host, repo string, secrets ...string) *corev1.Pod {
+func (s *serviceAccountScene) pod(t *testing.T, name, account, host, repo string, secrets ...string) *corev1.Pod {
 	t.Helper()
 	pod := node.NewPod("team", name, s.guard.push(t, host, repo))
 	pod.Spec.ServiceAccountName = account
@@ -246,23 +246,23 @@ func (c pullCase) withoutCacheType() pullCase {
 	return c
 }
 
-func (s *scene) testPull(t *testing.T, c pullCase) {
+func (s *serviceAccountScene) testPull(t *testing.T, c pullCase) {
 	if !node.FeatureCacheType.IsEnabled() {
 		c = c.withoutCacheType()
 	}
-	if node.ReportsToPods.IsEnabled() {
+	if node.FeatureReportsToPods.IsEnabled() {
 		c.log = c.err // the kubelet logs regcred's error
 	}
 	host, repo, _ := strings.Cut(c.image, "/")
 	pod := s.pod(t, strings.ReplaceAll(c.name, " ", "-"), c.account, host, repo, c.secrets...)
-	if c.works < 0 {
+	if c.acceptedIndex < 0 {
 		event := s.control.WaitEvent(t, pod, append([]string{"Failed: Failed to pull image", c.image + ":v1"}, c.events...)...)
 		t.Log(event)
 		c.checkEvent(t, event)
 	} else {
 		s.control.WaitRunning(t, pod)
 	}
-	f := s.ours.sameAsKubelet(t, s.guard, pod.Namespace, pod.Name, c.image+":v1", c.works)
+	f := s.ours.checkSameAsKubelet(t, s.guard, pod.Namespace, pod.Name, c.image+":v1", c.acceptedIndex)
 	var users []string
 	for _, l := range f.logins {
 		users = append(users, l.User)
@@ -281,21 +281,21 @@ func (s *scene) testPull(t *testing.T, c pullCase) {
 // reports plugin errors to pods.
 func (c pullCase) checkEvent(t *testing.T, event string) {
 	t.Helper()
-	if !node.ReportsToPods.IsEnabled() {
+	if !node.FeatureReportsToPods.IsEnabled() {
 		if strings.Contains(event, "account") || strings.Contains(event, "annotation") {
 			t.Error("the event says more than the registry does: the documentation says otherwise")
 		}
 		return
 	}
 	_, reason, told := strings.Cut(event, "; image credential providers: ")
-	if told != (c.provider != "") || !containsAll(reason, c.skipped, c.err) {
-		t.Errorf("the event's reason is %q, want %q %q", reason, c.skipped, c.err)
+	if told != (c.provider != "") || !containsAll(reason, c.skipReason, c.err) {
+		t.Errorf("the event's reason is %q, want %q %q", reason, c.skipReason, c.err)
 	}
 }
 
 // checkRefusal checks that regcred and the kubelet's log report why a provider has no credentials.
 // The kubelet runs with -v=5, because it logs skipped providers only at that level.
-func (s *scene) checkRefusal(t *testing.T, c pullCase, f found) {
+func (s *serviceAccountScene) checkRefusal(t *testing.T, c pullCase, f lookupResult) {
 	t.Helper()
 	failure := providerFailure(t, s.kubelet, node.FailureFilter{Provider: c.provider, Image: c.image})
 	if (c.log == "") != (failure == "") || !strings.Contains(failure, c.log) {
@@ -306,7 +306,7 @@ func (s *scene) checkRefusal(t *testing.T, c pullCase, f found) {
 	if !node.FeatureNamedFailures.IsEnabled() {
 		of = skips + " team/" + c.account + ": " // these kubelets do not log the image
 	}
-	if got := len(s.kubelet.LogRecords(t, skips, "plugin.go", of)); (got > 0) != (c.skipped != "") && (node.FeatureNamedFailures.IsEnabled() || got == 0) {
+	if got := len(s.kubelet.LogRecords(t, skips, "plugin.go", of)); (got > 0) != (c.skipReason != "") && (node.FeatureNamedFailures.IsEnabled() || got == 0) {
 		t.Errorf("the kubelet's log has %d lines of %q", got, skips)
 	}
 	for _, a := range f.attempts {
@@ -316,15 +316,15 @@ func (s *scene) checkRefusal(t *testing.T, c pullCase, f found) {
 			}
 			continue
 		}
-		if a.Skipped != c.skipped || a.Stage != c.stage || !strings.Contains(fmt.Sprint(a.Err), c.err) {
-			t.Errorf("%s: skipped %q, stage %q, error %v; want %q, %q, %q", a.Provider, a.Skipped, a.Stage, a.Err, c.skipped, c.stage, c.err)
+		if a.Skipped != c.skipReason || a.Stage != c.stage || !strings.Contains(fmt.Sprint(a.Err), c.err) {
+			t.Errorf("%s: skipped %q, stage %q, error %v; want %q, %q, %q", a.Provider, a.Skipped, a.Stage, a.Err, c.skipReason, c.stage, c.err)
 		}
 	}
 }
 
 // testStatic verifies static pods, which have no service account. The kubelet must skip a provider
 // that requires one, and run the plugins of other providers without a token.
-func (s *scene) testStatic(t *testing.T) {
+func (s *serviceAccountScene) testStatic(t *testing.T) {
 	served := node.NewPod("team", "served", s.guard.push(t, "static.example", "open/static"))
 	skipped := node.NewPod("team", "skipped", s.guard.push(t, "pass.example", "open/static"))
 	s.kubelet.AddStaticPod(t, served)
@@ -334,11 +334,11 @@ func (s *scene) testStatic(t *testing.T) {
 	t.Log(s.kubelet.WaitStaticPodWaiting(t, skipped, "401 Unauthorized"))
 	s.waitMirror(t, "served-node", "skipped-node")
 
-	f := s.ours.sameAsKubelet(t, s.guard, "team", "served-node", "static.example/open/static:v1", 0)
+	f := s.ours.checkSameAsKubelet(t, s.guard, "team", "served-node", "static.example/open/static:v1", 0)
 	if diff := cmp.Diff([]string{"without", "node"}, f.ran); diff != "" {
 		t.Errorf("the plugins that ran (-want +got)\n%s", diff)
 	}
-	f = s.ours.sameAsKubelet(t, s.guard, "team", "skipped-node", "pass.example/open/static:v1", -1)
+	f = s.ours.checkSameAsKubelet(t, s.guard, "team", "skipped-node", "pass.example/open/static:v1", -1)
 	const want = "the provider requires a service account, but the request has none"
 	if got := f.attempts[len(f.attempts)-1].Skipped; got != want {
 		t.Errorf("skipped: %q, want %q", got, want)
@@ -346,7 +346,7 @@ func (s *scene) testStatic(t *testing.T) {
 }
 
 // waitMirror waits until the API server has the mirror pods of static pods.
-func (s *scene) waitMirror(t *testing.T, names ...string) {
+func (s *serviceAccountScene) waitMirror(t *testing.T, names ...string) {
 	t.Helper()
 	node.Eventually(t, time.Minute, func(ctx context.Context) error {
 		for _, name := range names {
@@ -359,7 +359,7 @@ func (s *scene) waitMirror(t *testing.T, names ...string) {
 }
 
 // testCalls verifies the number of API requests for several pods of one service account.
-func (s *scene) testCalls(t *testing.T) {
+func (s *serviceAccountScene) testCalls(t *testing.T) {
 	const pods = 5
 	s.control.AddServiceAccount(t, "team", "many", nil)
 	var list []*corev1.Pod
@@ -405,7 +405,7 @@ func (s *scene) testCalls(t *testing.T) {
 }
 
 // tokenRequests returns how many token requests by the node for a service account were successful.
-func (s *scene) tokenRequests(t *testing.T, account string) (n int) {
+func (s *serviceAccountScene) tokenRequests(t *testing.T, account string) (n int) {
 	t.Helper()
 	for _, c := range s.control.AuditCalls(t, "system:node:node") {
 		if c.Resource == "serviceaccounts/token" && c.Name == account && c.Code == http.StatusCreated {

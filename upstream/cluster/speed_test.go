@@ -46,9 +46,9 @@ type keyringSide struct {
 	execs  *atomic.Int64
 }
 
-// speedConfig writes a configuration for both keyrings. Its plugin is never run, because both
+// writeSpeedConfig writes a configuration for both keyrings. Its plugin is never run, because both
 // keyrings call a function instead.
-func speedConfig(t *testing.T, cacheType config.TokenCacheType) (path, binDir string) {
+func writeSpeedConfig(t *testing.T, cacheType config.TokenCacheType) (path, binDir string) {
 	t.Helper()
 	dir := t.TempDir()
 	must.Do(t, os.WriteFile(filepath.Join(dir, "speed"), nil, 0o755))
@@ -69,8 +69,8 @@ providers:
 	return path, dir
 }
 
-// ourSide returns regcred's keyring, with package kube.
-func ourSide(t *testing.T, control *node.ControlPlane, path string) keyringSide {
+// newRegcredSide returns regcred's keyring, with package kube.
+func newRegcredSide(t *testing.T, control *node.ControlPlane, path string) keyringSide {
 	t.Helper()
 	s := keyringSide{name: "system:node:ours", execs: new(atomic.Int64)}
 	client := must.Get(kube.New(control.ClientConfig(t, s.name, "system:nodes"), kube.Options{}))(t)
@@ -97,10 +97,10 @@ func identityOf(pod *corev1.Pod) *regcred.Pod {
 	return &regcred.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), ServiceAccount: pod.Spec.ServiceAccountName}
 }
 
-// counted is the in-process plugin of the kubelet's keyring. It counts its calls.
-type counted struct{ n *atomic.Int64 }
+// countingPlugin is the in-process plugin of the kubelet's keyring. It counts its calls.
+type countingPlugin struct{ n *atomic.Int64 }
 
-func (c counted) ExecPlugin(context.Context, string, string, map[string]string) (*credentialproviderapi.CredentialProviderResponse, error) {
+func (c countingPlugin) ExecPlugin(context.Context, string, string, map[string]string) (*credentialproviderapi.CredentialProviderResponse, error) {
 	c.n.Add(1)
 	return &credentialproviderapi.CredentialProviderResponse{
 		CacheKeyType: credentialproviderapi.RegistryPluginCacheKeyType, CacheDuration: &metav1.Duration{Duration: time.Hour},
@@ -108,8 +108,8 @@ func (c counted) ExecPlugin(context.Context, string, string, map[string]string) 
 	}, nil
 }
 
-// theirSide returns the kubelet's keyring with the kubelet's token manager.
-func theirSide(t *testing.T, control *node.ControlPlane, path, binDir string) keyringSide {
+// newKubeletSide returns the kubelet's keyring with the kubelet's token manager.
+func newKubeletSide(t *testing.T, control *node.ControlPlane, path, binDir string) keyringSide {
 	t.Helper()
 	s := keyringSide{name: "system:node:theirs", execs: new(atomic.Int64)}
 	client, err := kubernetes.NewForConfig(control.ClientConfig(t, s.name, "system:nodes"))
@@ -125,7 +125,7 @@ func theirSide(t *testing.T, control *node.ControlPlane, path, binDir string) ke
 			return client.CoreV1().ServiceAccounts(namespace).Get(context.Background(), name, metav1.GetOptions{})
 		},
 	}))
-	must.Do(t, kubelet.SetPlugin(0, counted{s.execs}))
+	must.Do(t, kubelet.SetPlugin(0, countingPlugin{s.execs}))
 	s.lookup = func(_ context.Context, image string, pod *corev1.Pod) (int, error) {
 		repo, _, _ := strings.Cut(image, "@")
 		creds, _ := kubelet.NewKeyring(pod.Namespace, pod.Name, string(pod.UID), pod.Spec.ServiceAccountName).Lookup(repo)
@@ -209,8 +209,8 @@ func TestSpeedPods(t *testing.T) {
 		t.Run(string(cacheType), func(t *testing.T) {
 			control := node.StartControlPlane(t)
 			control.AllowAudience(t, "registry.example")
-			path, binDir := speedConfig(t, cacheType)
-			ours, theirs := ourSide(t, control, path), theirSide(t, control, path, binDir)
+			path, binDir := writeSpeedConfig(t, cacheType)
+			ours, theirs := newRegcredSide(t, control, path), newKubeletSide(t, control, path, binDir)
 			ourPods, theirPods := speedPods(t, control, "ours", pods, 1), speedPods(t, control, "theirs", pods, 1)
 			began := time.Now()
 			ours.lookUpAll(t, ourPods, images)
@@ -302,7 +302,7 @@ func TestSpeedMemory(t *testing.T) {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	for _, cacheType := range []config.TokenCacheType{config.CachePerServiceAccount, config.CachePerToken} {
-		path, _ := speedConfig(t, cacheType)
+		path, _ := writeSpeedConfig(t, cacheType)
 		cmd := exec.CommandContext(t.Context(), program, control.WriteNodeKubeconfig(t, "many"), path, "registry.example/app")
 		cmd.Stdin = bytes.NewReader(stdin)
 		out, err := cmd.Output()

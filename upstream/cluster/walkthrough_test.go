@@ -44,7 +44,7 @@ func startWalk(t *testing.T, section string) *walk {
 	}
 	net := node.NewFakeNetwork(t)
 	control := node.StartControlPlane(t)
-	guard := startGuard(t, net, control, testregistry.Options{
+	guard := startTokenRegistry(t, net, control, testregistry.Options{
 		Rules: []testregistry.Rule{{User: "team.puller", Prefix: "team", Pull: true}},
 	})
 	guard.PushApp(t, "team/app", "v1")
@@ -79,7 +79,7 @@ func (w *walk) run(t *testing.T, command string) string {
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", w.real.Replace(command))
 	cmd.Dir, cmd.Env = w.dir, w.environ
 	out, _ := cmd.CombinedOutput() // some are expected to fail
-	if node.ReportsToPods.IsEnabled() {
+	if node.FeatureReportsToPods.IsEnabled() {
 		out = pluginErrorSuffix.ReplaceAll(out, nil)
 	}
 	out = tokenRequestDenied.ReplaceAll(out, []byte(`audience "$2" not found in pod spec volume, $1 is not authorized to request tokens for this audience`))

@@ -11,15 +11,15 @@ import (
 // ServiceAccountCase is a lookup in service-account mode. It consists of the provider's
 // requirements, the pod, and the API server's responses.
 type ServiceAccountCase struct {
-	Name      string            `json:"name"`
-	CacheType string            `json:"cacheType"`
-	Require   bool              `json:"require"`
-	Required  []string          `json:"required,omitempty"` // annotation keys
-	Optional  []string          `json:"optional,omitempty"`
-	Account   string            `json:"account"`         // the pod's service account; "" if the pod has none
-	Have      map[string]string `json:"have,omitempty"`  // annotations of the service account
-	Fails     string            `json:"fails,omitempty"` // "get" or "token": the request that the API server rejects
-	Echo      bool              `json:"echo,omitempty"`  // the plugin returns the token as password
+	Name               string            `json:"name"`
+	CacheType          string            `json:"cacheType"`
+	Require            bool              `json:"require"`
+	Required           []string          `json:"required,omitempty"` // annotation keys
+	Optional           []string          `json:"optional,omitempty"`
+	Account            string            `json:"account"`         // the pod's service account; "" if the pod has none
+	AccountAnnotations map[string]string `json:"have,omitempty"`  // annotations of the service account
+	RejectedRequest    string            `json:"fails,omitempty"` // "get" or "token": the request that the API server rejects
+	Echo               bool              `json:"echo,omitempty"`  // the plugin returns the token as password
 }
 
 // IssuedToken is the token that the API server issues.
@@ -36,19 +36,19 @@ func ServiceAccountCases() []ServiceAccountCase {
 				a.CacheType, a.Require = cacheType, require
 				all = append(all, a)
 			}
-			add(ServiceAccountCase{Name: "plain", Account: "sa", Have: m})
+			add(ServiceAccountCase{Name: "plain", Account: "sa", AccountAnnotations: m})
 			add(ServiceAccountCase{Name: "pod without service account"})
-			add(ServiceAccountCase{Name: "optional annotations", Account: "sa", Have: m, Optional: k("a", "b", "missing", "example.com/c")})
-			add(ServiceAccountCase{Name: "account not readable", Account: "sa", Fails: "get"})
-			add(ServiceAccountCase{Name: "no token to be had", Account: "sa", Fails: "token"})
+			add(ServiceAccountCase{Name: "optional annotations", Account: "sa", AccountAnnotations: m, Optional: k("a", "b", "missing", "example.com/c")})
+			add(ServiceAccountCase{Name: "account not readable", Account: "sa", RejectedRequest: "get"})
+			add(ServiceAccountCase{Name: "no token to be had", Account: "sa", RejectedRequest: "token"})
 			add(ServiceAccountCase{Name: "echoed token", Account: "sa", Echo: true})
 			add(ServiceAccountCase{Name: "echo without service account", Echo: true})
-			add(ServiceAccountCase{Name: "optional key in another case", Account: "sa", Have: m, Optional: k("A")})
+			add(ServiceAccountCase{Name: "optional key in another case", Account: "sa", AccountAnnotations: m, Optional: k("A")})
 			if require { // otherwise the kubelet rejects the configuration
-				add(ServiceAccountCase{Name: "required annotations", Account: "sa", Have: m, Required: k("b", "a"), Optional: k("example.com/c")})
-				add(ServiceAccountCase{Name: "required annotation missing", Account: "sa", Have: m, Required: k("a", "missing")})
+				add(ServiceAccountCase{Name: "required annotations", Account: "sa", AccountAnnotations: m, Required: k("b", "a"), Optional: k("example.com/c")})
+				add(ServiceAccountCase{Name: "required annotation missing", Account: "sa", AccountAnnotations: m, Required: k("a", "missing")})
 				add(ServiceAccountCase{Name: "required annotation without service account", Required: k("a")})
-				add(ServiceAccountCase{Name: "required annotation missing, no token either", Account: "sa", Required: k("a"), Fails: "token"})
+				add(ServiceAccountCase{Name: "required annotation missing, no token either", Account: "sa", Required: k("a"), RejectedRequest: "token"})
 			}
 		}
 	}

@@ -21,8 +21,8 @@ var MatchAllPatterns = []string{"*", "*.*", "*.*.*", "*.*.*.*", "*:5000", "*.*:5
 // KeyringCase contains the providers' responses, in the order of the configuration, and the
 // repository to pull.
 type KeyringCase struct {
-	Answers []map[string]Auth `json:"answers"`
-	Image   string            `json:"image"`
+	Responses []map[string]Auth `json:"answers"`
+	Image     string            `json:"image"`
 }
 
 // newResponses returns a response for each list of auth keys. A user name such as "0/registry.io"

@@ -20,10 +20,10 @@ import (
 
 // testDoc runs the commands in docs/fleet-walkthrough.md and compares their output.
 func (f *fleet) testDoc(t *testing.T) {
-	before := f.trees(t)
+	before := f.describeAllNodeFiles(t)
 	transcript.Replay(t, "../../docs/fleet-walkthrough.md", "## Walkthrough\n", func(section string) func(*testing.T, string) string {
 		f.addNamespace(t, "regcred")
-		f.registry[first].PushApp(t, "team/probe", "v1")
+		f.registry[firstHost].PushApp(t, "team/probe", "v1")
 		dir := t.TempDir()
 		root := must.Get(plugins.RepositoryRoot())(t)
 		must.Do(t, os.Symlink(filepath.Join(root, "deploy"), filepath.Join(dir, "deploy")))

@@ -24,29 +24,29 @@ import (
 // testDrift changes the installed files on one node as another process would, and kills the node's
 // agent while it rolls back an install.
 func (f *fleet) testDrift(t *testing.T) {
-	before := f.trees(t)
+	before := f.describeAllNodeFiles(t)
 	a := f.Machine(t, nodeA)
 	alone := map[string]any{"nodeSelector": map[string]any{"kubernetes.io/hostname": nodeA}}
-	r := f.install(t, "drift", "drift", with(values(first), alone))
+	r := f.install(t, "drift", "drift", mergeValues(chartValues(firstHost), alone))
 	r.waitRollout(t)
-	t.Run("what is spoilt is mended, and the kubelet is not restarted", func(t *testing.T) { r.testMended(t, a) })
+	t.Run("what is spoilt is mended, and the kubelet is not restarted", func(t *testing.T) { r.testRepairDrift(t, a) })
 	if t.Failed() {
 		return
 	}
 	t.Run("killed while an install goes back: it is not made again", func(t *testing.T) {
-		bad := with(values(first, other), alone)
-		bad["probe"] = map[string]any{"image": first + "/team/absent:v1"}
-		r.testKilledInVain(t, a, bad)
+		bad := mergeValues(chartValues(firstHost, otherHost), alone)
+		bad["probe"] = map[string]any{"image": firstHost + "/team/absent:v1"}
+		r.testKilledDuringRollback(t, a, bad)
 	})
 	f.helm.Run(t, "rollback", r.name, "--namespace", r.namespace)
 	r.waitRollout(t)
 	t.Run("on more nodes: the first one is not touched", func(t *testing.T) {
-		kubelet, starts := f.kubelets(t)[nodeA], kubeletStarts(t, a)
-		r.upgrade(t, values(first))
-		if now := f.kubelets(t)[nodeA]; now != kubelet || kubeletStarts(t, a) != starts {
+		kubelet, starts := f.kubeletProcesses(t)[nodeA], kubeletStarts(t, a)
+		r.upgrade(t, chartValues(firstHost))
+		if now := f.kubeletProcesses(t)[nodeA]; now != kubelet || kubeletStarts(t, a) != starts {
 			t.Errorf("the kubelet was %s, and is %s", kubelet, now)
 		}
-		r.installed(t, f.Machine(t, nodeB))
+		r.checkInstalled(t, f.Machine(t, nodeB))
 	})
 	f.helm.Run(t, "uninstall", r.name, "--namespace", r.namespace)
 	r.checkRemoved(t)
@@ -57,33 +57,33 @@ func (f *fleet) testDrift(t *testing.T) {
 // would. spoil replaces a program and deletes the files that the kubelet reads and runs. theirs
 // replaces the configuration.
 const (
-	spoil      = "cd /var/lib/regcred && rm regcred-credential-provider kubelet/bin/regcred-credential-provider kubelet/config/* && printf '#!/bin/sh\\n' >regcred-credential-provider && chmod 755 regcred-credential-provider"
-	theirs     = "cd /var/lib/regcred/kubelet/config && echo '{}' >$(ls)"
-	removeFile = "rm /var/lib/regcred/kubelet/config/*"
+	damageFilesScript     = "cd /var/lib/regcred && rm regcred-credential-provider kubelet/bin/regcred-credential-provider kubelet/config/* && printf '#!/bin/sh\\n' >regcred-credential-provider && chmod 755 regcred-credential-provider"
+	overwriteConfigScript = "cd /var/lib/regcred/kubelet/config && echo '{}' >$(ls)"
+	removeFile            = "rm /var/lib/regcred/kubelet/config/*"
 )
 
-func (r *release) testMended(t *testing.T, m *node.Machine) {
-	kubelets, installed := r.kubelets(t), tree(t, m)
+func (r *release) testRepairDrift(t *testing.T, m *node.Machine) {
+	kubelets, installed := r.kubeletProcesses(t), describeNodeFiles(t, m)
 	asInstalled := func(mended int) {
 		t.Helper()
 		node.Eventually(t, 4*time.Minute, func(ctx context.Context) error {
 			return r.statusError(ctx, nodeA, `"phase":"installed"`, fmt.Sprintf(`"mended":%d`, mended))
 		})
-		r.checkUnchanged(t, kubelets, r.kubelets(t))
-		if diff := cmp.Diff(installed, tree(t, m)); diff != "" {
+		r.checkUnchanged(t, kubelets, r.kubeletProcesses(t))
+		if diff := cmp.Diff(installed, describeNodeFiles(t, m)); diff != "" {
 			t.Errorf("the node is not as it was installed (-before +after):\n%s", diff)
 		}
-		r.installed(t, m)
-		r.measured(t, fmt.Sprintf("regcred_node_mended_total %d\n", mended), "regcred_node_drift 0\n", `regcred_node_phase{phase="installed"} 1`+"\n")
+		r.checkInstalled(t, m)
+		r.checkMetrics(t, fmt.Sprintf("regcred_node_mended_total %d\n", mended), "regcred_node_drift 0\n", `regcred_node_phase{phase="installed"} 1`+"\n")
 	}
-	m.Run(t, "sh", "-c", spoil)
+	m.Run(t, "sh", "-c", damageFilesScript)
 	asInstalled(1)
-	r.logged(t, "mended: ")
-	m.Run(t, "sh", "-c", theirs)
+	r.checkLog(t, "mended: ")
+	m.Run(t, "sh", "-c", overwriteConfigScript)
 	node.Eventually(t, 4*time.Minute, func(ctx context.Context) error {
 		return r.statusError(ctx, nodeA, `"phase":"drifted"`, "90-regcred.json already exists and differs from regcred's file (move it away)")
 	})
-	r.measured(t, "regcred_node_drift 1\n", `regcred_node_phase{phase="drifted"} 1`+"\n")
+	r.checkMetrics(t, "regcred_node_drift 1\n", `regcred_node_phase{phase="drifted"} 1`+"\n")
 	node.Eventually(t, time.Minute, func(ctx context.Context) error {
 		pod, err := r.agent(ctx, nodeA)
 		if err != nil {
@@ -98,8 +98,8 @@ func (r *release) testMended(t *testing.T, m *node.Machine) {
 	asInstalled(2)
 }
 
-// logged checks that a line of the agent's log contains text.
-func (r *release) logged(t *testing.T, text string) {
+// checkLog checks that a line of the agent's log contains text.
+func (r *release) checkLog(t *testing.T, text string) {
 	t.Helper()
 	pod := must.Get(r.agent(t.Context(), nodeA))(t)
 	said, err := r.Client.CoreV1().Pods(r.namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: "agent"}).DoRaw(t.Context())
@@ -113,8 +113,8 @@ func (r *release) logged(t *testing.T, text string) {
 	}
 }
 
-// measured checks that the agent's metrics contain these lines.
-func (r *release) measured(t *testing.T, lines ...string) {
+// checkMetrics checks that the agent's metrics contain these lines.
+func (r *release) checkMetrics(t *testing.T, lines ...string) {
 	t.Helper()
 	pod := must.Get(r.agent(t.Context(), nodeA))(t)
 	metrics := scrape(t, pod.Status.PodIP)
@@ -125,10 +125,10 @@ func (r *release) measured(t *testing.T, lines ...string) {
 	}
 }
 
-// testKilledInVain checks that the kubelet is restarted only twice for a bad change: for the change
+// testKilledDuringRollback checks that the kubelet is restarted only twice for a bad change: for the change
 // and for its rollback. Killing the agent's container must not cause more restarts.
-func (r *release) testKilledInVain(t *testing.T, m *node.Machine, bad map[string]any) {
-	restarts, currents := kubeletStarts(t, m), currentOf(t, m)
+func (r *release) testKilledDuringRollback(t *testing.T, m *node.Machine, bad map[string]any) {
+	restarts, currents := kubeletStarts(t, m), activeConfig(t, m)
 	old := must.Get(r.agent(t.Context(), nodeA))(t)
 	r.helm.Run(t, "upgrade", r.name, helm.ChartDir(t), "--namespace", r.namespace, "--values", valuesFile(t, bad))
 	node.Eventually(t, 2*time.Minute, func(ctx context.Context) error {
@@ -152,7 +152,7 @@ func (r *release) testKilledInVain(t *testing.T, m *node.Machine, bad map[string
 	if n := kubeletStarts(t, m) - restarts; n != 2 {
 		t.Errorf("the kubelet was started %d times, want 2", n)
 	}
-	if now := currentOf(t, m); now != currents {
+	if now := activeConfig(t, m); now != currents {
 		t.Errorf("the node has:\n%s\nand had:\n%s", now, currents)
 	}
 }

@@ -19,30 +19,30 @@ import (
 	"github.com/regcred/regcred/upstream/node"
 )
 
-// azure is a file that exists only on AKS nodes.
-const azure = "/opt/azure/containers/provision.complete"
+// aksMarkerFile is a file that exists only on AKS nodes.
+const aksMarkerFile = "/opt/azure/containers/provision.complete"
 
 // testFaults injects common cluster failures into one release, one after the other.
 func (f *fleet) testFaults(t *testing.T) {
 	step := func(name string, do func(*testing.T)) {
 		if t.Failed() {
-			return // later steps depend on earlier ones
+			return // laterHost steps depend on earlier ones
 		}
 		t.Run(name, do)
 	}
-	before := f.trees(t)
+	before := f.describeAllNodeFiles(t)
 	a, b := f.Machine(t, nodeA), f.Machine(t, nodeB)
 	var r *release
 	step("a node that keeps no changes stays out of the way, and says what it wants", func(t *testing.T) {
-		b.Run(t, "sh", "-c", "mkdir -p $(dirname "+azure+") && touch "+azure)
-		tree := tree(t, b)
-		r = f.install(t, "faults", "fleet", values(first))
+		b.Run(t, "sh", "-c", "mkdir -p $(dirname "+aksMarkerFile+") && touch "+aksMarkerFile)
+		tree := describeNodeFiles(t, b)
+		r = f.install(t, "faults", "fleet", chartValues(firstHost))
 		killed := r.killAgent(t, a, 0, 500*time.Millisecond)
 		r.waitRollout(t)
 		t.Logf("node %s: the agent was killed %d times meanwhile", nodeA, killed)
-		r.installed(t, a)
+		r.checkInstalled(t, a)
 		r.checkStatus(t, nodeB, `"phase":"unsupported"`, "AKS")
-		if diff := cmp.Diff(tree, f.trees(t)[nodeB]); diff != "" {
+		if diff := cmp.Diff(tree, f.describeAllNodeFiles(t)[nodeB]); diff != "" {
 			t.Errorf("node %s has changed (-before +after):\n%s", nodeB, diff)
 		}
 		b.Run(t, "rm", "-r", "/opt/azure")
@@ -53,44 +53,44 @@ func (f *fleet) testFaults(t *testing.T) {
 		}
 		r.waitRollout(t)
 		node.Eventually(t, time.Minute, func(ctx context.Context) error { return r.statusError(ctx, nodeB, `"phase":"installed"`) })
-		r.installed(t, b)
+		r.checkInstalled(t, b)
 	})
 	step("two releases on one node: the second is refused", func(t *testing.T) {
-		currents := f.currents(t)
-		second := f.install(t, "rival", "rival", values(first, later))
+		currents := f.activeConfigs(t)
+		second := f.install(t, "rival", "rival", chartValues(firstHost, laterHost))
 		for _, m := range f.Nodes {
 			node.Eventually(t, 2*time.Minute, func(ctx context.Context) error { return second.statusError(ctx, m.Name(), "faults/fleet") })
 		}
 		f.helm.Run(t, "uninstall", second.name, "--namespace", second.namespace)
-		f.checkUnchanged(t, currents, f.currents(t))
+		f.checkUnchanged(t, currents, f.activeConfigs(t))
 		r.waitRollout(t)
 	})
 	step("the API server is away during a rollout", func(t *testing.T) {
-		f.helm.Run(t, "upgrade", r.name, helm.ChartDir(t), "--namespace", r.namespace, "--values", valuesFile(t, values(first, later)))
+		f.helm.Run(t, "upgrade", r.name, helm.ChartDir(t), "--namespace", r.namespace, "--values", valuesFile(t, chartValues(firstHost, laterHost)))
 		f.Stop()
 		f.Start(t)
 		r.waitRollout(t)
 		for _, m := range f.Nodes {
-			r.installed(t, m)
+			r.checkInstalled(t, m)
 		}
 	})
 	step("a node is away during two rollouts", func(t *testing.T) {
 		b.Halt(t)
 		f.WaitNodeReady(t, nodeB, corev1.ConditionUnknown)
-		for _, v := range []map[string]any{values(first), with(values(later), map[string]any{"reserve": []string{first}})} {
+		for _, v := range []map[string]any{chartValues(firstHost), mergeValues(chartValues(laterHost), map[string]any{"reserve": []string{firstHost}})} {
 			f.helm.Run(t, "upgrade", r.name, helm.ChartDir(t), "--namespace", r.namespace, "--values", valuesFile(t, v))
 		}
 		b.Boot(t)
 		f.WaitNodeReady(t, nodeB, corev1.ConditionTrue)
 		r.waitRollout(t)
-		for name, current := range f.currents(t) {
-			if !strings.Contains(current, providerOf(later)) || strings.Contains(current, providerOf(first)) {
+		for name, current := range f.activeConfigs(t) {
+			if !strings.Contains(current, providerOf(laterHost)) || strings.Contains(current, providerOf(firstHost)) {
 				t.Errorf("node %s has:\n%s", name, current)
 			}
 		}
 	})
 	step("uninstalled while a node is away: it is named; and once more when it is back", func(t *testing.T) {
-		r.upgrade(t, with(values(later), map[string]any{"reserve": []string{first}, "uninstall": map[string]any{"timeoutSeconds": 30}}))
+		r.upgrade(t, mergeValues(chartValues(laterHost), map[string]any{"reserve": []string{firstHost}, "uninstall": map[string]any{"timeoutSeconds": 30}}))
 		b.Halt(t)
 		f.WaitNodeReady(t, nodeB, corev1.ConditionUnknown)
 		begin := time.Now()
@@ -110,8 +110,8 @@ func (f *fleet) testFaults(t *testing.T) {
 	})
 }
 
-// installed checks that "regcred status" finds no change to the installation on a machine.
-func (r *release) installed(t *testing.T, m *node.Machine) {
+// checkInstalled checks that "regcred status" finds no change to the installation on a machine.
+func (r *release) checkInstalled(t *testing.T, m *node.Machine) {
 	t.Helper()
 	m.Run(t, "sh", "-c", "$(ls -t /var/lib/kubelet/pods/*/volumes/kubernetes.io~empty-dir/*/host/regcred | head -n1) status")
 }

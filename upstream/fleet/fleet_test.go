@@ -48,8 +48,8 @@ func TestFleet(t *testing.T) {
 const (
 	nodeA, nodeB = "node-a", "node-b"
 
-	first, later, other = "registry.example", "partner.example", "other.example"
-	images              = "images.example"
+	firstHost, laterHost, otherHost = "registry.example", "partner.example", "other.example"
+	images                          = "images.example"
 
 	password = "/etc/team/password" // file with the password on each node
 )
@@ -68,7 +68,7 @@ func startFleet(t *testing.T) *fleet {
 	t.Helper()
 	net := node.NewFakeNetwork(t)
 	f := &fleet{registry: map[string]*node.Registry{}}
-	for _, host := range []string{first, later, other} {
+	for _, host := range []string{firstHost, laterHost, otherHost} {
 		f.registry[host] = node.StartRegistry(t, net, host, testregistry.Options{Auth: testregistry.AuthBasic, Users: map[string]string{"ci": canary.PasswordSecret}})
 	}
 	f.images = node.StartRegistry(t, net, images, testregistry.Options{Auth: testregistry.AuthBasic, Users: map[string]string{"cluster": canary.PasswordSecret}})
@@ -107,14 +107,14 @@ func releaseImage(t *testing.T) v1.Image {
 	return img
 }
 
-// values returns chart values for this cluster, with a provider for each host.
-func values(hosts ...string) map[string]any {
+// chartValues returns chart values for this cluster, with a provider for each host.
+func chartValues(hosts ...string) map[string]any {
 	providers := []any{}
 	for _, host := range hosts {
-		providers = append(providers, provider(host))
+		providers = append(providers, providerValues(host))
 	}
 	paths := []string{}
-	for _, host := range []string{first, later, other} {
+	for _, host := range []string{firstHost, laterHost, otherHost} {
 		paths = append(paths, "/opt/"+providerOf(host))
 	}
 	return map[string]any{
@@ -125,21 +125,21 @@ func values(hosts ...string) map[string]any {
 		"plugins":          map[string]any{"images": []any{map[string]any{"name": "vendor", "image": images + "/vendor/plugins:v1", "paths": paths}}},
 		"image":            map[string]any{"repository": images + "/regcred", "tag": "v1"},
 		"imagePullSecrets": []any{map[string]any{"name": "pull"}},
-		"reserve":          []string{later},
+		"reserve":          []string{laterHost},
 	}
 }
 
-// provider returns the chart's values of a provider for a host. Its plugin uses the node's
+// providerValues returns the chart's values of a provider for a host. Its plugin uses the node's
 // password.
-func provider(host string) map[string]any {
+func providerValues(host string) map[string]any {
 	return map[string]any{
 		"name": providerOf(host), "apiVersion": "credentialprovider.kubelet.k8s.io/v1", "matchImages": []string{host}, "defaultCacheDuration": "1m",
 		"args": []string{"--host=" + host, "--username=ci", "--password-file=" + password, "--cache-duration=0s"},
 	}
 }
 
-// with returns values overridden by more.
-func with(values, more map[string]any) map[string]any {
+// mergeValues returns values overridden by more.
+func mergeValues(values, more map[string]any) map[string]any {
 	values = maps.Clone(values)
 	maps.Copy(values, more)
 	return values

@@ -23,45 +23,45 @@ import (
 func (f *fleet) testLife(t *testing.T) {
 	step := func(name string, do func(*testing.T)) {
 		if t.Failed() {
-			return // later steps depend on earlier ones
+			return // laterHost steps depend on earlier ones
 		}
 		t.Run(name, do)
 	}
-	before := f.trees(t)
+	before := f.describeAllNodeFiles(t)
 	var r *release
 	var work workload
 	var kubelets, withLater map[string]string
 	step("installed: both nodes pull what needs a password", func(t *testing.T) {
-		r = f.install(t, "regcred", "regcred", values(first))
+		r = f.install(t, "regcred", "regcred", chartValues(firstHost))
 		r.waitRollout(t)
-		work = f.startWorkload(t, "work", first)
-		kubelets = f.kubelets(t)
+		work = f.startWorkload(t, "work", firstHost)
+		kubelets = f.kubeletProcesses(t)
 	})
 	step("a provider within the patterns: no kubelet is restarted", func(t *testing.T) {
-		took := r.upgrade(t, values(first, later))
+		took := r.upgrade(t, chartValues(firstHost, laterHost))
 		t.Logf("from helm upgrade to the last of %d nodes: %v", len(f.Nodes), took.Round(100*time.Millisecond))
-		f.checkUnchanged(t, kubelets, f.kubelets(t))
-		withLater = f.currents(t)
-		f.startWorkload(t, "work-later", later)
-		work.undisturbed(t)
+		f.checkUnchanged(t, kubelets, f.kubeletProcesses(t))
+		withLater = f.activeConfigs(t)
+		f.startWorkload(t, "work-later", laterHost)
+		work.checkUndisturbed(t)
 	})
 	step("seen by a real Prometheus", func(t *testing.T) { r.testPrometheus(t) })
 	step("a pattern that is new: one kubelet after the other", func(t *testing.T) {
 		least := watchReady(t, r.Cluster, r.selector())
-		r.upgrade(t, values(first, later, other))
+		r.upgrade(t, chartValues(firstHost, laterHost, otherHost))
 		if n := least(); n != 1 {
 			t.Errorf("at least %d agents were ready, want 1", n)
 		}
 		for name, was := range kubelets {
-			if now := f.kubelets(t)[name]; now == was {
+			if now := f.kubeletProcesses(t)[name]; now == was {
 				t.Errorf("the kubelet of %s has not been restarted: %s", name, now)
 			}
 		}
-		work.undisturbed(t)
-		kubelets = f.kubelets(t)
+		work.checkUndisturbed(t)
+		kubelets = f.kubeletProcesses(t)
 	})
 	step("values that the schema refuses change nothing", func(t *testing.T) {
-		bad := values(first)
+		bad := chartValues(firstHost)
 		bad["updateStrategy"] = map[string]any{"maxUnavailable": 1, "maxSurge": 1}
 		_, stderr, err := f.helm.Output(t.Context(), "upgrade", r.name, helm.ChartDir(t), "--namespace", r.namespace, "--values", valuesFile(t, bad))
 		if err == nil || !strings.Contains(stderr, "maxSurge") {
@@ -72,15 +72,15 @@ func (f *fleet) testLife(t *testing.T) {
 	step("helm rollback: the other node was never touched, and no kubelet is restarted", func(t *testing.T) {
 		f.helm.Run(t, "rollback", r.name, "--namespace", r.namespace)
 		r.waitRollout(t)
-		f.checkUnchanged(t, kubelets, f.kubelets(t))
-		work.undisturbed(t)
+		f.checkUnchanged(t, kubelets, f.kubeletProcesses(t))
+		work.checkUndisturbed(t)
 	})
 	step("helm rollback further: the configuration of then, and no kubelet is restarted", func(t *testing.T) {
 		f.helm.Run(t, "rollback", r.name, "2", "--namespace", r.namespace)
 		r.waitRollout(t)
-		f.checkUnchanged(t, withLater, f.currents(t))
-		f.checkUnchanged(t, kubelets, f.kubelets(t))
-		work.undisturbed(t)
+		f.checkUnchanged(t, withLater, f.activeConfigs(t))
+		f.checkUnchanged(t, kubelets, f.kubeletProcesses(t))
+		work.checkUndisturbed(t)
 	})
 	step("uninstalled, while the image cannot be pulled", func(t *testing.T) {
 		f.images.SetUser("cluster", "another password now")
@@ -88,7 +88,7 @@ func (f *fleet) testLife(t *testing.T) {
 		begin := time.Now()
 		f.helm.Run(t, "uninstall", r.name, "--namespace", r.namespace)
 		t.Logf("helm uninstall: %v", time.Since(begin).Round(100*time.Millisecond))
-		work.undisturbed(t)
+		work.checkUndisturbed(t)
 		r.checkRemoved(t)
 		f.checkTrees(t, before)
 	})
@@ -97,13 +97,13 @@ func (f *fleet) testLife(t *testing.T) {
 // testBadChange verifies a change that fails on a node. The first node rolls back and reports the
 // reason. The second node is not changed.
 func (r *release) testBadChange(t *testing.T) {
-	probe := r.registry[first].PushApp(t, "team/probe", "v1")
-	bad := values(first, later, other)
+	probe := r.registry[firstHost].PushApp(t, "team/probe", "v1")
+	bad := chartValues(firstHost, laterHost, otherHost)
 	bad["config"].(map[string]any)["providers"].([]any)[0].(map[string]any)["args"] = []string{
-		"--host=" + first, "--username=nobody", "--password-file=" + password, "--cache-duration=0s",
+		"--host=" + firstHost, "--username=nobody", "--password-file=" + password, "--cache-duration=0s",
 	}
 	bad["probe"] = map[string]any{"image": probe}
-	kubelets, currents := r.kubelets(t), r.currents(t)
+	kubelets, currents := r.kubeletProcesses(t), r.activeConfigs(t)
 	pods := r.agents(t)
 	r.helm.Run(t, "upgrade", r.name, helm.ChartDir(t), "--namespace", r.namespace, "--values", valuesFile(t, bad))
 	var failed *corev1.Pod
@@ -138,8 +138,8 @@ func (r *release) testBadChange(t *testing.T) {
 	if now, err := r.agent(t.Context(), other); err != nil || now.UID != pods[other].UID || !isReady(now) {
 		t.Errorf("the pod of %s is not the one of before: %v", other, err)
 	}
-	r.checkUnchanged(t, kubelets, r.kubelets(t))
-	r.checkUnchanged(t, currents, r.currents(t))
+	r.checkUnchanged(t, kubelets, r.kubeletProcesses(t))
+	r.checkUnchanged(t, currents, r.activeConfigs(t))
 }
 
 // agents returns the agent pods by node.
@@ -156,18 +156,18 @@ func (r *release) agents(t *testing.T) map[string]*corev1.Pod {
 	return pods
 }
 
-// currents returns each node's active configuration.
-func (f *fleet) currents(t *testing.T) map[string]string {
+// activeConfigs returns each node's active configuration.
+func (f *fleet) activeConfigs(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, m := range f.Nodes {
-		all[m.Name()] = currentOf(t, m)
+		all[m.Name()] = activeConfig(t, m)
 	}
 	return all
 }
 
-// currentOf returns the active configuration on a machine.
-func currentOf(t *testing.T, m *node.Machine) string {
+// activeConfig returns the active configuration on a machine.
+func activeConfig(t *testing.T, m *node.Machine) string {
 	t.Helper()
 	return m.Run(t, "sh", "-c", "cat /var/lib/regcred/current/config/*")
 }

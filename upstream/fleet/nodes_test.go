@@ -20,8 +20,8 @@ import (
 
 var errNoPod = errors.New("it has no pod of the agent")
 
-// kubelets returns each kubelet's PID and start time, by node.
-func (f *fleet) kubelets(t *testing.T) map[string]string {
+// kubeletProcesses returns each kubelet's PID and start time, by node.
+func (f *fleet) kubeletProcesses(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, m := range f.Nodes {
@@ -38,12 +38,12 @@ func (f *fleet) checkUnchanged(t *testing.T, before, after map[string]string) {
 	}
 }
 
-// trees returns the files by node and path, except files that change with pods and images.
-func (f *fleet) trees(t *testing.T) map[string]map[string]string {
+// describeAllNodeFiles returns the files by node and path, except files that change with pods and images.
+func (f *fleet) describeAllNodeFiles(t *testing.T) map[string]map[string]string {
 	t.Helper()
 	all := map[string]map[string]string{}
 	for _, m := range f.Nodes {
-		all[m.Name()] = tree(t, m)
+		all[m.Name()] = describeNodeFiles(t, m)
 	}
 	return all
 }
@@ -51,20 +51,20 @@ func (f *fleet) trees(t *testing.T) map[string]map[string]string {
 // checkTrees checks that the nodes' files have not changed.
 func (f *fleet) checkTrees(t *testing.T, before map[string]map[string]string) {
 	t.Helper()
-	for name, tree := range f.trees(t) {
+	for name, tree := range f.describeAllNodeFiles(t) {
 		if diff := cmp.Diff(before[name], tree); diff != "" {
 			t.Errorf("node %s is not as it was (-before +after):\n%s", name, diff)
 		}
 	}
 }
 
-func tree(t *testing.T, m *node.Machine) map[string]string {
+func describeNodeFiles(t *testing.T, m *node.Machine) map[string]string {
 	t.Helper()
 	list := func(dir string, but ...string) (paths []string) {
 		for _, name := range strings.Fields(m.Run(t, "ls", "-A", dir)) {
 			paths = append(paths, dir+"/"+name)
 		}
-		return without(paths, but)
+		return subtract(paths, but)
 	}
 	dirs := []string{"/etc", "/opt", "/root", "/usr/lib/systemd", "/run/regcred"}
 	dirs = append(dirs, list("/usr/local", "/usr/local/go")...) // skip the host's Go installation, which is large
@@ -79,7 +79,7 @@ func tree(t *testing.T, m *node.Machine) map[string]string {
 	return tree
 }
 
-func without(list, but []string) (rest []string) {
+func subtract(list, but []string) (rest []string) {
 	skip := map[string]bool{}
 	for _, b := range but {
 		skip[b] = true
@@ -114,11 +114,11 @@ func (f *fleet) startWorkload(t *testing.T, name, host string) workload {
 	}, metav1.CreateOptions{}))(t)
 	waitRollout(t, f.Cluster, set)
 	w := workload{fleet: f, name: name}
-	w.containers = w.now(t)
+	w.containers = w.currentContainers(t)
 	return w
 }
 
-func (w workload) now(t *testing.T) map[string]string {
+func (w workload) currentContainers(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, p := range podsOf(t, w.Cluster, "app="+w.name) {
@@ -129,11 +129,11 @@ func (w workload) now(t *testing.T) map[string]string {
 	return all
 }
 
-// undisturbed checks that the workload still has the same pods and that its containers did not
+// checkUndisturbed checks that the workload still has the same pods and that its containers did not
 // restart.
-func (w workload) undisturbed(t *testing.T) {
+func (w workload) checkUndisturbed(t *testing.T) {
 	t.Helper()
-	w.checkUnchanged(t, w.containers, w.now(t))
+	w.checkUnchanged(t, w.containers, w.currentContainers(t))
 }
 
 // providerOf returns the name of the provider for a host.

@@ -26,7 +26,7 @@ import (
 // accesses the node in the same way.
 func (f *fleet) testPrivileges(t *testing.T) {
 	f.addNamespace(t, "least")
-	template := f.rendered(t, "least", with(values(first), map[string]any{"mode": "DryRun"}))
+	template := f.renderPod(t, "least", mergeValues(chartValues(firstHost), map[string]any{"mode": "DryRun"}))
 	for _, tt := range []struct {
 		name string
 		take func(*corev1.PodSpec)
@@ -120,9 +120,9 @@ func unmount(s *corev1.PodSpec, name string) {
 	}
 }
 
-// rendered returns the pod of the chart's DaemonSet as rendered by "helm template". It also creates
+// renderPod returns the pod of the chart's DaemonSet as rendered by "helm template". It also creates
 // the ConfigMaps and the service account for the pod.
-func (f *fleet) rendered(t *testing.T, namespace string, values map[string]any) *corev1.PodSpec {
+func (f *fleet) renderPod(t *testing.T, namespace string, values map[string]any) *corev1.PodSpec {
 	t.Helper()
 	out := f.helm.Run(t, "template", "least", helm.ChartDir(t), "--namespace", namespace, "--values", valuesFile(t, values), "--no-hooks")
 	var set appsv1.DaemonSet

@@ -39,10 +39,10 @@ func (r *release) testPrometheus(t *testing.T) {
 	for query, want := range map[string]string{
 		`count(up == 1)`:                     "2",
 		`count(regcred_node_generation > 0)`: "2",
-		`count(sum by (instance) (regcred_provider_runs_total{provider="` + providerOf(first) + `"}) > 0)`: "2",
+		`count(sum by (instance) (regcred_provider_runs_total{provider="` + providerOf(firstHost) + `"}) > 0)`: "2",
 	} {
 		node.Eventually(t, time.Minute, func(ctx context.Context) error {
-			got, err := ask(ctx, query)
+			got, err := queryPrometheus(ctx, query)
 			if err == nil && got != want {
 				err = fmt.Errorf("%s is %q, want %s", query, got, want)
 			}
@@ -78,8 +78,8 @@ func startPrometheus(t *testing.T, targets []string) {
 	})
 }
 
-// ask queries Prometheus and returns the value of a query that has a single result.
-func ask(ctx context.Context, query string) (string, error) {
+// queryPrometheus queries Prometheus and returns the value of a query that has a single result.
+func queryPrometheus(ctx context.Context, query string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+prometheusAddress+"/api/v1/query?query="+url.QueryEscape(query), nil)
 	if err != nil {
 		return "", err

@@ -22,8 +22,8 @@ import (
 
 const module = "../.."
 
-// schemas compiles the schema for all versions together and the schema of each version.
-func schemas(t *testing.T) (all *jsonschema.Schema, each map[string]*jsonschema.Schema) {
+// compileSchemas compiles the schema for all versions together and the schema of each version.
+func compileSchemas(t *testing.T) (all *jsonschema.Schema, each map[string]*jsonschema.Schema) {
 	t.Helper()
 	each = map[string]*jsonschema.Schema{}
 	for _, version := range []string{config.V1, config.V1Beta1, config.V1Alpha1} {
@@ -41,9 +41,9 @@ func compile(t *testing.T, version string) *jsonschema.Schema {
 	return must.Get(c.Compile("schema.json"))(t)
 }
 
-// document decodes a file for a schema validator. It returns nil if the file does not contain an
+// decodeDocument decodes a file for a schema validator. It returns nil if the file does not contain an
 // object.
-func document(content []byte) map[string]any {
+func decodeDocument(content []byte) map[string]any {
 	data, err := yaml.YAMLToJSON(content)
 	if err != nil {
 		return nil
@@ -77,7 +77,7 @@ func hasNull(v any) bool {
 // TestSchemaOfKubelet verifies that the schemas accept every file that the real kubelet accepts. It
 // uses Validate, which agrees with the kubelet.
 func TestSchemaOfKubelet(t *testing.T) {
-	all, each := schemas(t)
+	all, each := compileSchemas(t)
 	data := must.Get(os.ReadFile(filepath.Join(module, "testdata/parity/config.json")))(t)
 	var recorded struct {
 		Cases []struct {
@@ -93,7 +93,7 @@ func TestSchemaOfKubelet(t *testing.T) {
 			continue
 		}
 		content, _ := c.Files[0].Content.(string)
-		doc := document([]byte(content))
+		doc := decodeDocument([]byte(content))
 		if doc == nil || hasNull(doc) || strings.ContainsFunc(content, func(r rune) bool { return r == 'İ' || r == '\u212a' }) {
 			continue // see SchemaOf; the two letters become ASCII in lower case
 		}
@@ -127,7 +127,7 @@ func TestSchemaOfKubelet(t *testing.T) {
 
 // TestSchemaOfSamples verifies that the schema accepts each valid configuration in this repository.
 func TestSchemaOfSamples(t *testing.T) {
-	all, _ := schemas(t)
+	all, _ := compileSchemas(t)
 	samples := 0
 	err := filepath.WalkDir(module, func(path string, e fs.DirEntry, err error) error {
 		switch {
@@ -150,7 +150,7 @@ func TestSchemaOfSamples(t *testing.T) {
 			return nil
 		}
 		samples++
-		if err := all.Validate(document(data)); err != nil {
+		if err := all.Validate(decodeDocument(data)); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
 		return nil
@@ -162,7 +162,7 @@ func TestSchemaOfSamples(t *testing.T) {
 
 // TestSchemaRefuses verifies that each keyword of the schema rejects an invalid configuration.
 func TestSchemaRefuses(t *testing.T) {
-	all, _ := schemas(t)
+	all, _ := compileSchemas(t)
 	const good = `apiVersion: kubelet.config.k8s.io/v1
 kind: CredentialProviderConfig
 providers:
@@ -177,7 +177,7 @@ providers:
     requireServiceAccount: true
     requiredServiceAccountAnnotationKeys: [a.example/b]
 `
-	must.Do(t, all.Validate(document([]byte(good))))
+	must.Do(t, all.Validate(decodeDocument([]byte(good))))
 	for _, change := range [][2]string{
 		{"kubelet.config.k8s.io/v1\n", "kubelet.config.k8s.io/v2\n"},
 		{"apiVersion: kubelet.config.k8s.io/v1\n", ""},
@@ -213,7 +213,7 @@ providers:
 		if text == good {
 			t.Fatalf("%q is not in it", change[0])
 		}
-		if err := all.Validate(document([]byte(text))); err == nil {
+		if err := all.Validate(decodeDocument([]byte(text))); err == nil {
 			t.Errorf("%q in place of %q is taken", change[1], change[0])
 		}
 		if cfg, err := config.Parse("f", []byte(text)); err == nil && cfg.Validate() == nil {

@@ -27,12 +27,12 @@ func readPage(t *testing.T) string {
 }
 
 var (
-	// place matches a file of the Kubernetes release and the functions in that file, in the page's
+	// sourceReference matches a file of the Kubernetes release and the functions in that file, in the page's
 	// notation.
-	place   = regexp.MustCompile("`(pkg/[^`]+\\.go)`:((?:,?\\s+`\\w+`)+)")
-	anyFile = regexp.MustCompile("`(pkg/[^`]+)`")
-	quoted  = regexp.MustCompile("`(\\w+)`")
-	oneLine = regexp.MustCompile(`\n *`)
+	sourceReference = regexp.MustCompile("`(pkg/[^`]+\\.go)`:((?:,?\\s+`\\w+`)+)")
+	quotedFile      = regexp.MustCompile("`(pkg/[^`]+)`")
+	quoted          = regexp.MustCompile("`(\\w+)`")
+	oneLine         = regexp.MustCompile(`\n *`)
 )
 
 // TestDocumentedSourcesExist verifies that the files and functions that the page names exist in the
@@ -43,12 +43,12 @@ func TestDocumentedSourcesExist(t *testing.T) {
 		t.Fatalf("go list: %v", err)
 	}
 	release, text := strings.TrimSpace(string(out)), readPage(t)
-	for _, m := range anyFile.FindAllStringSubmatch(text, -1) {
+	for _, m := range quotedFile.FindAllStringSubmatch(text, -1) {
 		if _, err := os.Stat(filepath.Join(release, m[1])); err != nil {
 			t.Errorf("%s: %v", page, err)
 		}
 	}
-	found := place.FindAllStringSubmatch(text, -1)
+	found := sourceReference.FindAllStringSubmatch(text, -1)
 	for _, m := range found {
 		have := functions(t, filepath.Join(release, m[1]))
 		for _, name := range quoted.FindAllStringSubmatch(m[2], -1) {

@@ -27,8 +27,8 @@ import (
 )
 
 const (
-	right = "canary-password-4b1d"
-	stale = "stale"
+	validPassword = "canary-password-4b1d"
+	stalePassword = "stale"
 )
 
 // login is a pull secret with one credential. HOST in its key is replaced with the registry's host.
@@ -47,20 +47,20 @@ var cases = []struct {
 	image  string
 	want   outcome
 }{
-	{"one secret", []login{{"HOST", "a", right}}, "team/app", outcome{"a", "a", "a"}},
-	{"#723: rights in the first secret", []login{{"HOST", "a", right}, {"HOST", "b", right}}, "team/app", outcome{"a", "a", "a"}},
-	{"#723: rights in the second secret", []login{{"HOST", "a", right}, {"HOST", "b", right}}, "team/db", outcome{"403", "b", "b"}},
-	{"#13126: the other way round", []login{{"HOST", "b", right}, {"HOST", "a", right}}, "team/app", outcome{"403", "a", "a"}},
-	{"#1431: a stale secret first", []login{{"HOST", "a", stale}, {"HOST", "a", right}}, "team/app", outcome{"401", "a", "a"}},
-	{"a stale secret last", []login{{"HOST", "a", right}, {"HOST", "a", stale}}, "team/app", outcome{"a", "a", "a"}},
-	{"a path before its host", []login{{"HOST", "b", right}, {"HOST/team/app", "a", right}}, "team/app", outcome{"a", "a", "a"}},
-	{"a stale path before its host", []login{{"HOST/team/app", "a", stale}, {"HOST", "a", right}}, "team/app", outcome{"401", "a", "a"}},
-	{"a path that is not the image's", []login{{"HOST/team/db", "b", right}}, "public/app", outcome{"anonymous", "anonymous", "anonymous"}},
-	{"a stale secret, and a public image", []login{{"HOST", "a", stale}}, "public/app", outcome{"401", "401", "401"}},
-	{"a secret of another registry", []login{{"other.example", "b", right}, {"HOST", "a", right}}, "team/app", outcome{"a", "a", "a"}},
-	{"two registries, and the second secret", []login{{"HOST", "b", right}, {"other.example", "x", right}, {"HOST", "a", right}}, "team/app", outcome{"403", "a", "a"}},
-	{"/v1/ and a scheme", []login{{"https://HOST/v1/", "a", right}}, "team/app", outcome{"a", "a", "a"}},
-	{"no password", []login{{"HOST", "a", ""}, {"HOST", "a", right}}, "team/app", outcome{"401", "a", "a"}},
+	{"one secret", []login{{"HOST", "a", validPassword}}, "team/app", outcome{"a", "a", "a"}},
+	{"#723: rights in the first secret", []login{{"HOST", "a", validPassword}, {"HOST", "b", validPassword}}, "team/app", outcome{"a", "a", "a"}},
+	{"#723: rights in the second secret", []login{{"HOST", "a", validPassword}, {"HOST", "b", validPassword}}, "team/db", outcome{"403", "b", "b"}},
+	{"#13126: the other way round", []login{{"HOST", "b", validPassword}, {"HOST", "a", validPassword}}, "team/app", outcome{"403", "a", "a"}},
+	{"#1431: a stale secret first", []login{{"HOST", "a", stalePassword}, {"HOST", "a", validPassword}}, "team/app", outcome{"401", "a", "a"}},
+	{"a stale secret last", []login{{"HOST", "a", validPassword}, {"HOST", "a", stalePassword}}, "team/app", outcome{"a", "a", "a"}},
+	{"a path before its host", []login{{"HOST", "b", validPassword}, {"HOST/team/app", "a", validPassword}}, "team/app", outcome{"a", "a", "a"}},
+	{"a stale path before its host", []login{{"HOST/team/app", "a", stalePassword}, {"HOST", "a", validPassword}}, "team/app", outcome{"401", "a", "a"}},
+	{"a path that is not the image's", []login{{"HOST/team/db", "b", validPassword}}, "public/app", outcome{"anonymous", "anonymous", "anonymous"}},
+	{"a stale secret, and a public image", []login{{"HOST", "a", stalePassword}}, "public/app", outcome{"401", "401", "401"}},
+	{"a secret of another registry", []login{{"other.example", "b", validPassword}, {"HOST", "a", validPassword}}, "team/app", outcome{"a", "a", "a"}},
+	{"two registries, and the second secret", []login{{"HOST", "b", validPassword}, {"other.example", "x", validPassword}, {"HOST", "a", validPassword}}, "team/app", outcome{"403", "a", "a"}},
+	{"/v1/ and a scheme", []login{{"https://HOST/v1/", "a", validPassword}}, "team/app", outcome{"a", "a", "a"}},
+	{"no password", []login{{"HOST", "a", ""}, {"HOST", "a", validPassword}}, "team/app", outcome{"401", "a", "a"}},
 	{"nothing that fits", nil, "team/app", outcome{"401", "401", "401"}},
 }
 
@@ -71,7 +71,7 @@ func TestSameAsK8schain(t *testing.T) {
 			s := registry(t, auth)
 			ref := must.Get(name.ParseReference(s.Addr() + "/" + tt.image + ":v1"))(t)
 			ours, theirs := pullSecrets(t, tt.logins, s.Addr())
-			got := outcome{byK8schain(t, s, ref, theirs), byRegcred(t, s, ref, ours), byKubelet(t, s, ref, theirs)}
+			got := outcome{pullWithK8schain(t, s, ref, theirs), pullWithRegcred(t, s, ref, ours), pullWithKubelet(t, s, ref, theirs)}
 			if auth == testregistry.AuthBasic {
 				t.Logf("%-40s %-10s %-10s %s", tt.name, got.K8schain, got.Regcred, got.Kubelet)
 			}
@@ -88,7 +88,7 @@ func TestSameAsK8schain(t *testing.T) {
 func TestHelperFails(t *testing.T) {
 	s := registry(t, testregistry.AuthBasic)
 	ref := must.Get(name.ParseReference(s.Addr() + "/team/app:v1"))(t)
-	if a, err := authn.NewKeychainFromHelper(broken{}).Resolve(ref.Context()); err != nil || a != authn.Anonymous {
+	if a, err := authn.NewKeychainFromHelper(failingHelper{}).Resolve(ref.Context()); err != nil || a != authn.Anonymous {
 		t.Errorf("go-containerregistry's: got %v, %v", a, err)
 	}
 	cfg := must.Get(config.Parse("test.yaml", []byte(`{"apiVersion":"kubelet.config.k8s.io/v1","kind":"CredentialProviderConfig","providers":[
@@ -101,14 +101,14 @@ func TestHelperFails(t *testing.T) {
 	}
 }
 
-type broken struct{}
+type failingHelper struct{}
 
-func (broken) Get(string) (string, string, error) { return "", "", errors.New("no network") }
+func (failingHelper) Get(string) (string, string, error) { return "", "", errors.New("no network") }
 
 func registry(t testing.TB, auth testregistry.Auth) *testregistry.Server {
 	t.Helper()
 	s := must.Get(testregistry.New(testregistry.Options{
-		Auth: auth, Users: map[string]string{"a": right, "b": right},
+		Auth: auth, Users: map[string]string{"a": validPassword, "b": validPassword},
 		Rules: []testregistry.Rule{
 			{User: "a", Prefix: "team/app", Pull: true}, {User: "b", Prefix: "team/db", Pull: true},
 			{User: testregistry.Anonymous, Prefix: "public", Pull: true}, {User: testregistry.AnyUser, Prefix: "public", Pull: true},
@@ -136,7 +136,7 @@ func pullSecrets(t testing.TB, logins []login, host string) (ours []regcred.Pull
 	return ours, theirs
 }
 
-func byK8schain(t testing.TB, s *testregistry.Server, ref name.Reference, list []corev1.Secret) string {
+func pullWithK8schain(t testing.TB, s *testregistry.Server, ref name.Reference, list []corev1.Secret) string {
 	t.Helper()
 	keys, err := kubernetes.NewFromPullSecrets(t.Context(), list)
 	if err != nil {
@@ -146,7 +146,7 @@ func byK8schain(t testing.TB, s *testregistry.Server, ref name.Reference, list [
 	return pulledBy(s, err)
 }
 
-func byRegcred(t testing.TB, s *testregistry.Server, ref name.Reference, list []regcred.PullSecret) string {
+func pullWithRegcred(t testing.TB, s *testregistry.Server, ref name.Reference, list []regcred.PullSecret) string {
 	t.Helper()
 	k := must.Get(regcred.New(new(config.Config), regcred.Options{}))(t)
 	defer k.Close()
@@ -155,9 +155,9 @@ func byRegcred(t testing.TB, s *testregistry.Server, ref name.Reference, list []
 	return pulledBy(s, err)
 }
 
-// byKubelet tries each credential of the kubelet's keyring once, like the kubelet's
+// pullWithKubelet tries each credential of the kubelet's keyring once, like the kubelet's
 // image manager. Without credentials, it pulls anonymously.
-func byKubelet(t testing.TB, s *testregistry.Server, ref name.Reference, list []corev1.Secret) (got string) {
+func pullWithKubelet(t testing.TB, s *testregistry.Server, ref name.Reference, list []corev1.Secret) (got string) {
 	t.Helper()
 	ring := must.Get(secrets.MakeDockerKeyring(list, credentialprovider.UnionDockerKeyring{}))(t)
 	creds, found := ring.Lookup(ref.Context().String())
@@ -195,7 +195,7 @@ func BenchmarkResolve(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	ours, theirs := pullSecrets(b, []login{{"HOST", "a", right}}, "registry.example")
+	ours, theirs := pullSecrets(b, []login{{"HOST", "a", validPassword}}, "registry.example")
 	k, err := regcred.New(new(config.Config), regcred.Options{})
 	if err != nil {
 		b.Fatal(err)

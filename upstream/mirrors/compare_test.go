@@ -18,8 +18,8 @@ import (
 
 func sum(data []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(data)) }
 
-// kubelets is the user name of the credential that a kubelet sends.
-const kubelets = "kubelet"
+// kubeletUser is the user name of the credential that a kubelet sends.
+const kubeletUser = "kubelet"
 
 // hostRequest is the URL of a runtime's request, and the credentials in it.
 type hostRequest struct {
@@ -31,11 +31,11 @@ type hostRequest struct {
 // image, and all requests that may be sent.
 func predictedRequests(r *route.Route) (resolve, all []hostRequest) {
 	for _, h := range r.Hops {
-		a := hostRequest{URL: hopURL(&h) + h.Repository, Shown: string(h.Shown)}
+		a := hostRequest{URL: hopURL(&h) + h.Repository, Shown: string(h.Credential)}
 		if a.URL == h.Repository {
 			continue // this hop receives no request
 		}
-		if !h.Silent {
+		if !h.SkippedForLayers {
 			all = add(all, a)
 		}
 		if h.Skipped == "" {
@@ -48,7 +48,7 @@ func predictedRequests(r *route.Route) (resolve, all []hostRequest) {
 // hopURL returns the URL of a hop, with the scheme that its port expects. It returns "" if the hop
 // is unreachable.
 func hopURL(h *route.Hop) string {
-	if h.HTTPToo && h.Base.Port() == "" {
+	if h.TriesHTTPSFirst && h.Base.Port() == "" {
 		return "https" + strings.TrimPrefix(strings.TrimPrefix(h.URL, "https"), "http")
 	}
 	if !slices.Contains(append([]string{"localhost", "127.0.0.1"}, names...), strings.ToLower(h.Base.Hostname())) {
@@ -56,10 +56,10 @@ func hopURL(h *route.Hop) string {
 	}
 	port := cmp.Or(h.Base.Port(), map[string]string{"http": "80", "https": "443"}[h.Base.Scheme])
 	scheme := "http"
-	if slices.Contains(withTLS, port) {
+	if slices.Contains(tlsPorts, port) {
 		scheme = "https"
 	}
-	if scheme != h.Base.Scheme && !h.HTTPToo {
+	if scheme != h.Base.Scheme && !h.TriesHTTPSFirst {
 		return ""
 	}
 	u := *h.Base
@@ -96,17 +96,17 @@ func userNames(users []string) string {
 	switch {
 	case len(users) == 0:
 		return string(route.CredentialNone)
-	case slices.Equal(users, []string{kubelets}):
+	case slices.Equal(users, []string{kubeletUser}):
 		return string(route.CredentialKubelet)
 	case len(users) == 1 && strings.HasPrefix(users[0], "own"):
 		return string(route.CredentialRuntime)
-	case slices.Equal(users, []string{"header", kubelets}), slices.Equal(users, []string{"header"}):
+	case slices.Equal(users, []string{"header", kubeletUser}), slices.Equal(users, []string{"header"}):
 		return string(route.CredentialHeader)
 	}
 	return strings.Join(users, "+")
 }
 
-func check(t *testing.T, what string, want, got []hostRequest) {
+func checkRequests(t *testing.T, what string, want, got []hostRequest) {
 	t.Helper()
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("%s (-said +done):\n%s", what, diff)

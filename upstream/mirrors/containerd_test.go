@@ -22,8 +22,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// daemon is a containerd with its own configuration.
-type daemon struct {
+// containerdDaemon is a containerd with its own configuration.
+type containerdDaemon struct {
 	dir     string
 	version containerd.Version
 	images  runtimeapi.ImageServiceClient
@@ -32,22 +32,22 @@ type daemon struct {
 // programs returns the containerd programs by version.
 func programs() map[string]string { return map[string]string{"1.6": "containerd", "2": containerd2()} }
 
-// start starts a containerd that trusts only the CA in the file ca. In the configuration, it
+// startContainerd starts a containerd that trusts only the CA in the file ca. In the configuration, it
 // replaces DIR with the containerd's directory.
-func start(t *testing.T, program, config, ca string) *daemon {
+func startContainerd(t *testing.T, program, config, ca string) *containerdDaemon {
 	t.Helper()
 	return startPrepared(t, program, config, ca, func(string) {})
 }
 
-// startPrepared is like [start], but first calls prepare with the containerd's directory.
-func startPrepared(t *testing.T, program, config, ca string, prepare func(dir string)) *daemon {
+// startPrepared is like [startContainerd], but first calls prepare with the containerd's directory.
+func startPrepared(t *testing.T, program, config, ca string, prepare func(dir string)) *containerdDaemon {
 	t.Helper()
 	dir, err := os.MkdirTemp("/run", "d") // /run is in memory
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := must.Get(exec.Command(program, "--version").Output())(t)
-	d := &daemon{dir: dir, version: containerd.ParseVersion(string(out))}
+	d := &containerdDaemon{dir: dir, version: containerd.ParseVersion(string(out))}
 	if !d.version.IsKnown() {
 		d.version = containerd.ParseVersion("2.4.2") // the version in containerd2.mod
 	}
@@ -66,13 +66,13 @@ func startPrepared(t *testing.T, program, config, ca string, prepare func(dir st
 	conn := must.Get(grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	t.Cleanup(func() { conn.Close() })
 	d.images = runtimeapi.NewImageServiceClient(conn)
-	d.serves(t)
+	d.waitServing(t)
 	return d
 }
 
-// serves waits until containerd's CRI service responds. The service may start after containerd
+// waitServing waits until containerd's CRI service responds. The service may start after containerd
 // reports that it has booted.
-func (d *daemon) serves(t *testing.T) {
+func (d *containerdDaemon) waitServing(t *testing.T) {
 	t.Helper()
 	var err error
 	for range 600 {
@@ -84,7 +84,7 @@ func (d *daemon) serves(t *testing.T) {
 	t.Fatalf("containerd has booted, and does not respond to a kubelet after 30 s: %v", err)
 }
 
-func (d *daemon) path(name string) string { return filepath.Join(d.dir, name) }
+func (d *containerdDaemon) path(name string) string { return filepath.Join(d.dir, name) }
 
 // waitReady waits until a daemon reports that it has booted. It continues to read the daemon's
 // output.
@@ -105,12 +105,12 @@ func waitReady(t *testing.T, lines *bufio.Scanner) {
 }
 
 // pull pulls an image through CRI, as a kubelet does.
-func (d *daemon) pull(t *testing.T, image string) error {
+func (d *containerdDaemon) pull(t *testing.T, image string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	_, err := d.images.PullImage(ctx, &runtimeapi.PullImageRequest{
-		Image: &runtimeapi.ImageSpec{Image: image}, Auth: &runtimeapi.AuthConfig{Username: kubelets, Password: "secret"},
+		Image: &runtimeapi.ImageSpec{Image: image}, Auth: &runtimeapi.AuthConfig{Username: kubeletUser, Password: "secret"},
 	})
 	return err
 }

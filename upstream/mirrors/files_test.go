@@ -15,10 +15,10 @@ func TestContainerdFiles(t *testing.T) {
 	h := startHosts(t)
 	hosts := hostsTOML("[host.'https://m1.example']\n")
 	for version, program := range programs() {
-		whole := baseConfig(version, section(version, "registry")+"config_path = 'DIR/certs.d'\n")
+		whole := baseConfig(version, sectionHeader(version, "registry")+"config_path = 'DIR/certs.d'\n")
 		without := baseConfig(version, "")
 		head := strings.Split(whole, "\n")[0] + "\n"
-		drop := head + section(version, "registry") + "config_path = 'DIR/certs.d'\n"
+		drop := head + sectionHeader(version, "registry") + "config_path = 'DIR/certs.d'\n"
 		for name, tt := range map[string]struct {
 			only, config string
 			files        files
@@ -34,23 +34,23 @@ func TestContainerdFiles(t *testing.T) {
 			"an import, relative":     {"2", "imports = ['conf.d/a.toml']\n" + without, files{"conf.d/a.toml": drop}},
 			"an import of itself":     {"", "imports = ['config.toml']\n" + whole, nil},
 			"imports in a circle":     {"", "imports = ['DIR/a.toml']\n" + whole, files{"a.toml": head + "imports = ['DIR/b.toml']\n", "b.toml": head + "imports = ['DIR/a.toml']\n"}},
-			"an import that replaces": {"", "imports = ['DIR/a.toml']\n" + whole, files{"a.toml": head + section(version, "registry") + "config_path = 'DIR/none'\n"}},
+			"an import that replaces": {"", "imports = ['DIR/a.toml']\n" + whole, files{"a.toml": head + sectionHeader(version, "registry") + "config_path = 'DIR/none'\n"}},
 			"a glob of nothing":       {"", "imports = ['DIR/conf.d/*.toml']\n" + whole, nil},
-			"imports in their order":  {"2", "imports = ['DIR/b.toml', 'DIR/a.toml']\n" + without, files{"b.toml": head + section(version, "registry") + "config_path = 'DIR/none'\n", "a.toml": drop}},
+			"imports in their order":  {"2", "imports = ['DIR/b.toml', 'DIR/a.toml']\n" + without, files{"b.toml": head + sectionHeader(version, "registry") + "config_path = 'DIR/none'\n", "a.toml": drop}},
 		} {
 			if tt.only != "" && tt.only != version {
 				continue
 			}
 			t.Run(version+"/"+name, func(t *testing.T) {
-				d := startWith(t, program, tt.config, h.ca, tt.files)
+				d := startContainerdWithFiles(t, program, tt.config, h.ca, tt.files)
 				d.compare(t, h, hosts, "")
 			})
 		}
 	}
 }
 
-// startWith is like [start], with additional files in the containerd's directory.
-func startWith(t *testing.T, program, config, ca string, beside files) *daemon {
+// startContainerdWithFiles is like [startContainerd], with additional files in the containerd's directory.
+func startContainerdWithFiles(t *testing.T, program, config, ca string, beside files) *containerdDaemon {
 	t.Helper()
 	return startPrepared(t, program, config, ca, func(dir string) {
 		for name, text := range beside {

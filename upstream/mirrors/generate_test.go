@@ -18,30 +18,30 @@ var (
 	randomCases = flag.Int("many", 60, "how many of them there are for each runtime")
 )
 
-// dice generates random configurations.
-type dice struct{ *rand.Rand }
+// generator generates random configurations.
+type generator struct{ *rand.Rand }
 
-func (d dice) choose(of ...string) string { return of[d.IntN(len(of))] }
+func (d generator) choose(of ...string) string { return of[d.IntN(len(of))] }
 
 // oneIn returns true with probability 1/n.
-func (d dice) oneIn(n int) bool { return d.IntN(n) == 0 }
+func (d generator) oneIn(n int) bool { return d.IntN(n) == 0 }
 
 // address generates a host in a form that hosts.toml allows.
-func (d dice) address() string {
+func (d generator) address() string {
 	host := d.choose("m1.example", "m2.example", "m3.example", "m4.example", "origin.example", "registry-1.docker.io")
 	scheme := d.choose("https://", "https://", "https://", "", "http://")
 	port := ""
 	if d.oneIn(3) {
-		port = ":" + d.choose(withTLS...)
+		port = ":" + d.choose(tlsPorts...)
 		if scheme == "http://" {
-			port = ":" + d.choose(plain...)
+			port = ":" + d.choose(plainPorts...)
 		}
 	}
 	return scheme + host + port + d.choose("", "", "", "/", "/v2", "/v2/", "/pre", "/v2/pre", "/pre/v2", "/a/../b//c")
 }
 
 // settings generates settings for a table in hosts.toml.
-func (d dice) settings() (text string) {
+func (d generator) settings() (text string) {
 	if d.oneIn(3) {
 		text += fmt.Sprintf("capabilities = [%s]\n", d.choose("'pull', 'resolve'", "'pull'", "'resolve'", "'push', 'pull'", "'PULL', 'RESOLVE'", "", "'referrers', 'pull', 'resolve'", "'none'"))
 	}
@@ -61,7 +61,7 @@ func (d dice) settings() (text string) {
 }
 
 // hostsTOML generates a complete hosts.toml.
-func (d dice) hostsTOML() string {
+func (d generator) hostsTOML() string {
 	var b strings.Builder
 	if d.oneIn(2) {
 		fmt.Fprintf(&b, "server = %q\n", d.address())
@@ -86,7 +86,7 @@ func (d dice) hostsTOML() string {
 }
 
 // certs generates files below certs.d, and an image for which containerd may read them.
-func (d dice) certs() (files, string) {
+func (d generator) certs() (files, string) {
 	host := d.choose("origin.example", "origin.example:5443", "docker.io", "localhost:5000", "127.0.0.1:5443", "origin.example:443")
 	f := files{}
 	for _, dir := range []string{host, strings.Replace(host, ":", "_", 1) + "_", strings.Split(host, ":")[0], "_default", "other.example"} {
@@ -102,8 +102,8 @@ func TestContainerdAtRandom(t *testing.T) {
 	tests.SkipUnlessAvailable(t)
 	h := startHosts(t)
 	for version, program := range programs() {
-		d := start(t, program, baseConfig(version, section(version, "registry")+"config_path = 'DIR/certs.d'\n"), h.ca)
-		random := dice{rand.New(rand.NewPCG(*seed, 0))}
+		d := startContainerd(t, program, baseConfig(version, sectionHeader(version, "registry")+"config_path = 'DIR/certs.d'\n"), h.ca)
+		random := generator{rand.New(rand.NewPCG(*seed, 0))}
 		for i := range *randomCases {
 			f, image := random.certs()
 			if strings.HasPrefix(image, "docker.io/app") {

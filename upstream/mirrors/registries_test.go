@@ -35,10 +35,10 @@ import (
 // names lists the host names of the tests. All of them resolve to this machine.
 var names = []string{"origin.example", "m1.example", "m2.example", "m3.example", "m4.example", "m5.example", "registry-1.docker.io", "sub.wild.example"}
 
-// withTLS and plain are the ports of each host.
+// tlsPorts and plain are the ports of each host.
 var (
-	withTLS = []string{"443", "5443"}
-	plain   = []string{"80", "5000"}
+	tlsPorts   = []string{"443", "5443"}
+	plainPorts = []string{"80", "5000"}
 )
 
 // loggedRequest is a recorded request to a host.
@@ -50,26 +50,26 @@ type loggedRequest struct {
 }
 
 // hosts holds the registries, each with its own images.
-type hosts struct {
+type registryHosts struct {
 	ca      string // path of the CA file
 	storage http.Handler
 
-	mu  sync.Mutex
-	log []loggedRequest
-	has map[string]bool // URLs of existing repositories
+	mu           sync.Mutex
+	log          []loggedRequest
+	repositories map[string]bool // URLs of existing repositories
 }
 
 // startHosts starts the hosts, which run until the test ends.
-func startHosts(t *testing.T) *hosts {
+func startHosts(t *testing.T) *registryHosts {
 	t.Helper()
 	cert, authority := newCertificate(t)
-	h := &hosts{ca: filepath.Join(t.TempDir(), "ca.pem"), has: map[string]bool{}}
+	h := &registryHosts{ca: filepath.Join(t.TempDir(), "ca.pem"), repositories: map[string]bool{}}
 	h.storage = registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	must.Do(t, os.WriteFile(h.ca, authority, 0o600))
-	for _, port := range slices.Concat(withTLS, plain) {
+	for _, port := range slices.Concat(tlsPorts, plainPorts) {
 		l := must.Get(net.Listen("tcp", ":"+port))(t)
 		scheme := "http"
-		if slices.Contains(withTLS, port) {
+		if slices.Contains(tlsPorts, port) {
 			scheme, l = "https", tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}})
 		}
 		server := &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, scheme) })}
@@ -92,15 +92,15 @@ func newCertificate(t *testing.T) (cert tls.Certificate, authority []byte) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// serve records a request and requires credentials. It serves only the repositories in [hosts.has].
-func (h *hosts) serve(w http.ResponseWriter, r *http.Request, scheme string) {
+// serve records a request and requires credentials. It serves only the repositories in [hosts.repositories].
+func (h *registryHosts) serve(w http.ResponseWriter, r *http.Request, scheme string) {
 	base, kind, rest := cutRepository(r.URL.Path)
 	s := loggedRequest{url: scheme + "://" + r.Host + base, kind: kind}
 	s.tag = kind == "manifests" && !strings.HasPrefix(rest, "sha256:")
 	s.user, _, _ = r.BasicAuth()
 	h.mu.Lock()
 	h.log = append(h.log, s)
-	has := h.has[s.url]
+	has := h.repositories[s.url]
 	h.mu.Unlock()
 	switch {
 	case s.user == "":
@@ -128,20 +128,20 @@ func cutRepository(path string) (base, kind, rest string) {
 
 // takeRequests returns the requests since its last call. From now on, only the repositories with
 // the URLs in there exist.
-func (h *hosts) takeRequests(there ...string) []loggedRequest {
+func (h *registryHosts) takeRequests(there ...string) []loggedRequest {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	log := h.log
-	h.log, h.has = nil, map[string]bool{}
+	h.log, h.repositories = nil, map[string]bool{}
 	for _, url := range there {
-		h.has[url] = true
+		h.repositories[url] = true
 	}
 	return log
 }
 
 // push uploads an image under a tag and returns its digest. The image shares no content with other
 // images.
-func (h *hosts) push(t *testing.T, tag string) (digest string) {
+func (h *registryHosts) push(t *testing.T, tag string) (digest string) {
 	t.Helper()
 	put := func(method, path, mediaType string, body []byte) http.Header {
 		r := httptest.NewRequest(method, path, bytes.NewReader(body))

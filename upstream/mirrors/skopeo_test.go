@@ -49,8 +49,8 @@ func mirror(location, more string) string {
 	return fmt.Sprintf("[[registry.mirror]]\nlocation = %q\n%s", location, more)
 }
 
-// confTable lists hand-written registries.conf files.
-var confTable = []struct {
+// registriesConfCases lists hand-written registries.conf files.
+var registriesConfCases = []struct {
 	name, image string // "" means origin.example/team/app
 	files       files
 }{
@@ -127,12 +127,12 @@ var confTable = []struct {
 func TestSkopeo(t *testing.T) {
 	tests.SkipUnlessAvailable(t)
 	h := startHosts(t)
-	for _, tt := range confTable {
+	for _, tt := range registriesConfCases {
 		t.Run(tt.name, func(t *testing.T) { compareConf(t, h, tt.files, tt.image) })
 	}
 }
 
-func compareConf(t *testing.T, h *hosts, configuration files, repository string) {
+func compareConf(t *testing.T, h *registryHosts, configuration files, repository string) {
 	t.Helper()
 	home := t.TempDir()
 	for name, text := range configuration {
@@ -149,7 +149,7 @@ func compareConf(t *testing.T, h *hosts, configuration files, repository string)
 		h.takeRequests()
 		out := skopeo(t, h, home, image)
 		_, all := predictedRequests(said)
-		check(t, image+" ("+said.Fails+")", all, recordedRequests(h.takeRequests(), func(s loggedRequest) bool { return s.kind == "manifests" }))
+		checkRequests(t, image+" ("+said.FailureReason+")", all, recordedRequests(h.takeRequests(), func(s loggedRequest) bool { return s.kind == "manifests" }))
 		if t.Failed() {
 			t.Logf("skopeo: %s", out)
 		}
@@ -157,11 +157,11 @@ func compareConf(t *testing.T, h *hosts, configuration files, repository string)
 }
 
 // skopeo runs skopeo for an image that no host has, and returns its output.
-func skopeo(t *testing.T, h *hosts, home, image string) string {
+func skopeo(t *testing.T, h *registryHosts, home, image string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "skopeo", "inspect", "--raw", "--creds", kubelets+":secret", "docker://"+image)
+	cmd := exec.CommandContext(ctx, "skopeo", "inspect", "--raw", "--creds", kubeletUser+":secret", "docker://"+image)
 	cmd.Env = append(os.Environ(), "HOME="+home, "SSL_CERT_FILE="+h.ca, "SSL_CERT_DIR=/nowhere", "no_proxy=*", "NO_PROXY=*", "XDG_RUNTIME_DIR=", "XDG_CONFIG_HOME=")
 	out, err := cmd.CombinedOutput()
 	if err == nil {
@@ -171,12 +171,12 @@ func skopeo(t *testing.T, h *hosts, home, image string) string {
 }
 
 // location generates a host in a form that registries.conf allows.
-func (d dice) location() string {
+func (d generator) location() string {
 	return d.choose("m1.example", "m2.example", "m3.example", "m4.example:5443", "m1.example:5000", "origin.example", "docker.io") + d.choose("", "", "/", "/pre", "/library", "/a/b")
 }
 
 // registriesConf generates a complete registries.conf.
-func (d dice) registriesConf() string {
+func (d generator) registriesConf() string {
 	var b strings.Builder
 	for range 1 + d.IntN(3) {
 		b.WriteString("[[registry]]\n")
@@ -203,7 +203,7 @@ func (d dice) registriesConf() string {
 func TestSkopeoAtRandom(t *testing.T) {
 	tests.SkipUnlessAvailable(t)
 	h := startHosts(t)
-	random := dice{rand.New(rand.NewPCG(*seed, 1))}
+	random := generator{rand.New(rand.NewPCG(*seed, 1))}
 	for i := range *randomCases {
 		f := mirrorsConf(random.registriesConf())
 		if random.oneIn(3) {

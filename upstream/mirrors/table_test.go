@@ -23,9 +23,9 @@ type files map[string]string
 // hostsTOML returns a hosts.toml for origin.example with this text.
 func hostsTOML(text string) files { return files{"certs.d/origin.example/hosts.toml": text} }
 
-// table lists hand-written hosts.toml files. Each covers a rule that containerd's documentation
+// hostsTOMLCases lists hand-written hosts.toml files. Each covers a rule that containerd's documentation
 // omits or describes differently.
-var table = []struct {
+var hostsTOMLCases = []struct {
 	name  string
 	image string // "" means origin.example/team/app
 	files files
@@ -131,9 +131,9 @@ var table = []struct {
 	{"nine of ten", "", hostsTOML("[host.'https://m1.example']\n[host.'https://m1.example/pre']\n[host.'https://origin.example']\n")},
 }
 
-// section returns the header of a table in the CRI plugin's configuration, for a containerd
+// sectionHeader returns the header of a table in the CRI plugin's configuration, for a containerd
 // version.
-func section(version string, keys ...string) string {
+func sectionHeader(version string, keys ...string) string {
 	plugin := "plugins.'io.containerd.grpc.v1.cri'"
 	if version == "2" {
 		plugin = "plugins.'io.containerd.cri.v1.images'"
@@ -148,10 +148,10 @@ func baseConfig(version, registry string) string {
 		return "version = 3\ndisabled_plugins = ['io.containerd.nri.v1.nri', 'io.containerd.internal.v1.tracing']\n" +
 			"[plugins.'io.containerd.cri.v1.runtime']\ndisable_cgroup = true\nrestrict_oom_score_adj = true\n" +
 			"[[plugins.'io.containerd.transfer.v1.local'.unpack_config]]\nplatform = 'linux/" + runtime.GOARCH + "'\nsnapshotter = 'native'\n" +
-			section(version) + "snapshotter = 'native'\n" + registry
+			sectionHeader(version) + "snapshotter = 'native'\n" + registry
 	}
-	return "version = 2\n" + section(version) + "disable_cgroup = true\nrestrict_oom_score_adj = true\nsandbox_image = 'none.example/pause:1'\n" +
-		section(version, "containerd") + "snapshotter = 'native'\n" + registry
+	return "version = 2\n" + sectionHeader(version) + "disable_cgroup = true\nrestrict_oom_score_adj = true\nsandbox_image = 'none.example/pause:1'\n" +
+		sectionHeader(version, "containerd") + "snapshotter = 'native'\n" + registry
 }
 
 // TestContainerd verifies that regcred reports the route that containerd takes for a hosts.toml.
@@ -159,8 +159,8 @@ func TestContainerd(t *testing.T) {
 	tests.SkipUnlessAvailable(t)
 	h := startHosts(t)
 	for version, program := range programs() {
-		d := start(t, program, baseConfig(version, section(version, "registry")+"config_path = 'DIR/certs.d'\n"), h.ca)
-		for _, tt := range table {
+		d := startContainerd(t, program, baseConfig(version, sectionHeader(version, "registry")+"config_path = 'DIR/certs.d'\n"), h.ca)
+		for _, tt := range hostsTOMLCases {
 			t.Run(version+"/"+tt.name, func(t *testing.T) { d.compare(t, h, tt.files, tt.image) })
 		}
 	}
@@ -168,7 +168,7 @@ func TestContainerd(t *testing.T) {
 
 // compare pulls an image by tag and by digest, and compares the requests with the reported route.
 // At first no host has the image. Then only the last host has it.
-func (d *daemon) compare(t *testing.T, h *hosts, configuration files, repository string) {
+func (d *containerdDaemon) compare(t *testing.T, h *registryHosts, configuration files, repository string) {
 	t.Helper()
 	must.Do(t, os.RemoveAll(d.path("certs.d")))
 	for name, text := range configuration {
@@ -187,7 +187,7 @@ func (d *daemon) compare(t *testing.T, h *hosts, configuration files, repository
 	}
 }
 
-func (d *daemon) compareOne(t *testing.T, h *hosts, said *route.Route, image string) {
+func (d *containerdDaemon) compareOne(t *testing.T, h *registryHosts, said *route.Route, image string) {
 	t.Helper()
 	h.takeRequests()
 	err := d.pull(t, image)
@@ -197,11 +197,11 @@ func (d *daemon) compareOne(t *testing.T, h *hosts, said *route.Route, image str
 	}
 	resolve, all := predictedRequests(said)
 	byTag := !strings.Contains(image, "@")
-	if said.Fails != "" {
-		check(t, image+" fails", nil, recordedRequests(log, func(loggedRequest) bool { return true }))
+	if said.FailureReason != "" {
+		checkRequests(t, image+" fails", nil, recordedRequests(log, func(loggedRequest) bool { return true }))
 		return
 	}
-	check(t, image+" from nobody", resolve, recordedRequests(log, func(s loggedRequest) bool { return s.kind == "manifests" && s.tag == byTag }))
+	checkRequests(t, image+" from nobody", resolve, recordedRequests(log, func(s loggedRequest) bool { return s.kind == "manifests" && s.tag == byTag }))
 	if len(resolve) == 0 {
 		return
 	}
@@ -217,7 +217,7 @@ func (d *daemon) compareOne(t *testing.T, h *hosts, said *route.Route, image str
 	for _, a := range resolve {
 		want = add(want, a)
 	}
-	check(t, image+" from the last", sortRequests(want), sortRequests(recordedRequests(log, func(loggedRequest) bool { return true })))
+	checkRequests(t, image+" from the last", sortRequests(want), sortRequests(recordedRequests(log, func(loggedRequest) bool { return true })))
 }
 
 // TestContainerdConfig is like [TestContainerd], for settings in config.toml.
@@ -225,7 +225,7 @@ func TestContainerdConfig(t *testing.T) {
 	tests.SkipUnlessAvailable(t)
 	h := startHosts(t)
 	mirrors := func(version, host string, endpoints ...string) string {
-		return section(version, "registry", "mirrors", fmt.Sprintf("%q", host)) + "endpoint = ['" + strings.Join(endpoints, "', '") + "']\n"
+		return sectionHeader(version, "registry", "mirrors", fmt.Sprintf("%q", host)) + "endpoint = ['" + strings.Join(endpoints, "', '") + "']\n"
 	}
 	for version, program := range programs() {
 		for name, tt := range map[string]struct {
@@ -236,16 +236,16 @@ func TestContainerdConfig(t *testing.T) {
 			"mirrors": {registry: mirrors(version, "origin.example", "https://m1.example", "https://m2.example/pre", "m3.example/v2/x") +
 				mirrors(version, "*", "https://m4.example") + mirrors(version, "origin.example:5443", "https://origin.example:5443/x", "http://m1.example"),
 				images: []string{"origin.example/team/app", "docker.io/library/app", "origin.example:5443/a/b", "localhost:5000/a/b"}},
-			"passwords": {registry: section(version, "registry", "configs", "'m1.example'", "auth") + "username = 'own'\npassword = 'x'\n" + mirrors(version, "origin.example", "https://m1.example"),
+			"passwords": {registry: sectionHeader(version, "registry", "configs", "'m1.example'", "auth") + "username = 'own'\npassword = 'x'\n" + mirrors(version, "origin.example", "https://m1.example"),
 				images: []string{"origin.example/team/app"}},
-			"headers": {registry: section(version, "registry") + "config_path = 'DIR/certs.d'\n" + section(version, "registry", "headers") + "X-A = ['b']\n",
+			"headers": {registry: sectionHeader(version, "registry") + "config_path = 'DIR/certs.d'\n" + sectionHeader(version, "registry", "headers") + "X-A = ['b']\n",
 				files: hostsTOML("[host.'https://m1.example']\n"), images: []string{"origin.example/team/app"}},
-			"two roots": {registry: section(version, "registry") + "config_path = 'DIR/none:DIR/certs.d'\n",
+			"two roots": {registry: sectionHeader(version, "registry") + "config_path = 'DIR/none:DIR/certs.d'\n",
 				files: hostsTOML("[host.'https://m1.example']\n"), images: []string{"origin.example/team/app"}},
-			"two roots, not by the transfer service": {registry: "discard_unpacked_layers = true\n" + section(version, "registry") + "config_path = 'DIR/none:DIR/certs.d'\n",
+			"two roots, not by the transfer service": {registry: "discard_unpacked_layers = true\n" + sectionHeader(version, "registry") + "config_path = 'DIR/none:DIR/certs.d'\n",
 				files: hostsTOML("[host.'https://m1.example']\n"), images: []string{"origin.example/team/app"}},
 			"nothing": {files: hostsTOML("[host.'https://m1.example']\n"), images: []string{"origin.example/team/app", "127.0.0.1:5000/a", "localhost/a/b"}},
-			"imports": {registry: section(version, "registry") + "config_path = 'DIR/certs.d'\n", files: files{
+			"imports": {registry: sectionHeader(version, "registry") + "config_path = 'DIR/certs.d'\n", files: files{
 				"certs.d/origin.example/hosts.toml": "[host.'https://m1.example']\n",
 			}, images: []string{"origin.example/team/app"}},
 		} {
@@ -253,10 +253,10 @@ func TestContainerdConfig(t *testing.T) {
 				config := baseConfig(version, tt.registry)
 				if name == "imports" {
 					drop := filepath.Join(t.TempDir(), "x.toml")
-					write(t, drop, "version = 2\n"+section(version, "containerd")+"snapshotter = 'native'\n")
+					write(t, drop, "version = 2\n"+sectionHeader(version, "containerd")+"snapshotter = 'native'\n")
 					config = "imports = ['" + drop + "']\n" + config
 				}
-				d := start(t, program, config, h.ca)
+				d := startContainerd(t, program, config, h.ca)
 				for i, image := range tt.images {
 					t.Run(fmt.Sprint(i), func(t *testing.T) { d.compare(t, h, tt.files, image) })
 				}

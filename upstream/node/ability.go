@@ -20,21 +20,21 @@ type KubeletFeature struct {
 // Sources: pkg/features/kube_features.go and pkg/credentialprovider/plugin of 1.33.13,
 // 1.34.4, 1.35.4 and 1.36.3.
 var (
-	FeatureConfigDirectory = KubeletFeature{description: "a directory for the configuration of its plugins", defaultSince: 34}
-	FeatureConfigHash      = KubeletFeature{description: "a metric with the hash of that configuration", defaultSince: 34}
-	FeatureServiceAccounts = KubeletFeature{description: "tokens of service accounts for its plugins", defaultSince: 34, gate: "KubeletServiceAccountTokenForCredentialProviders", gateSince: 33}
-	FeatureCacheType       = KubeletFeature{description: "tokenAttributes.cacheType, without which a plugin may return the token", defaultSince: 34}
-	ChecksImageFirst       = KubeletFeature{description: "no need of credentials for an image that it has", defaultSince: 34}
-	FeaturePullRecords     = KubeletFeature{description: "records of what pulled an image (KEP-2535)", defaultSince: 35, gate: "KubeletEnsureSecretPulledImages", gateSince: 33}
-	FeatureNamedFailures   = KubeletFeature{description: "the names of provider and image with each failure in its log", defaultSince: 35}
+	FeatureConfigDirectory  = KubeletFeature{description: "a directory for the configuration of its plugins", defaultSince: 34}
+	FeatureConfigHash       = KubeletFeature{description: "a metric with the hash of that configuration", defaultSince: 34}
+	FeatureServiceAccounts  = KubeletFeature{description: "tokens of service accounts for its plugins", defaultSince: 34, gate: "KubeletServiceAccountTokenForCredentialProviders", gateSince: 33}
+	FeatureCacheType        = KubeletFeature{description: "tokenAttributes.cacheType, without which a plugin may return the token", defaultSince: 34}
+	FeatureChecksImageFirst = KubeletFeature{description: "no need of credentials for an image that it has", defaultSince: 34}
+	FeaturePullRecords      = KubeletFeature{description: "records of what pulled an image (KEP-2535)", defaultSince: 35, gate: "KubeletEnsureSecretPulledImages", gateSince: 33}
+	FeatureNamedFailures    = KubeletFeature{description: "the names of provider and image with each failure in its log", defaultSince: 35}
 )
 
-// ReportsToPods and the following variables are features that only the kubelet with embedded
+// FeatureReportsToPods and the following variables are features that only the kubelet with embedded
 // regcred has (docs/project/upstream.md).
 var (
-	ReportsToPods       = KubeletFeature{description: "the failures of its plugins in the events of pods", embeddedOnly: true}
-	RunsConcurrently    = KubeletFeature{description: "plugins that run side by side", embeddedOnly: true}
-	FeatureSharedTokens = KubeletFeature{description: "one token for all pods of a service account that share an answer", embeddedOnly: true}
+	FeatureReportsToPods     = KubeletFeature{description: "the failures of its plugins in the events of pods", embeddedOnly: true}
+	FeatureConcurrentPlugins = KubeletFeature{description: "plugins that run side by side", embeddedOnly: true}
+	FeatureSharedTokens      = KubeletFeature{description: "one token for all pods of a service account that share an answer", embeddedOnly: true}
 )
 
 // IsEnabled reports whether the run's kubelet has the feature enabled by default.

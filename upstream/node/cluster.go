@@ -40,8 +40,8 @@ type Cluster struct {
 	Nodes []*Machine
 }
 
-// NodeGrace is the time without a heartbeat after which a node is marked not ready.
-const NodeGrace = 8 * time.Second
+// NodeMonitorGracePeriod is the time without a heartbeat after which a node is marked not ready.
+const NodeMonitorGracePeriod = 8 * time.Second
 
 // StartCluster starts a cluster and waits until its nodes are ready.
 func StartCluster(t testing.TB, o ClusterOptions) *Cluster {
@@ -52,7 +52,7 @@ func StartCluster(t testing.TB, o ClusterOptions) *Cluster {
 		if m.Net == nil {
 			m.Net = o.Net
 		}
-		m.link, m.control = newMachineNetwork(t, i), c.ControlPlane
+		m.network, m.control = newMachineNetwork(t, i), c.ControlPlane
 		c.Nodes[i] = newMachine(t, m)
 	}
 	var wg sync.WaitGroup
@@ -74,7 +74,7 @@ func (c *Cluster) startControllers(t testing.TB) {
 	t.Helper()
 	c.startController(t, "kube-controller-manager", "--use-service-account-credentials", "--controllers=*",
 		"--service-account-private-key-file="+c.filePath("sa.key"), "--root-ca-file="+c.filePath("ca.crt"),
-		"--node-monitor-period=1s", "--node-monitor-grace-period="+NodeGrace.String())
+		"--node-monitor-period=1s", "--node-monitor-grace-period="+NodeMonitorGracePeriod.String())
 	c.startController(t, "kube-scheduler")
 }
 
@@ -137,7 +137,7 @@ func (m *Machine) joinFiles(t testing.TB) map[string]string {
 	}
 	return map[string]string{
 		"/etc/kubernetes/kubelet.conf":   string(data),
-		"/etc/cni/net.d/10-ptp.conflist": fmt.Sprintf(podNetworkConfig, m.options.link.pods),
+		"/etc/cni/net.d/10-ptp.conflist": fmt.Sprintf(podNetworkConfig, m.options.network.pods),
 	}
 }
 
@@ -153,33 +153,33 @@ const podNetworkConfig = `{
 func (m *Machine) joinConfig(config map[string]any) {
 	maps.Copy(config, map[string]any{
 		"address": "0.0.0.0", "healthzBindAddress": "127.0.0.1",
-		"nodeStatusUpdateFrequency": "2s", "nodeLeaseDurationSeconds": int(NodeGrace.Seconds()),
+		"nodeStatusUpdateFrequency": "2s", "nodeLeaseDurationSeconds": int(NodeMonitorGracePeriod.Seconds()),
 		"syncFrequency": "2s",
 	})
-	m.Kubelet.readOnlyURL = fmt.Sprintf("http://%s:%d", m.options.link.address, config["readOnlyPort"])
+	m.Kubelet.readOnlyURL = fmt.Sprintf("http://%s:%d", m.options.network.address, config["readOnlyPort"])
 }
 
 // ForwardAddress forwards an address in the machine to the same address on the run's loopback
 // interface, such as a registry without a host name, until the test ends.
 func (m *Machine) ForwardAddress(t testing.TB, address string) {
 	t.Helper()
-	if m.options.link != nil {
-		m.options.link.forwardAddress(t, address)
+	if m.options.network != nil {
+		m.options.network.forwardAddress(t, address)
 	}
 }
 
 // Address returns the machine's IP address.
 func (m *Machine) Address() string {
-	if m.options.link != nil {
-		return m.options.link.address
+	if m.options.network != nil {
+		return m.options.network.address
 	}
 	return NodeAddress
 }
 
 // httpClient returns an HTTP client that connects from inside the machine.
 func (m *Machine) httpClient() *http.Client {
-	if m.options.link != nil {
-		return m.options.link.httpClient()
+	if m.options.network != nil {
+		return m.options.network.httpClient()
 	}
 	return http.DefaultClient
 }

@@ -29,7 +29,7 @@ type MachineOptions struct {
 	Files, Programs map[string]string
 
 	// Set only for nodes of a cluster: its own network, and its control plane.
-	link    *machineNetwork
+	network *machineNetwork
 	control *ControlPlane
 }
 
@@ -76,8 +76,8 @@ func (m *Machine) Name() string { return m.options.Name }
 func (m *Machine) Boot(t testing.TB) {
 	t.Helper()
 	args := []string{"-c", enterCgroupsScript, "sh", m.cgroup()}
-	if m.options.link != nil {
-		args = append(args, "nsenter", "--net="+m.options.link.namespacePath())
+	if m.options.network != nil {
+		args = append(args, "nsenter", "--net="+m.options.network.namespacePath())
 	}
 	m.process.start(t, append(args, "unshare", "--mount", "--pid", "--ipc", "--uts", "--cgroup",
 		"--fork", "--kill-child", "sh", "-c", bootScript, "sh", m.HostPath("/"), m.Name())...)

@@ -96,7 +96,7 @@ func TestConfig(t *testing.T) {
 	list := generate.SmallConfigs()
 	dir := t.TempDir()
 	var v verdicts
-	cases(t, 20_000, func(r *rand.Rand) bool {
+	runCases(t, 20_000, func(r *rand.Rand) bool {
 		c := generate.RandomConfig(r, list)
 		at := filepath.Join(dir, "file")
 		if c.IsDir {

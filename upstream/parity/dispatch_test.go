@@ -48,10 +48,10 @@ type scenario struct {
 // scriptedProvider is a provider with its scripted behavior.
 type scriptedProvider struct {
 	config.Provider
-	scope    plugin.CacheKeyType
-	duration *time.Duration
-	fails    int  // fails for one in this many images or registries; 0 means never
-	own      bool // most keys in its responses are its patterns
+	scope           plugin.CacheKeyType
+	duration        *time.Duration
+	fails           int  // fails for one in this many images or registries; 0 means never
+	usesOwnPatterns bool // most keys in its responses are its patterns
 }
 
 var (
@@ -59,8 +59,8 @@ var (
 	dispatchHosts = []string{"registry.io", "sub.registry.io", "registry.io:5000", "docker.io", "localhost", "a.io", "[::1]:5000"}
 	dispatchPaths = []string{"team/app", "team/app-b", "team-evil/app", "t/a", "v1/x", "v2/v1/x", "library/nginx", "team/sub/app"}
 	images        = product(dispatchHosts, dispatchPaths)
-	// wide lists patterns and keys that match more than one image.
-	wide = []string{
+	// broadPatterns lists patterns and keys that match more than one image.
+	broadPatterns = []string{
 		"registry.io", "registry.io/team", "registry.io/team/", "registry.io/", "*.io", "*.io/team", "r*.io", "registry.*", "*.registry.io", "*.*.io",
 		"registry.io:5000", "*.io:5000/team", "docker.io", "docker.io/library", "index.docker.io", "localhost", "*", "a.io/v1", "a.io/v1/x", "a.io/v2", "*:5000",
 	}
@@ -79,7 +79,7 @@ func product(hosts, paths []string) (all []string) {
 
 func patternsOf(r *rand.Rand, host string) (list []string) {
 	for range 1 + r.IntN(3) {
-		s := generate.PickElement(r, wide)
+		s := generate.PickElement(r, broadPatterns)
 		switch r.IntN(5) {
 		case 0:
 			s = generate.PickElement(r, images)
@@ -124,7 +124,7 @@ func newScenario(r *rand.Rand, tokens bool) *scenario {
 		w.providers = w.providers[:min(len(w.providers), 1+r.IntN(2))]
 		for i := range w.providers {
 			p := &w.providers[i]
-			p.scope, p.duration, p.fails, p.own = plugin.CacheGlobal, new(time.Hour), 0, true
+			p.scope, p.duration, p.fails, p.usesOwnPatterns = plugin.CacheGlobal, new(time.Hour), 0, true
 		}
 	}
 	return w
@@ -150,7 +150,7 @@ func (w *scenario) respond(i int, image string) (*plugin.Response, error) {
 	seen := map[string]bool{}
 	for j := range r.IntN(4) {
 		key := w.key(r, base)
-		if p.own && !generate.OneIn(r, 4) {
+		if p.usesOwnPatterns && !generate.OneIn(r, 4) {
 			key = generate.PickElement(r, p.MatchImages)
 		}
 		if same := generate.NormalizeKey(key); !seen[same] && utf8.ValidString(key) { // strings in JSON are valid UTF-8
@@ -176,7 +176,7 @@ func (w *scenario) key(r *rand.Rand, base string) string {
 	case 0:
 		return generate.RandomAuthKey(r, about)
 	case 1:
-		return generate.PickElement(r, wide)
+		return generate.PickElement(r, broadPatterns)
 	case 2:
 		return about[:len(host)+r.IntN(len(about)-len(host)+1)]
 	case 3:
@@ -192,17 +192,17 @@ type providerRequest struct{ provider, image, token, annotations string }
 
 // node is a kubelet with a configuration.
 type node struct {
-	t    *testing.T
-	bin  string
-	asks map[providerRequest]bool
-	kept map[plugin.CacheKeyType]int // number of the dispatcher's responses that the kubelet has cached, by scope
+	t             *testing.T
+	bin           string
+	requests      map[providerRequest]bool
+	cachedByScope map[plugin.CacheKeyType]int // number of the dispatcher's responses that the kubelet has cached, by scope
 }
 
 func newNode(t *testing.T) *node {
-	n := &node{t: t, bin: t.TempDir(), kept: map[plugin.CacheKeyType]int{}}
+	n := &node{t: t, bin: t.TempDir(), cachedByScope: map[plugin.CacheKeyType]int{}}
 	for i := range 6 {
 		writeScript(t, filepath.Join(n.bin, fmt.Sprintf("p%d", i)), "exit 1\n")
-		name := entries.Name
+		name := entries.DispatcherName
 		if i > 0 {
 			name += fmt.Sprintf("-%d", i+1)
 		}
@@ -214,7 +214,7 @@ func newNode(t *testing.T) *node {
 // register configures a kubelet with these providers. Their responses come from ask.
 func (n *node) register(providers []config.Provider, ask func(i int, req *plugin.Request) (*plugin.Response, error)) {
 	n.t.Helper()
-	n.asks = map[providerRequest]bool{}
+	n.requests = map[providerRequest]bool{}
 	path := filepath.Join(n.bin, "config.json")
 	data, err := json.Marshal(map[string]any{"kind": "CredentialProviderConfig", "apiVersion": "kubelet.config.k8s.io/v1", "providers": marshalable(providers)})
 	if err != nil {
@@ -294,12 +294,12 @@ func (s inProcessPlugin) ExecPlugin(ctx context.Context, image, token string, an
 
 // ask calls a provider of the scenario and records the request.
 func (n *node) ask(w *scenario, i int, req *plugin.Request) (*plugin.Response, error) {
-	n.asks[providerRequest{w.providers[i].Name, req.Image, req.ServiceAccountToken.Reveal(), fmt.Sprint(req.ServiceAccountAnnotations)}] = true
+	n.requests[providerRequest{w.providers[i].Name, req.Image, req.ServiceAccountToken.Reveal(), fmt.Sprint(req.ServiceAccountAnnotations)}] = true
 	return w.respond(i, req.Image)
 }
 
-// direct configures the kubelet to call the providers itself.
-func (n *node) direct(w *scenario) {
+// registerDirect configures the kubelet to call the providers itself.
+func (n *node) registerDirect(w *scenario) {
 	var list []config.Provider
 	for _, p := range w.providers {
 		list = append(list, p.Provider)
@@ -307,17 +307,17 @@ func (n *node) direct(w *scenario) {
 	n.register(list, func(i int, req *plugin.Request) (*plugin.Response, error) { return n.ask(w, i, req) })
 }
 
-// dispatched configures the kubelet to call the dispatcher. The kubelet gets an entry for each
+// registerDispatched configures the kubelet to call the dispatcher. The kubelet gets an entry for each
 // distinct tokenAttributes. The entry matches the patterns of its providers and the patterns in
 // more. left returns how many of an image's credentials the dispatcher has dropped.
-func (n *node) dispatched(w *scenario, more []string) (left func(image string) int) {
+func (n *node) registerDispatched(w *scenario, more []string) (left func(image string) int) {
 	var list []config.Provider
 	var own []entries.Entry
 	for _, p := range w.providers {
 		i := slices.IndexFunc(own, func(e entries.Entry) bool { return e.Serves(&p.Provider) })
 		if i < 0 {
 			i = len(own)
-			e := entries.Entry{Name: entries.Name, APIVersion: plugin.V1, TokenAttributes: p.TokenAttributes}
+			e := entries.Entry{Name: entries.DispatcherName, APIVersion: plugin.V1, TokenAttributes: p.TokenAttributes}
 			if i > 0 {
 				e.Name += fmt.Sprintf("-%d", i+1)
 			}
@@ -356,7 +356,7 @@ func (n *node) dispatched(w *scenario, more []string) (left func(image string) i
 		}
 		byEntry[req.Image][i] = last
 		if err == nil && *resp.CacheDuration > 0 {
-			n.kept[resp.CacheKeyType]++
+			n.cachedByScope[resp.CacheKeyType]++
 		}
 		return resp, err
 	})
@@ -381,15 +381,15 @@ func lookup(image, account string) []corpus.Auth {
 func TestDispatch(t *testing.T) {
 	n := newNode(t)
 	found, several, leftOut := 0, 0, 0
-	cases(t, 3_000, func(r *rand.Rand) bool {
+	runCases(t, 3_000, func(r *rand.Rand) bool {
 		w := newScenario(r, false)
 		list := w.images(r)
-		n.direct(w)
+		n.registerDirect(w)
 		var want [][]corpus.Auth
 		for _, image := range list {
 			want = append(want, lookup(image, "puller"))
 		}
-		left := n.dispatched(w, w.extraPatterns(r))
+		left := n.registerDispatched(w, w.extraPatterns(r))
 		for i, image := range list {
 			got := lookup(image, "puller")
 			if left(image) > 0 { // the dispatcher drops the last keys
@@ -404,14 +404,14 @@ func TestDispatch(t *testing.T) {
 				t.Errorf("image %d, %q: %q, with the plugins themselves %q\n%s", i, image, users(got), users(want[i]), w)
 				return false
 			}
-			if !w.serve(t, image, got) {
+			if !w.checkMatches(t, image, got) {
 				return false
 			}
 		}
 		return true
 	})
-	t.Logf("%d credentials; %d times several; %d times some were left out; kept: %v", found, several, leftOut, n.kept)
-	if several < 1_000 || leftOut == 0 || len(n.kept) < 3 {
+	t.Logf("%d credentials; %d times several; %d times some were left out; kept: %v", found, several, leftOut, n.cachedByScope)
+	if several < 1_000 || leftOut == 0 || len(n.cachedByScope) < 3 {
 		t.Error("the generator no longer makes all kinds")
 	}
 }
@@ -423,32 +423,32 @@ func TestDispatch(t *testing.T) {
 func TestDispatchTokens(t *testing.T) {
 	n := newNode(t)
 	found, ordered := 0, 0
-	cases(t, 1_500, func(r *rand.Rand) bool {
+	runCases(t, 1_500, func(r *rand.Rand) bool {
 		w := newScenario(r, true)
 		list := w.images(r)
 		accounts := make([]string, len(list))
 		for i := range accounts {
 			accounts[i] = generate.PickElement(r, []string{"puller", "puller", ""})
 		}
-		n.direct(w)
+		n.registerDirect(w)
 		var want [][]corpus.Auth
 		for i, image := range list {
 			want = append(want, lookup(image, accounts[i]))
 		}
-		asked := n.asks
-		left := n.dispatched(w, nil)
+		asked := n.requests
+		left := n.registerDispatched(w, nil)
 		for i, image := range list {
 			got := lookup(image, accounts[i])
 			found += len(got)
 			if slices.Equal(got, want[i]) {
 				ordered++
 			}
-			if left(image) == 0 && !slices.Equal(sorted(got), sorted(want[i])) || !w.serve(t, image, got) {
+			if left(image) == 0 && !slices.Equal(sorted(got), sorted(want[i])) || !w.checkMatches(t, image, got) {
 				t.Errorf("image %d, %q: %q, with the plugins themselves %q\n%s", i, image, users(got), users(want[i]), w)
 				return false
 			}
 		}
-		for s := range n.asks {
+		for s := range n.requests {
 			if !receivedSame(asked, s) {
 				t.Errorf("%s was called what it would not have been: %+v\n%s", s.provider, s, w)
 				return false
@@ -498,8 +498,8 @@ func (w *scenario) extraPatterns(r *rand.Rand) []string {
 	return patternsOf(r, w.host)
 }
 
-// serve checks that each credential is from a provider that matches the image.
-func (w *scenario) serve(t *testing.T, image string, got []corpus.Auth) bool {
+// checkMatches checks that each credential is from a provider that matches the image.
+func (w *scenario) checkMatches(t *testing.T, image string, got []corpus.Auth) bool {
 	for _, a := range got {
 		name, _, _ := strings.Cut(string(a.Username), ".")
 		i := slices.IndexFunc(w.providers, func(p scriptedProvider) bool { return p.Name == name })

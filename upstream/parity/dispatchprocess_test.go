@@ -32,19 +32,19 @@ echo '{"kind":"CredentialProviderResponse","apiVersion":"%s","cacheKeyType":"Reg
 func TestDispatchProcess(t *testing.T) {
 	store, bin, runs := generation.Store{Dir: t.TempDir()}, t.TempDir(), filepath.Join(t.TempDir(), "runs")
 	built := must.Get(plugins.Build(store.Dir, generation.DispatcherName))(t)
-	entry := entries.Entry{Name: entries.Name, APIVersion: plugin.V1Beta1, MatchImages: []string{"registry.io"}}
+	entry := entries.Entry{Name: entries.DispatcherName, APIVersion: plugin.V1Beta1, MatchImages: []string{"registry.io"}}
 	must.Do(t, os.Symlink(built, filepath.Join(bin, entry.Name)))
 	for i, users := range [][]string{{"one"}, {"one", "two"}} {
 		m := &generation.Manifest{Entries: []entries.Entry{entry}}
 		config := `{"kind":"CredentialProviderConfig","apiVersion":"kubelet.config.k8s.io/v1","providers":[%s]}`
 		var list []string
-		var content []generation.NewFile
+		var content []generation.SourceFile
 		for _, user := range users {
 			list = append(list, fmt.Sprintf(`{"name":%q,"matchImages":["registry.io"],"defaultCacheDuration":"0s","apiVersion":%q}`, user, plugin.V1))
-			content = append(content, generation.NewFileFromBytes(generation.ExecutablePath(user), 0o755, fmt.Appendf([]byte("#!/bin/sh\n"), countingScript, runs, plugin.V1, user)))
+			content = append(content, generation.SourceFileFromBytes(generation.ExecutablePath(user), 0o755, fmt.Appendf([]byte("#!/bin/sh\n"), countingScript, runs, plugin.V1, user)))
 		}
-		content = append(content, generation.NewFileFromBytes(generation.ConfigFilePath("p.json"), 0o600, fmt.Appendf(nil, config, strings.Join(list, ","))))
-		if err := store.Create(t.Context(), m, content); err != nil || m.Number != i+1 {
+		content = append(content, generation.SourceFileFromBytes(generation.ConfigFilePath("p.json"), 0o600, fmt.Appendf(nil, config, strings.Join(list, ","))))
+		if err := store.Create(t.Context(), m, content, nil); err != nil || m.Number != i+1 {
 			t.Fatal(err)
 		}
 	}
@@ -60,7 +60,7 @@ func TestDispatchProcess(t *testing.T) {
 		}
 	}
 	c, err := tally.Read(t.Context(), counts)
-	if err != nil || c.Runs[tally.RunAnswered] == 0 || c.Runs[tally.RunFailed] != 0 || c.Providers["two"].Results[tally.ResultFound] == 0 {
+	if err != nil || c.Runs[tally.RunSucceeded] == 0 || c.Runs[tally.RunFailed] != 0 || c.Providers["two"].Results[tally.ResultFound] == 0 {
 		t.Errorf("counted: %+v, %v", c, err)
 	}
 	if data, err := os.ReadFile(runs); err != nil || len(data) != int(c.Providers["one"].Runs+c.Providers["two"].Runs) {

@@ -20,9 +20,9 @@ import (
 	"github.com/regcred/regcred/upstream/ours"
 )
 
-// execs registers a provider for each API version and returns the exec plugins. It starts no
+// registerExecPlugins registers a provider for each API version and returns the exec plugins. It starts no
 // process.
-func execs(t testing.TB) map[string]*kubelet.ExecPlugin {
+func registerExecPlugins(t testing.TB) map[string]*kubelet.ExecPlugin {
 	t.Helper()
 	dir := t.TempDir()
 	cfg := "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n"
@@ -42,8 +42,8 @@ func execs(t testing.TB) map[string]*kubelet.ExecPlugin {
 }
 
 func TestRequest(t *testing.T) {
-	kubelets := execs(t)
-	cases(t, 20_000, func(r *rand.Rand) bool {
+	kubelets := registerExecPlugins(t)
+	runCases(t, 20_000, func(r *rand.Rand) bool {
 		req := generate.RandomRequest(r)
 		want, wantErr := kubelets[req.APIVersion].EncodeRequest(string(req.Image), req.Token, req.Annotations)
 		got, err := ours.EncodeRequest(req)
@@ -76,14 +76,14 @@ func hidePassword(output string) string {
 }
 
 func TestResponse(t *testing.T) {
-	kubelets := execs(t)
+	kubelets := registerExecPlugins(t)
 	list := generate.SmallResponses()
 	good := slices.DeleteFunc(slices.Clone(list), func(output string) bool {
 		_, err := kubelets[corpus.Versions[0]].DecodeResponse([]byte(output))
 		return err != nil
 	})
 	accepted, refused := 0, 0
-	cases(t, 20_000, func(r *rand.Rand) bool {
+	runCases(t, 20_000, func(r *rand.Rand) bool {
 		c := generate.MutateResponse(r, good, list)
 		yes, ok := checkResponse(t, kubelets, c.APIVersion, string(c.Output))
 		if yes {
@@ -103,7 +103,7 @@ func FuzzResponse(f *testing.F) {
 	for _, output := range generate.SmallResponses() {
 		f.Add(output)
 	}
-	kubelets := execs(f)
+	kubelets := registerExecPlugins(f)
 	f.Fuzz(func(t *testing.T, output string) {
 		checkResponse(t, kubelets, corpus.Versions[0], output)
 	})

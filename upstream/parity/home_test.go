@@ -17,15 +17,15 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// kubeletAt is an environment variable that makes the test binary run as a kubelet. A kubelet needs
+// workDirsEnv is an environment variable that makes the test binary run as a kubelet. A kubelet needs
 // its own process because it reads its home directory when it starts. The value is a list of
 // working directories.
-const kubeletAt = "REGCRED_PARITY_WORKDIRS"
+const workDirsEnv = "REGCRED_PARITY_WORKDIRS"
 
 // TestNodeDockerConfigHome compares the paths of the node's docker config files if the
 // home directory is missing, empty or relative.
 func TestNodeDockerConfigHome(t *testing.T) {
-	if list := os.Getenv(kubeletAt); list != "" {
+	if list := os.Getenv(workDirsEnv); list != "" {
 		for _, dir := range filepath.SplitList(list) {
 			t.Chdir(dir)
 			credentialprovider.SetPreferredDockercfgPath("root")
@@ -63,7 +63,7 @@ func TestNodeDockerConfigHome(t *testing.T) {
 			fmt.Fprintf(&ours, "found %q\n", user)
 		}
 		kubelet := exec.Command(os.Args[0], "-test.run=^TestNodeDockerConfigHome$")
-		kubelet.Env = append(env, kubeletAt+"="+strings.Join(dirs, string(filepath.ListSeparator)))
+		kubelet.Env = append(env, workDirsEnv+"="+strings.Join(dirs, string(filepath.ListSeparator)))
 		out, err := kubelet.Output()
 		theirs, _, _ := strings.Cut(string(out), "PASS")
 		if err != nil || theirs != ours.String() {

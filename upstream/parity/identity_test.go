@@ -17,7 +17,7 @@ import (
 
 func TestCacheKey(t *testing.T) {
 	same, failed := 0, 0
-	cases(t, 20_000, func(r *rand.Rand) bool {
+	runCases(t, 20_000, func(r *rand.Rand) bool {
 		cacheType := generate.PickElement(r, []string{"ServiceAccount", "Token"})
 		a := generate.RandomIdentity(r)
 		b := generate.VaryIdentity(r, a)

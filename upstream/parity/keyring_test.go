@@ -36,7 +36,7 @@ func keysOf(answers []map[string]corpus.Auth) (out []string) {
 
 func TestKeyring(t *testing.T) {
 	found := 0
-	cases(t, 20_000, func(r *rand.Rand) bool {
+	runCases(t, 20_000, func(r *rand.Rand) bool {
 		repo := generate.PickElement(r, generate.Repositories)
 		answers := generate.RandomResponses(r, repo)
 		k := keyring(t, answers, regcred.Options{})
@@ -82,7 +82,7 @@ func TestPullSecrets(t *testing.T) {
 	k := keyring(t, nil, regcred.Options{})
 	defer k.Close()
 	found, broken := 0, 0
-	cases(t, 20_000, func(r *rand.Rand) bool {
+	runCases(t, 20_000, func(r *rand.Rand) bool {
 		passed, theirs, collide := pullSecrets(r, list)
 		if collide {
 			return true
@@ -134,7 +134,7 @@ func TestNodeDockerConfig(t *testing.T) {
 	}
 	list := slices.DeleteFunc(corpus.PullSecretCases(), func(s corpus.PullSecretCase) bool { return len(s.Data) > 2000 })
 	found := 0
-	cases(t, 1_000, func(r *rand.Rand) bool {
+	runCases(t, 1_000, func(r *rand.Rand) bool {
 		dir := t.TempDir()
 		paths := regcred.NodePaths{RootDir: filepath.Join(dir, "root"), WorkDir: filepath.Join(dir, "work"), Home: filepath.Join(dir, "home")}
 		homeDocker := filepath.Join(paths.Home, ".docker")

@@ -21,8 +21,8 @@ import (
 	"github.com/regcred/regcred/upstream/generate"
 )
 
-// dockerScraps are valid and invalid fragments of a docker config.
-var dockerScraps = append([]string{
+// dockerFragments are valid and invalid fragments of a docker config.
+var dockerFragments = append([]string{
 	`"identitytoken":"x",`, `"auths":{},`, `"credsStore":"x",`, `"Auths":{"a.io":{"username":"v"}},`, `"a.io":{},`, `"auth":"dTpw",`, "\u017f", "\t", "{}", `\ud800`,
 }, generate.SecretFragments...)
 
@@ -42,7 +42,7 @@ func dockerFile(r *rand.Rand, legacy bool) string {
 		text = "{" + strings.Join(members, ",") + "}"
 	}
 	if generate.OneIn(r, 4) {
-		text = generate.MutateBytes(r, text, dockerScraps)
+		text = generate.MutateBytes(r, text, dockerFragments)
 	}
 	return text
 }
@@ -72,7 +72,7 @@ func dockerEntry(r *rand.Rand) string {
 // whether it is rejected, how many credentials it has, and which keys match no image.
 func TestLintDockerConfig(t *testing.T) {
 	var refused, logins, none int
-	cases(t, 100_000, func(r *rand.Rand) bool {
+	runCases(t, 100_000, func(r *rand.Rand) bool {
 		legacy := generate.OneIn(r, 3)
 		text := dockerFile(r, legacy)
 		var file credentialprovider.DockerConfigJSON
@@ -155,7 +155,7 @@ func agreeOnUnmatchedKeys(t *testing.T, auths credentialprovider.DockerConfig) b
 // TestLintSecret is like [TestLintDockerConfig], for pull secrets.
 func TestLintSecret(t *testing.T) {
 	var passed, broken, good int
-	cases(t, 50_000, func(r *rand.Rand) bool {
+	runCases(t, 50_000, func(r *rand.Rand) bool {
 		legacy := generate.OneIn(r, 2)
 		data := dockerFile(r, legacy)
 		if generate.OneIn(r, 10) {

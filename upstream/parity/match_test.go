@@ -42,7 +42,7 @@ func checkMatch(t testing.TB, pattern, target string) bool {
 
 func TestMatch(t *testing.T) {
 	matched, invalid := 0, 0
-	cases(t, 1_000_000, func(r *rand.Rand) bool {
+	runCases(t, 1_000_000, func(r *rand.Rand) bool {
 		c := generate.RandomMatchCase(r)
 		pattern, target := string(c.Pattern), string(c.Image)
 		p, err := match.Parse(pattern)
@@ -89,7 +89,7 @@ func checkReference(t testing.TB, ref string) bool {
 func TestReference(t *testing.T) {
 	list := corpus.ImageReferences()
 	valid := 0
-	cases(t, 200_000, func(r *rand.Rand) bool {
+	runCases(t, 200_000, func(r *rand.Rand) bool {
 		ref := generate.RandomReference(r, list)
 		if _, _, _, err := parsers.ParseImageName(ref); err == nil {
 			valid++
@@ -112,7 +112,7 @@ func FuzzReference(f *testing.F) {
 // into one index, while the kubelet tries each pattern.
 func TestIndex(t *testing.T) {
 	asked := 0
-	cases(t, 1_000, func(r *rand.Rand) bool {
+	runCases(t, 1_000, func(r *rand.Rand) bool {
 		var images []string
 		for len(images) < 20 {
 			if repo, _, _, err := parsers.ParseImageName(generate.RandomImage(r)); err == nil {
@@ -138,7 +138,7 @@ func TestIndex(t *testing.T) {
 		k := open(t, c, opts)
 		defer k.Close()
 		for _, target := range images {
-			got, want := attempted(t, k, target), allowed(c, target)
+			got, want := attempted(t, k, target), kubeletAttempts(c, target)
 			asked += len(want)
 			if !slices.Equal(got, want) {
 				t.Errorf("image %q: providers %q are asked, by the kubelet %q", target, got, want)
@@ -161,9 +161,9 @@ func attempted(t *testing.T, k *regcred.Keyring, repo string) (out []string) {
 	return out
 }
 
-// allowed returns the provider and pattern of every attempt of the kubelet, like the kubelet's
+// kubeletAttempts returns the provider and pattern of every attempt of the kubelet, like the kubelet's
 // isImageAllowed.
-func allowed(c *config.Config, repo string) (out []string) {
+func kubeletAttempts(c *config.Config, repo string) (out []string) {
 	for _, p := range c.Providers {
 		i := slices.IndexFunc(p.MatchImages, func(s string) bool {
 			ok, _ := credentialprovider.URLsMatchStr(s, repo)

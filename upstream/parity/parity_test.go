@@ -32,9 +32,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// cases calls f for n cases, multiplied by -scale. Each call gets a random source that is seeded
+// runCases calls f for n cases, multiplied by -scale. Each call gets a random source that is seeded
 // with the number of the case. cases fails the test after ten disagreements.
-func cases(t *testing.T, n int, f func(r *rand.Rand) bool) {
+func runCases(t *testing.T, n int, f func(r *rand.Rand) bool) {
 	t.Helper()
 	n = int(float64(n) * *scale)
 	failed := 0

@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// observe is a plugin script that records its input, arguments and environment.
-const observe = `{
+// recordingScript is a plugin script that records its input, arguments and environment.
+const recordingScript = `{
 	env | sort
 	pwd
 	for arg in "$0" "$@"; do echo "arg <$arg>"; done
@@ -32,10 +32,10 @@ echo '{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kube
 // regcred and the kubelet run a real plugin process.
 func TestProcess(t *testing.T) {
 	dir := t.TempDir()
-	writeScript(t, filepath.Join(dir, "p"), observe)
+	writeScript(t, filepath.Join(dir, "p"), recordingScript)
 	path := filepath.Join(dir, "config.yaml")
 	t.Setenv("INHERITED", "from the host")
-	cases(t, 40, func(r *rand.Rand) bool {
+	runCases(t, 40, func(r *rand.Rand) bool {
 		word := func() string {
 			return generate.PickElement(r, []string{"a", "", " ", "a b", "'", "\\\"", "*", "$HOME", "--flag=x", "é", "-", "get-credentials"})
 		}

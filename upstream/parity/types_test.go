@@ -45,8 +45,8 @@ func jsonFields(t reflect.Type) (out []field) {
 	return out
 }
 
-// same maps corresponding types of regcred and the kubelet to a common name.
-var same = map[reflect.Type]string{
+// commonTypeNames maps corresponding types of regcred and the kubelet to a common name.
+var commonTypeNames = map[reflect.Type]string{
 	reflect.TypeFor[metav1.Duration]():                        "duration",
 	reflect.TypeFor[time.Duration]():                          "duration",
 	reflect.TypeFor[plugin.Secret]():                          "string",
@@ -68,7 +68,7 @@ var same = map[reflect.Type]string{
 
 // jsonType returns the name of a type in JSON.
 func jsonType(t reflect.Type) string {
-	if name, ok := same[t]; ok {
+	if name, ok := commonTypeNames[t]; ok {
 		return name
 	}
 	switch t.Kind() {

@@ -53,7 +53,7 @@ func browse(t *testing.T, flags ...chromedp.ExecAllocatorOption) *tab {
 		}
 	})
 	b.do()
-	must.Do(t, chromedp.Listen(ctx, b.note))
+	must.Do(t, chromedp.Listen(ctx, b.recordEvent))
 	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
 		Source: `addEventListener("securitypolicyviolation", (e) => console.error("policy:", e.effectiveDirective, e.blockedURI));`,
 	})
@@ -66,40 +66,40 @@ type tab struct {
 	ctx   context.Context
 	close func()
 
-	mu        sync.Mutex
-	complaint []string // errors of the browser about the page
-	requests  []string // URLs of requests
-	expected  bool     // whether errors are expected
+	mu             sync.Mutex
+	browserErrors  []string // errors of the browser about the page
+	requests       []string // URLs of requests
+	errorsExpected bool     // whether errors are expected
 }
 
 // end closes the browser and reports its errors.
 func (b *tab) end() {
 	b.close()
 	b.close = nil
-	if !b.expected {
-		for _, c := range b.complaint {
+	if !b.errorsExpected {
+		for _, c := range b.browserErrors {
 			b.t.Errorf("the browser complains: %s", c)
 		}
 	}
 }
 
-// note records the errors and requests in the browser's events.
-func (b *tab) note(event any) {
+// recordEvent records the errors and requests in the browser's events.
+func (b *tab) recordEvent(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch e := event.(type) {
 	case *log.EventEntryAdded:
 		if e.Entry.Level == log.EntryLevelError || e.Entry.Level == log.EntryLevelWarning {
-			b.complaint = append(b.complaint, fmt.Sprint(e.Entry.Level, " ", e.Entry.Text, " ", e.Entry.URL))
+			b.browserErrors = append(b.browserErrors, fmt.Sprint(e.Entry.Level, " ", e.Entry.Text, " ", e.Entry.URL))
 		}
 	case *cdpruntime.EventConsoleAPICalled:
 		var words []string
 		for _, arg := range e.Args {
 			words = append(words, strings.Trim(string(arg.Value), "\""))
 		}
-		b.complaint = append(b.complaint, strings.Join(words, " "))
+		b.browserErrors = append(b.browserErrors, strings.Join(words, " "))
 	case *cdpruntime.EventExceptionThrown:
-		b.complaint = append(b.complaint, e.ExceptionDetails.Text)
+		b.browserErrors = append(b.browserErrors, e.ExceptionDetails.Text)
 	case *network.EventRequestWillBeSent:
 		b.requests = append(b.requests, e.Request.URL)
 	}

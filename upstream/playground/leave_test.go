@@ -79,7 +79,7 @@ func TestBrowserSendsNothing(t *testing.T) {
 func TestPolicy(t *testing.T) {
 	b := browse(t)
 	b.open("")
-	b.expected = true
+	b.errorsExpected = true
 	for name, code := range map[string]string{
 		"fetch":  `fetch("http://127.0.0.1:1/").then(() => true, () => false)`,
 		"image":  `new Promise((r) => { const i = new Image(); i.onload = () => r(true); i.onerror = () => r(false); i.src = "data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA="; })`,
@@ -98,13 +98,13 @@ func TestPolicy(t *testing.T) {
 func (b *tab) violations() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.complaint
+	return b.browserErrors
 }
 
 // TestWithoutModule verifies that a page that cannot load its module shows an error with a fix.
 func TestWithoutModule(t *testing.T) {
 	b := browse(t)
-	b.expected = true
+	b.errorsExpected = true
 	dir := filepath.Join(t.TempDir(), "site")
 	if out, err := exec.Command(filepath.Join(site.dir, "playground"), "-o", dir).CombinedOutput(); err != nil {
 		t.Fatalf("-o: %v\n%s", err, out)

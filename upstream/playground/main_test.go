@@ -38,16 +38,16 @@ func TestMain(m *testing.M) {
 }
 
 // site is the playground that its command serves, and the regcred command to compare it with.
-var site served
+var site playgroundServer
 
-type served struct {
+type playgroundServer struct {
 	url     string
 	regcred string
 	dir     string
 	process *exec.Cmd
 }
 
-func (s *served) start() (err error) {
+func (s *playgroundServer) start() (err error) {
 	if s.dir, err = os.MkdirTemp("", "playground-"); err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (s *served) start() (err error) {
 	return err
 }
 
-func (s *served) stop() error {
+func (s *playgroundServer) stop() error {
 	err := errors.Join(s.process.Process.Signal(os.Interrupt), s.process.Wait())
 	return errors.Join(err, os.RemoveAll(s.dir))
 }

@@ -155,14 +155,14 @@ func TestTypingNeverBlocks(t *testing.T) {
 		t.Errorf("%d questions at a time, want 1", most)
 	}
 	slices.Sort(took)
-	edited := slices.Sorted(slices.Values(b.type50(t)))
+	edited := slices.Sorted(slices.Values(b.typeFiftyKeys(t)))
 	t.Logf("a key in the configuration: median %.1f ms, longest %.1f ms", edited[len(edited)/2], edited[len(edited)-1])
 	t.Logf("a key with 50 providers: median %.1f ms, longest %.1f ms until it is shown", took[len(took)/2], took[len(took)-1])
 }
 
-// type50 types a comment at the end of the configuration and returns, for each key, the
+// typeFiftyKeys types a comment at the end of the configuration and returns, for each key, the
 // milliseconds until its result was shown.
-func (b *tab) type50(t *testing.T) (took []float64) {
+func (b *tab) typeFiftyKeys(t *testing.T) (took []float64) {
 	t.Helper()
 	b.do(chromedp.Focus(chromedp.CSS("#config")))
 	get[any](b, `document.querySelector("#config").setSelectionRange(1e6, 1e6)`)
@@ -223,7 +223,7 @@ func TestHostile(t *testing.T) {
 	if said := b.text("#answer"); !strings.Contains(said, "500001 lines") || !strings.Contains(said, strings.TrimSpace(before)) {
 		t.Errorf("what is too large to paste: %s", said)
 	}
-	b.expected = true // the module below throws an exception
+	b.errorsExpected = true // the module below throws an exception
 	b.paste("#config", "providers: "+strings.Repeat("[", 9000))
 	b.waitFor(`document.querySelector("#answer").innerText.includes("nested too deeply") || document.querySelector("#answer").innerText.includes("would not start")`)
 	b.choose("gke")

@@ -13,8 +13,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// look sets the width of the window, and light or dark mode.
-func (b *tab) look(width int64, scheme string) {
+// setAppearance sets the width of the window, and light or dark mode.
+func (b *tab) setAppearance(width int64, scheme string) {
 	b.t.Helper()
 	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
@@ -44,7 +44,7 @@ func TestLayoutAndScreenshots(t *testing.T) {
 	b.open("")
 	for _, width := range []int64{1280, 768, 360} {
 		for _, scheme := range []string{"light", "dark"} {
-			b.look(width, scheme)
+			b.setAppearance(width, scheme)
 			for _, sample := range []string{"eks", "gke", "broken", "refused"} {
 				b.choose(sample)
 				b.waitDrawn()

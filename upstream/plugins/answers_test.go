@@ -20,13 +20,13 @@ func expiresIn(in time.Duration) func(*cloud) {
 	return func(c *cloud) { c.Update(func(s *testcloud.AWSState) { s.Lifetime = in }) }
 }
 
-// answering sets the value of authorizationData in the cloud's responses.
-func answering(data string) func(*cloud) {
+// setAuthorizationData sets the value of authorizationData in the cloud's responses.
+func setAuthorizationData(data string) func(*cloud) {
 	return func(c *cloud) { c.Update(func(s *testcloud.AWSState) { s.AuthorizationData = data }) }
 }
 
-// answers lists scenarios with different responses of the cloud.
-func answers() []scenario {
+// responseScenarios lists scenarios with different responses of the cloud.
+func responseScenarios() []scenario {
 	const public = "public.ecr.aws/team/app"
 	never := func(c *cloud) { c.Update(func(s *testcloud.AWSState) { s.Expires = new(time.Time{}) }) }
 	return groupScenarios("answer", []scenario{
@@ -41,32 +41,32 @@ func answers() []scenario {
 		{name: "expires at a whole second", arrange: func(c *cloud) {
 			c.Update(func(s *testcloud.AWSState) { s.Expires = new(time.Now().Add(6 * time.Hour).Truncate(time.Second)) })
 		}},
-		{name: "expiry is a text", arrange: answering(`[{"authorizationToken":"` + encodeToken("AWS:open-sesame") + `","expiresAt":"soon"}]`)},
+		{name: "expiry is a text", arrange: setAuthorizationData(`[{"authorizationToken":"` + encodeToken("AWS:open-sesame") + `","expiresAt":"soon"}]`)},
 		{name: "colon in the password", arrange: func(c *cloud) { c.Update(func(s *testcloud.AWSState) { s.Password = "open:sesame:" }) }},
-		{name: "another user", arrange: answering(`[{"authorizationToken":"` + encodeToken("user:open-sesame") + `"}]`)},
-		{name: "no user", arrange: answering(`[{"authorizationToken":"` + encodeToken(":open-sesame") + `"}]`)},
-		{name: "no password", arrange: answering(`[{"authorizationToken":"` + encodeToken("AWS:") + `"}]`)},
-		{name: "no colon", arrange: answering(`[{"authorizationToken":"` + encodeToken("open-sesame") + `"}]`)},
-		{name: "not base64", arrange: answering(`[{"authorizationToken":"%%%"}]`)},
-		{name: "two registries", arrange: answering(`[{"authorizationToken":"` + encodeToken("AWS:open-sesame") + `"},{"authorizationToken":"` + encodeToken("AWS:other") + `"}]`)},
-		{name: "token is null", arrange: answering(`[{"authorizationToken":null}]`)},
-		{name: "token is missing", arrange: answering(`[{}]`)},
-		{name: "token is empty", arrange: answering(`[{"authorizationToken":""}]`)},
-		{name: "entry is null", arrange: answering(`[null]`)},
-		{name: "empty list", arrange: answering(`[]`)},
-		{name: "null", arrange: answering(`null`)},
-		{name: "object in place of a list", arrange: answering(`{"authorizationToken":"` + encodeToken("AWS:open-sesame") + `"}`)},
-		{name: "public, null", arrange: answering(`null`), image: public},
-		{name: "public, empty object", arrange: answering(`{}`), image: public},
-		{name: "public, list in place of an object", arrange: answering(`[{"authorizationToken":"` + encodeToken("AWS:open-sesame") + `"}]`), image: public},
-		{name: "public, no colon", arrange: answering(`{"authorizationToken":"` + encodeToken("open-sesame") + `"}`), image: public},
+		{name: "another user", arrange: setAuthorizationData(`[{"authorizationToken":"` + encodeToken("user:open-sesame") + `"}]`)},
+		{name: "no user", arrange: setAuthorizationData(`[{"authorizationToken":"` + encodeToken(":open-sesame") + `"}]`)},
+		{name: "no password", arrange: setAuthorizationData(`[{"authorizationToken":"` + encodeToken("AWS:") + `"}]`)},
+		{name: "no colon", arrange: setAuthorizationData(`[{"authorizationToken":"` + encodeToken("open-sesame") + `"}]`)},
+		{name: "not base64", arrange: setAuthorizationData(`[{"authorizationToken":"%%%"}]`)},
+		{name: "two registries", arrange: setAuthorizationData(`[{"authorizationToken":"` + encodeToken("AWS:open-sesame") + `"},{"authorizationToken":"` + encodeToken("AWS:other") + `"}]`)},
+		{name: "token is null", arrange: setAuthorizationData(`[{"authorizationToken":null}]`)},
+		{name: "token is missing", arrange: setAuthorizationData(`[{}]`)},
+		{name: "token is empty", arrange: setAuthorizationData(`[{"authorizationToken":""}]`)},
+		{name: "entry is null", arrange: setAuthorizationData(`[null]`)},
+		{name: "empty list", arrange: setAuthorizationData(`[]`)},
+		{name: "null", arrange: setAuthorizationData(`null`)},
+		{name: "object in place of a list", arrange: setAuthorizationData(`{"authorizationToken":"` + encodeToken("AWS:open-sesame") + `"}`)},
+		{name: "public, null", arrange: setAuthorizationData(`null`), image: public},
+		{name: "public, empty object", arrange: setAuthorizationData(`{}`), image: public},
+		{name: "public, list in place of an object", arrange: setAuthorizationData(`[{"authorizationToken":"` + encodeToken("AWS:open-sesame") + `"}]`), image: public},
+		{name: "public, no colon", arrange: setAuthorizationData(`{"authorizationToken":"` + encodeToken("open-sesame") + `"}`), image: public},
 		{name: "no data at all", faults: []testcloud.Fault{{Status: http.StatusOK, Body: `{}`, Times: -1}}},
 		{name: "unknown fields", faults: []testcloud.Fault{{Status: http.StatusOK, Times: -1, Body: `{"x":1,"authorizationData":[{"y":2,"authorizationToken":"` + encodeToken("AWS:open-sesame") + `"}]}`}}},
 	}...)
 }
 
-// failures lists scenarios in which the cloud or the network fails.
-func failures() []scenario {
+// failureScenarios lists scenarios in which the cloud or the network fails.
+func failureScenarios() []scenario {
 	always := func(f testcloud.Fault) []testcloud.Fault {
 		f.Path, f.Times = "/", -1
 		return []testcloud.Fault{f}

@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/plugintest"
 )
 
-// conformer is a plugin and the inputs for its conformance check.
-type conformer struct {
+// conformanceCase is a plugin and the inputs for its conformance check.
+type conformanceCase struct {
 	what    string
 	name    string // name of the plugin
 	cloud   func() (*Cloud, error)
@@ -27,14 +27,14 @@ type conformer struct {
 	options plugintest.Options
 }
 
-// conformers returns this repository's plugins with their inputs.
-func conformers() []conformer {
+// conformanceCases returns this repository's plugins with their inputs.
+func conformanceCases() []conformanceCase {
 	ecr := []string{
 		"111122223333.dkr.ecr.us-west-2.amazonaws.com/team/app", "111122223333.dkr.ecr.us-west-2.amazonaws.com/team/other",
 		"444455556666.dkr.ecr.eu-west-1.amazonaws.com/team/app",
 	}
 	generic := []string{"registry.example/team/app", "registry.example/team/other", "other.example/app"}
-	return []conformer{
+	return []conformanceCase{
 		{what: ECR, name: ECR, cloud: func() (*Cloud, error) { return NewAWS() }, options: plugintest.Options{Images: ecr}},
 		{what: GCR, name: GCR, cloud: NewGoogle, options: plugintest.Options{Images: []string{
 			"europe-docker.pkg.dev/project/team/app", "europe-docker.pkg.dev/project/team/other", "gcr.io/project/app",
@@ -76,7 +76,7 @@ func TestConformance(t *testing.T) {
 	dir := t.TempDir()
 	table := "| plugin | ok | info | warning | error | skipped |\n|---|---|---|---|---|---|\n"
 	notes := ""
-	for _, c := range conformers() {
+	for _, c := range conformanceCases() {
 		path := must.Get(Build(dir, c.name))(t)
 		findings := c.check(t, path)
 		table, notes = table+tableRow(c.what, findings), notes+tableNotes(c.what, findings)
@@ -89,13 +89,13 @@ func TestConformance(t *testing.T) {
 	path := must.Get(BuildUpstreamECR(dir))(t)
 	version := must.Get(UpstreamVersion(path))(t)
 	theirs := "upstream " + ECR + " " + version
-	findings := conformers()[0].check(t, path)
+	findings := conformanceCases()[0].check(t, path)
 	t.Logf("results:\n%s\n%s", table+tableRow(theirs, findings), notes+tableNotes(theirs, findings))
 }
 
 // check runs the conformance suite on a plugin. It passes the plugin's whole configuration in Env
 // and Args, because the suite changes the inherited environment.
-func (c conformer) check(t *testing.T, path string) []plugintest.Finding {
+func (c conformanceCase) check(t *testing.T, path string) []plugintest.Finding {
 	t.Helper()
 	cmd := plugin.Command{Path: path, Environ: []string{}}
 	if c.cloud != nil {

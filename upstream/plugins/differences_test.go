@@ -50,7 +50,7 @@ var differences = []difference{
 		"host: 111122223333.DKR.ECR.us-west-2.amazonaws.com, with a region",
 		"host: 111122223333.DKR.ECR.us-west-2.amazonaws.com, with a region, any host",
 	}},
-	{"port-in-key", portInKey, []string{
+	{"port-in-key", expectPortInKey, []string{
 		"host: registry.example.com:5000, allowed",
 		"host: with port 443",
 	}},
@@ -63,24 +63,24 @@ var differences = []difference{
 	{"endpoint-of-host", expectRequests("sts.us-east-2.amazonaws.com", "sts.us-east-2.api.aws", "api.ecr.us-east-2.amazonaws.com", "ecr.us-east-2.api.aws"), []string{"service account: dual stack"}},
 	{"endpoint-of-host", expectRequests("sts.us-west-2", "sts-fips.us-west-2", "api.ecr.us-west-2", "api.ecr-fips.us-west-2"), []string{"service account: FIPS host"}},
 	{"endpoint-names", expectRequests("api.ecr-public.us-east-1.api.aws", "ecr-public.us-east-1.api.aws"), []string{"endpoint: public, dual-stack"}},
-	{"region-of-instance", regionOfInstance, []string{
+	{"region-of-instance", expectInstanceRegion, []string{
 		"host: registry.example.com, allowed, without a region",
 		"host: registry.example.com, allowed, region of the instance alone",
 	}},
-	{"not-cached", notCached, []string{
+	{"not-cached", expectNotCached, []string{
 		"answer: expired",
 		"answer: expired, public",
 		"answer: expires in a second",
 	}},
-	{"cached-at-most", cachedAtMost, []string{"answer: expires in ten years"}},
-	{"empty-password", failAfterAsking, []string{"answer: no password"}},
-	{"large-answer", failAfterAsking, []string{"failure: two megabytes"}},
+	{"cached-at-most", expectCacheLimit, []string{"answer: expires in ten years"}},
+	{"empty-password", expectErrorAfterRequests, []string{"answer: no password"}},
+	{"large-answer", expectErrorAfterRequests, []string{"failure: two megabytes"}},
 	{"redirects", expectFirstHost, []string{"source: container that redirects (307)"}},
-	{"node-unused", asPod, []string{"service account: node's web identity is broken"}},
-	{"region-of-public", regionOfPublic, []string{"service account: public, without a region"}},
+	{"node-unused", expectAssumedRole, []string{"service account: node's web identity is broken"}},
+	{"region-of-public", expectPublicRegion, []string{"service account: public, without a region"}},
 	{"session-name", expectRequests("RoleSessionName=ecr-credential-provider", "RoleSessionName=payments_puller"), []string{"service account: token that names the pod"}},
-	{"issuer-retried", issuerRetried, []string{"service account: issuer unreachable once"}},
-	{"no-panic", failAfterAsking, []string{
+	{"issuer-retried", expectSTSRetry, []string{"service account: issuer unreachable once"}},
+	{"no-panic", expectErrorAfterRequests, []string{
 		"service account: answer without credentials",
 		"service account: answer with empty credentials",
 		"service account: answer that is no XML",
@@ -96,8 +96,8 @@ var differences = []difference{
 	{"cut-retried", expectRetrySuccess, []string{"failure: body cut off once"}},
 }
 
-// unseen maps the documented differences that no scenario shows to the reason.
-var unseen = map[string]string{
+// unobservedDifferences maps the documented differences that no scenario shows to the reason.
+var unobservedDifferences = map[string]string{
 	"deadline":       "times are not compared; go run ./bench -only slow -slow measures them",
 	"standard-error": "texts are not compared, and exit codes other than 0 count as one",
 	"proxies":        "a link-local address would have to be asked",
@@ -106,31 +106,31 @@ var unseen = map[string]string{
 
 // expectEmpty expects no credentials and no requests.
 func expectEmpty(_ scenario, o *observation) {
-	o.End, o.Stdout, o.Requests, o.Strays = "answers", true, nil, nil
+	o.Outcome, o.Stdout, o.Requests, o.UnknownHosts = "answers", true, nil, nil
 	o.Answer = &answer{APIVersion: plugin.V1, Kind: protocol.KindResponse, CacheKeyType: "Registry", CacheDuration: new(lifetime(0))}
 }
 
 // expectError expects an error and no requests.
 func expectError(s scenario, o *observation) {
-	failAfterAsking(s, o)
-	o.Requests, o.Strays = nil, nil
+	expectErrorAfterRequests(s, o)
+	o.Requests, o.UnknownHosts = nil, nil
 }
 
-func failAfterAsking(_ scenario, o *observation) {
-	o.End, o.Stdout, o.Answer = "fails", false, nil
+func expectErrorAfterRequests(_ scenario, o *observation) {
+	o.Outcome, o.Stdout, o.Answer = "fails", false, nil
 }
 
 // expectNoResponse expects output that is not a response.
 func expectNoResponse(_ scenario, o *observation) {
-	o.End, o.Stdout = "answers", true
+	o.Outcome, o.Stdout = "answers", true
 }
 
 // expectVersion expects a response in this version of the protocol.
 func expectVersion(version string) func(scenario, *observation) {
 	return func(_ scenario, o *observation) {
-		o.End, o.Stdout = "answers", true
-		o.Requests = []string{askECR("us-west-2", "")}
-		o.Answer = answered("111122223333.dkr.ecr.us-west-2.amazonaws.com")
+		o.Outcome, o.Stdout = "answers", true
+		o.Requests = []string{ecrTokenRequest("us-west-2", "")}
+		o.Answer = successResponse("111122223333.dkr.ecr.us-west-2.amazonaws.com")
 		o.Answer.APIVersion = version
 	}
 }
@@ -157,77 +157,77 @@ func expectRetry(_ scenario, o *observation) {
 // expectRetrySuccess expects that a retried request succeeds.
 func expectRetrySuccess(s scenario, o *observation) {
 	expectRetry(s, o)
-	o.End, o.Stdout, o.Answer = "answers", true, answered("111122223333.dkr.ecr.us-west-2.amazonaws.com")
+	o.Outcome, o.Stdout, o.Answer = "answers", true, successResponse("111122223333.dkr.ecr.us-west-2.amazonaws.com")
 }
 
 // expectFirstHost expects that only the first host is called.
 func expectFirstHost(_ scenario, o *observation) { o.Requests = o.Requests[:min(1, len(o.Requests))] }
 
-// asPod expects that the plugin assumes the service account's role and returns credentials.
-func asPod(_ scenario, o *observation) {
-	o.End, o.Stdout, o.Answer = "answers", true, answered("111122223333.dkr.ecr.us-west-2.amazonaws.com")
-	o.Requests = []string{askSTS("us-west-2"), askECR("us-west-2", "ASIAASSUMEDROLE00000")}
+// expectAssumedRole expects that the plugin assumes the service account's role and returns credentials.
+func expectAssumedRole(_ scenario, o *observation) {
+	o.Outcome, o.Stdout, o.Answer = "answers", true, successResponse("111122223333.dkr.ecr.us-west-2.amazonaws.com")
+	o.Requests = []string{assumeRoleRequest("us-west-2"), ecrTokenRequest("us-west-2", "ASIAASSUMEDROLE00000")}
 }
 
-func portInKey(s scenario, o *observation) {
+func expectPortInKey(s scenario, o *observation) {
 	if o.Answer == nil || len(o.Answer.Auth) == 0 {
 		return
 	}
 	req := plugin.Request{Image: s.image}
 	credentials := slices.Collect(maps.Values(o.Answer.Auth))[0]
-	o.Answer = answered(req.Registry())
+	o.Answer = successResponse(req.Registry())
 	o.Answer.Auth[req.Registry()] = credentials
 }
 
-// regionOfInstance expects that the plugin gets the region from the metadata service.
-func regionOfInstance(s scenario, o *observation) {
+// expectInstanceRegion expects that the plugin gets the region from the metadata service.
+func expectInstanceRegion(s scenario, o *observation) {
 	o.Requests = []string{
 		"PUT loopback/latest/api/token; X-Aws-Ec2-Metadata-Token-Ttl-Seconds 300",
 		"GET loopback/latest/meta-data/placement/region; X-Aws-Ec2-Metadata-Token",
 	}
 	if s.arrange == nil { // otherwise the metadata service has no region
-		o.End, o.Stdout, o.Answer = "answers", true, answered("registry.example.com")
-		o.Requests = append(o.Requests, askECR("eu-west-1", ""))
+		o.Outcome, o.Stdout, o.Answer = "answers", true, successResponse("registry.example.com")
+		o.Requests = append(o.Requests, ecrTokenRequest("eu-west-1", ""))
 	}
 }
 
-func notCached(_ scenario, o *observation) {
+func expectNotCached(_ scenario, o *observation) {
 	a := *o.Answer
 	a.CacheDuration = new(lifetime(0))
 	o.Answer = &a
 }
 
-func cachedAtMost(_ scenario, o *observation) {
+func expectCacheLimit(_ scenario, o *observation) {
 	a := *o.Answer
 	a.CacheDuration = new(lifetime(6 * time.Hour))
 	o.Answer = &a
 }
 
-func regionOfPublic(_ scenario, o *observation) {
-	o.End, o.Stdout, o.Answer = "answers", true, answered("public.ecr.aws")
+func expectPublicRegion(_ scenario, o *observation) {
+	o.Outcome, o.Stdout, o.Answer = "answers", true, successResponse("public.ecr.aws")
 	o.Requests = []string{
-		askSTS("us-east-1"),
+		assumeRoleRequest("us-east-1"),
 		"POST api.ecr-public.us-east-1.amazonaws.com/; X-Amz-Target SpencerFrontendService.GetAuthorizationToken; " +
 			"Content-Type application/x-amz-json-1.1; X-Amz-Security-Token; signed by ASIAASSUMEDROLE00000 for ecr-public in us-east-1; body {}",
 	}
 }
 
-func issuerRetried(_ scenario, o *observation) {
-	o.End, o.Stdout, o.Answer = "answers", true, answered("111122223333.dkr.ecr.us-west-2.amazonaws.com")
-	o.Requests = []string{askSTS("us-west-2") + ", and again", askECR("us-west-2", "ASIAASSUMEDROLE00000")}
+func expectSTSRetry(_ scenario, o *observation) {
+	o.Outcome, o.Stdout, o.Answer = "answers", true, successResponse("111122223333.dkr.ecr.us-west-2.amazonaws.com")
+	o.Requests = []string{assumeRoleRequest("us-west-2") + ", and again", ecrTokenRequest("us-west-2", "ASIAASSUMEDROLE00000")}
 }
 
-// answered returns the response if the cloud does not fail.
-func answered(key string) *answer {
+// successResponse returns the response if the cloud does not fail.
+func successResponse(key string) *answer {
 	return &answer{
 		APIVersion: plugin.V1, Kind: protocol.KindResponse, CacheKeyType: "Registry", CacheDuration: new(lifetime(6 * time.Hour)),
 		Auth: map[string]auth{key: {"AWS", "open-sesame"}},
 	}
 }
 
-// askECR returns the request for a registry token. It is signed with a key from STS or, if key is
+// ecrTokenRequest returns the request for a registry token. It is signed with a key from STS or, if key is
 // empty, with the static key.
-func askECR(region, key string) string {
+func ecrTokenRequest(region, key string) string {
 	session := "X-Amz-Security-Token; "
 	if key == "" {
 		session, key = "", staticAccessKey
@@ -236,7 +236,7 @@ func askECR(region, key string) string {
 		"Content-Type application/x-amz-json-1.1; " + session + "signed by " + key + " for ecr in " + region + "; body {}"
 }
 
-func askSTS(region string) string {
+func assumeRoleRequest(region string) string {
 	return "POST sts." + region + ".amazonaws.com/; Content-Type application/x-www-form-urlencoded; Action=AssumeRoleWithWebIdentity; " +
 		"RoleArn=" + roleARN + "; RoleSessionName=ecr-credential-provider; Version=2011-06-15; WebIdentityToken=(the token)"
 }

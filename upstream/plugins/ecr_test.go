@@ -23,7 +23,7 @@ var slow = flag.Bool("slow", false, "run the scenarios that take minutes, too")
 
 // scenarios returns all scenarios that this run includes.
 func scenarios() []scenario {
-	all := slices.Concat(hosts(), sources(), endpoints(), answers(), serviceAccounts(), protocolScenarios(), failures())
+	all := slices.Concat(hostScenarios(), sourceScenarios(), endpointScenarios(), responseScenarios(), serviceAccountScenarios(), protocolScenarios(), failureScenarios())
 	return slices.DeleteFunc(all, func(s scenario) bool { return s.slow && !*slow })
 }
 
@@ -109,7 +109,7 @@ func (s scenario) differences() []difference {
 func compare(s scenario, upstream, regcred *observation) (problems []string) {
 	opts := cmp.Comparer(roughlyEqual)
 	problems = append(s.unusedFaults(upstream), s.unusedFaults(regcred)...)
-	if regcred.Leak || regcred.End == "panics" {
+	if regcred.Leak || regcred.Outcome == "panics" {
 		problems = append(problems, "a secret is on standard error, or a panic, whatever upstream does")
 	}
 	adjusted := *upstream
@@ -178,7 +178,7 @@ func TestDifferencesAreDocumented(t *testing.T) {
 	for _, m := range regexp.MustCompile(`<a id="([^"]+)"></a>`).FindAllSubmatch(doc, -1) {
 		documented[string(m[1])] = true
 	}
-	listed := maps.Clone(unseen)
+	listed := maps.Clone(unobservedDifferences)
 	for _, d := range differences {
 		listed[d.id] = "a scenario"
 	}

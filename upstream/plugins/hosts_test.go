@@ -5,11 +5,11 @@ package plugins
 
 import "slices"
 
-// region is a default region, which custom hosts require.
-var region = []string{"AWS_REGION=eu-central-1"}
+// regionEnv is a default region, which custom hosts require.
+var regionEnv = []string{"AWS_REGION=eu-central-1"}
 
-// hosts lists scenarios with different registry host names.
-func hosts() []scenario {
+// hostScenarios lists scenarios with different registry host names.
+func hostScenarios() []scenario {
 	var list []scenario
 	for _, host := range []string{
 		"111122223333.dkr.ecr.eu-west-3.amazonaws.com",
@@ -44,7 +44,7 @@ func hosts() []scenario {
 		"111122223333.dkr-ecr.eusc-de-east-1.on.amazonwebservices.eu",
 		"evil-public.ecr.aws",
 	} {
-		list = append(list, scenario{name: host + ", with a region", image: host + "/team/app", env: region})
+		list = append(list, scenario{name: host + ", with a region", image: host + "/team/app", env: regionEnv})
 	}
 	return groupScenarios("host", slices.Concat(list, withUpstreamFlags(list), customHosts())...)
 }
@@ -58,9 +58,9 @@ func withUpstreamFlags(list []scenario) []scenario {
 		list[i].ourArgs = []string{"--any-host", "--plain-endpoints"}
 	}
 	for _, host := range []string{"nginx", "library/nginx", "docker.io/library/nginx"} {
-		list = append(list, scenario{name: host + ", any host", image: host, env: region, ourArgs: []string{"--any-host"}})
+		list = append(list, scenario{name: host + ", any host", image: host, env: regionEnv, ourArgs: []string{"--any-host"}})
 	}
-	empty := scenario{name: "registry.k8s.io, other hosts are empty", image: "registry.k8s.io/app", env: region, ourArgs: []string{"--other-hosts=empty"}}
+	empty := scenario{name: "registry.k8s.io, other hosts are empty", image: "registry.k8s.io/app", env: regionEnv, ourArgs: []string{"--other-hosts=empty"}}
 	return append(list, empty)
 }
 
@@ -70,16 +70,16 @@ func customHosts() []scenario {
 	allow := []string{"--allow-host=registry.example.com"}
 	return []scenario{
 		{name: "registry.example.com, without a region", image: "registry.example.com/app"},
-		{name: "registry.example.com, allowed", image: "registry.example.com/app", env: region, ourArgs: allow},
+		{name: "registry.example.com, allowed", image: "registry.example.com/app", env: regionEnv, ourArgs: allow},
 		{name: "registry.example.com, allowed, AWS_DEFAULT_REGION", image: "registry.example.com/app", env: []string{"AWS_DEFAULT_REGION=eu-central-1"}, ourArgs: allow},
-		{name: "registry.example.com, allowed, region of a profile", image: "registry.example.com/app", ourArgs: allow, arrange: profile("[default]\nregion = ap-south-1\n")},
+		{name: "registry.example.com, allowed, region of a profile", image: "registry.example.com/app", ourArgs: allow, arrange: useProfile("[default]\nregion = ap-south-1\n")},
 		{name: "registry.example.com, allowed, without a region", image: "registry.example.com/app", ourArgs: allow,
 			arrange: func(c *cloud) { c.AWS.Update(noRegion) }},
 		{name: "registry.example.com, allowed, region of the instance alone", image: "registry.example.com/app", ourArgs: allow},
-		{name: "registry.example.com:5000, allowed", image: "registry.example.com:5000/app", env: region, ourArgs: []string{"--allow-host=registry.example.com:5000"}},
-		{name: "nginx", image: "nginx", env: region},
-		{name: "library/nginx", image: "library/nginx", env: region},
-		{name: "localhost:5000", image: "localhost:5000/app", env: region},
+		{name: "registry.example.com:5000, allowed", image: "registry.example.com:5000/app", env: regionEnv, ourArgs: []string{"--allow-host=registry.example.com:5000"}},
+		{name: "nginx", image: "nginx", env: regionEnv},
+		{name: "library/nginx", image: "library/nginx", env: regionEnv},
+		{name: "localhost:5000", image: "localhost:5000/app", env: regionEnv},
 		{name: "with a scheme", image: "https://" + private},
 		{name: "with port 443", image: "111122223333.dkr.ecr.us-west-2.amazonaws.com:443/team/app"},
 		{name: "with a tag", image: private + ":v1"},
@@ -88,6 +88,6 @@ func customHosts() []scenario {
 		{name: "public in the path", image: private + "/public.ecr.aws/x"},
 		{name: "private in the path of public", image: "public.ecr.aws/" + private},
 		{name: "with a space", image: "111122223333.dkr.ecr.us-west-2.amazonaws.com .x/app"},
-		{name: "with a user", image: "public.ecr.aws@registry.example.com/app", env: region},
+		{name: "with a user", image: "public.ecr.aws@registry.example.com/app", env: regionEnv},
 	}
 }

@@ -95,9 +95,9 @@ func buildPlugins(t *testing.T, dir, name string) string {
 	return must.Get(Build(dir, name))(t)
 }
 
-// migrated applies the changes that "regcred plugin migrate" suggests to a configuration, and
+// migrateProvider applies the changes that "regcred plugin migrate" suggests to a configuration, and
 // returns the configuration's provider.
-func migrated(t *testing.T, regcred, text string) *config.Provider {
+func migrateProvider(t *testing.T, regcred, text string) *config.Provider {
 	t.Helper()
 	if _, err := exec.LookPath("patch"); err != nil {
 		t.Skip("patch is not installed, by which an operator applies the diff; test.sh installs it on Debian")
@@ -129,7 +129,7 @@ func TestMigrateEKS(t *testing.T) {
 	dir := t.TempDir()
 	theirs := must.Get(BuildUpstreamECR(dir))(t)
 	ours, regcred := buildPlugins(t, dir, ECR), buildPlugins(t, dir, "regcred")
-	args := migrated(t, regcred, eksConfig).Arguments()
+	args := migrateProvider(t, regcred, eksConfig).Arguments()
 	var all []scenario
 	for _, host := range []string{
 		"111122223333.dkr.ecr.eu-west-3.amazonaws.com", "111122223333.dkr-ecr.us-east-2.on.aws",
@@ -139,7 +139,7 @@ func TestMigrateEKS(t *testing.T) {
 		"111122223333.dkr.ecr.eu-isoe-west-1.cloud.adc-e.uk", "111122223333.dkr.ecr.eusc-de-east-1.amazonaws.eu",
 		"public.ecr.aws", "registry.corp.example",
 	} {
-		s := scenario{name: "EKS: " + host, image: host + "/team/app", env: region}
+		s := scenario{name: "EKS: " + host, image: host + "/team/app", env: regionEnv}
 		all = append(all, s)
 		s.name, s.token, s.annotations = s.name+", service account", canary.TokenSecret, map[string]string{roleAnnotation: roleARN}
 		all = append(all, s)
@@ -178,7 +178,7 @@ func TestMigrateGKE(t *testing.T) {
 	path, regcred := buildPlugins(t, dir, GCR), buildPlugins(t, dir, "regcred")
 	cloud := must.Get(NewGoogle())(t)
 	defer cloud.Close()
-	args := migrated(t, regcred, gkeConfig).Arguments()
+	args := migrateProvider(t, regcred, gkeConfig).Arguments()
 	fixed := []string{"*.gcr.io _token", "*.pkg.dev _token", "container.cloud.google.com _token", "gcr.io _token"}
 	for image, own := range map[string]string{
 		"gcr.io/project/app": "", "eu.gcr.io/project/app": "eu.gcr.io _token", "container.cloud.google.com/app": "",
@@ -221,7 +221,7 @@ func TestMigrateAKS(t *testing.T) {
 			cloud := must.Get(NewAzure())(t)
 			defer cloud.Close()
 			must.Do(t, os.WriteFile(cloud.Args[0], []byte(tt.file), 0o600))
-			args := migrated(t, regcred, strings.Replace(aksConfig, "AZURE", cloud.Args[0], 1)).Arguments()
+			args := migrateProvider(t, regcred, strings.Replace(aksConfig, "AZURE", cloud.Args[0], 1)).Arguments()
 			for image, want := range tt.want {
 				if diff := cmp.Diff(want, answerOf(t, cloud, path, args, image)); diff != "" {
 					t.Errorf("%s (-upstream +regcred):\n%s", image, diff)

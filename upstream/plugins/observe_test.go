@@ -74,12 +74,12 @@ func (c *cloud) file(name, content string) string {
 
 // observation is the compared result of a plugin's run in a scenario.
 type observation struct {
-	End      string   // "answers", "fails" or "panics"
-	Answer   *answer  // nil without a response
-	Stdout   bool     // whether stdout was not empty
-	Leak     bool     // whether standard error holds a secret
-	Requests []string // requests to the cloud, one line each
-	Strays   []string // other hosts that were queried
+	Outcome      string   // "answers", "fails" or "panics"
+	Answer       *answer  // nil without a response
+	Stdout       bool     // whether stdout was not empty
+	Leak         bool     // whether standard error holds a secret
+	Requests     []string // requests to the cloud, one line each
+	UnknownHosts []string // other hosts that were queried
 }
 
 // answer is a decoded response.
@@ -140,14 +140,14 @@ func observe(ctx context.Context, path string, s scenario, args []string, dir st
 
 func (c *cloud) observed(x *plugin.Exchange) *observation {
 	o := &observation{
-		End: "fails", Stdout: !x.Stdout.IsZero(), Strays: c.net.UnknownHosts(),
+		Outcome: "fails", Stdout: !x.Stdout.IsZero(), UnknownHosts: c.net.UnknownHosts(),
 		Leak: x.StderrSecret || canary.FindMarker(x.Stderr) != "" || strings.Contains(x.Stderr, "open-sesame"),
 	}
 	switch {
 	case x.ExitCode == 0:
-		o.End = "answers"
+		o.Outcome = "answers"
 	case strings.Contains(x.Stderr, "panic: ") && strings.Contains(x.Stderr, "\ngoroutine "): // the SDK prints "panic: " too, but no stack trace
-		o.End = "panics"
+		o.Outcome = "panics"
 	}
 	dec := json.NewDecoder(strings.NewReader(x.Stdout.Reveal()))
 	dec.DisallowUnknownFields()
@@ -155,8 +155,8 @@ func (c *cloud) observed(x *plugin.Exchange) *observation {
 	if dec.Decode(&a) == nil && !dec.More() {
 		o.Answer = &a
 	}
-	slices.Sort(o.Strays)
-	o.Strays = slices.Compact(o.Strays)
+	slices.Sort(o.UnknownHosts)
+	o.UnknownHosts = slices.Compact(o.UnknownHosts)
 	for _, r := range c.Requests() {
 		o.Requests = append(o.Requests, formatRequest(r))
 	}

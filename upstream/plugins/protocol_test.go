@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// serviceAccounts lists scenarios in which requests have a pod's identity.
-func serviceAccounts() []scenario {
+// serviceAccountScenarios lists scenarios in which requests have a pod's identity.
+func serviceAccountScenarios() []scenario {
 	pod := map[string]string{roleAnnotation: roleARN}
 	fallback := "AWS_ECR_ROLE_ARN=arn:aws:iam::111122223333:role/fallback"
 	sts := func(f testcloud.Fault) []testcloud.Fault {
@@ -45,15 +45,15 @@ func serviceAccounts() []scenario {
 		{name: "no annotation, no default", token: canary.TokenSecret},
 		{name: "annotation without a token", annotations: pod},
 		{name: "default without a token", env: []string{fallback}},
-		{name: "node's profile is broken", token: canary.TokenSecret, annotations: pod, noKeys: true, arrange: profile("[default]\nrole_arn = " + roleARN + "\n")},
+		{name: "node's profile is broken", token: canary.TokenSecret, annotations: pod, noKeys: true, arrange: useProfile("[default]\nrole_arn = " + roleARN + "\n")},
 		{name: "node's web identity is broken", token: canary.TokenSecret, annotations: pod, noKeys: true, env: []string{"AWS_WEB_IDENTITY_TOKEN_FILE=/nonexistent"}},
 		{name: "other annotations", token: canary.TokenSecret, annotations: map[string]string{"example.com/x": "y", roleAnnotation: roleARN}},
-		{name: "region of the environment differs", token: canary.TokenSecret, annotations: pod, env: region},
+		{name: "region of the environment differs", token: canary.TokenSecret, annotations: pod, env: regionEnv},
 		{name: "China", token: canary.TokenSecret, annotations: pod, image: "111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn/app"},
 		{name: "FIPS", token: canary.TokenSecret, annotations: pod, env: []string{"AWS_USE_FIPS_ENDPOINT=true"}},
-		{name: "public, with a region", token: canary.TokenSecret, annotations: pod, env: region, image: "public.ecr.aws/team/app"},
+		{name: "public, with a region", token: canary.TokenSecret, annotations: pod, env: regionEnv, image: "public.ecr.aws/team/app"},
 		{name: "public, without a region", token: canary.TokenSecret, annotations: pod, image: "public.ecr.aws/team/app"},
-		{name: "custom host, with a region", token: canary.TokenSecret, annotations: pod, env: region, image: "registry.example.com/app", ourArgs: []string{"--allow-host=registry.example.com"}},
+		{name: "custom host, with a region", token: canary.TokenSecret, annotations: pod, env: regionEnv, image: "registry.example.com/app", ourArgs: []string{"--allow-host=registry.example.com"}},
 		{name: "access denied", token: canary.TokenSecret, annotations: pod, faults: refused(403, "AccessDenied")},
 		{name: "invalid token", token: canary.TokenSecret, annotations: pod, faults: refused(400, "InvalidIdentityToken")},
 		{name: "expired token", token: canary.TokenSecret, annotations: pod, faults: refused(400, "ExpiredTokenException")},

@@ -13,9 +13,9 @@ import (
 
 func noRegion(s *testcloud.AWSState) { s.Region = "" }
 
-// profile returns a function that writes an AWS config file. In the content, TOKEN is replaced with
+// useProfile returns a function that writes an AWS config file. In the content, TOKEN is replaced with
 // the path of a token file, and KEYS with static keys.
-func profile(content string) func(*cloud) {
+func useProfile(content string) func(*cloud) {
 	return func(c *cloud) {
 		keys := "aws_access_key_id = AKIAPROFILE000000000\naws_secret_access_key = " + canary.PasswordSecret
 		content := strings.NewReplacer("TOKEN", c.file("token", canary.TokenSecret), "KEYS", keys).Replace(content)
@@ -23,14 +23,14 @@ func profile(content string) func(*cloud) {
 	}
 }
 
-// process configures a credential_process that prints static keys.
-func process(c *cloud) {
+// useCredentialProcess configures a credential_process that prints static keys.
+func useCredentialProcess(c *cloud) {
 	path := c.file("process.json", `{"Version":1,"AccessKeyId":"AKIAPROCESS000000000","SecretAccessKey":"`+canary.PasswordSecret+`"}`)
-	profile("[default]\ncredential_process = /bin/cat " + path + "\n")(c)
+	useProfile("[default]\ncredential_process = /bin/cat " + path + "\n")(c)
 }
 
-// sources lists scenarios with different sources of the plugin's own credentials.
-func sources() []scenario {
+// sourceScenarios lists scenarios with different sources of the plugin's own credentials.
+func sourceScenarios() []scenario {
 	webIdentity := func(c *cloud) {
 		c.setenv("AWS_REGION=us-west-2", "AWS_ROLE_ARN="+roleARN, "AWS_ROLE_SESSION_NAME=node", "AWS_WEB_IDENTITY_TOKEN_FILE="+c.file("token", canary.TokenSecret))
 	}
@@ -45,18 +45,18 @@ func sources() []scenario {
 		{name: "environment before all others", arrange: webIdentity},
 		{name: "web identity", noKeys: true, arrange: webIdentity},
 		{name: "web identity without its file", noKeys: true, env: []string{"AWS_REGION=us-west-2", "AWS_ROLE_ARN=" + roleARN, "AWS_WEB_IDENTITY_TOKEN_FILE=/nonexistent"}},
-		{name: "profile", noKeys: true, arrange: profile("[default]\nKEYS\n")},
-		{name: "named profile", noKeys: true, arrange: profile("[profile other]\nKEYS\n"), env: []string{"AWS_PROFILE=other"}},
-		{name: "profile that does not exist", noKeys: true, arrange: profile("[default]\nKEYS\n"), env: []string{"AWS_PROFILE=other"}},
-		{name: "profile with a source profile", noKeys: true, arrange: profile("[default]\nrole_arn = " + roleARN + "\nrole_session_name = node\nsource_profile = base\nregion = us-west-2\n[profile base]\nKEYS\n")},
-		{name: "profile with a web identity", noKeys: true, arrange: profile("[default]\nrole_arn = " + roleARN + "\nrole_session_name = node\nweb_identity_token_file = TOKEN\nregion = us-west-2\n")},
-		{name: "profile with a process", noKeys: true, arrange: process},
+		{name: "profile", noKeys: true, arrange: useProfile("[default]\nKEYS\n")},
+		{name: "named profile", noKeys: true, arrange: useProfile("[profile other]\nKEYS\n"), env: []string{"AWS_PROFILE=other"}},
+		{name: "profile that does not exist", noKeys: true, arrange: useProfile("[default]\nKEYS\n"), env: []string{"AWS_PROFILE=other"}},
+		{name: "profile with a source profile", noKeys: true, arrange: useProfile("[default]\nrole_arn = " + roleARN + "\nrole_session_name = node\nsource_profile = base\nregion = us-west-2\n[profile base]\nKEYS\n")},
+		{name: "profile with a web identity", noKeys: true, arrange: useProfile("[default]\nrole_arn = " + roleARN + "\nrole_session_name = node\nweb_identity_token_file = TOKEN\nregion = us-west-2\n")},
+		{name: "profile with a process", noKeys: true, arrange: useCredentialProcess},
 		{name: "container", noKeys: true, arrange: container("")},
 		{name: "container with a token", noKeys: true, arrange: container(canary.TokenSecret), env: []string{"AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.TokenSecret}},
 		{name: "container with a wrong token", noKeys: true, arrange: container(canary.TokenSecret), env: []string{"AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.EnvSecret}},
 		{name: "container that redirects (302)", noKeys: true, arrange: container(canary.TokenSecret), env: []string{"AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.TokenSecret}, faults: redirect(302)},
 		{name: "container that redirects (307)", noKeys: true, arrange: container(canary.TokenSecret), env: []string{"AWS_CONTAINER_AUTHORIZATION_TOKEN=" + canary.TokenSecret}, faults: redirect(307)},
-	}, metadata()...)...)
+	}, metadataScenarios()...)...)
 }
 
 // redirect returns faults with which the container endpoint redirects to another host.
@@ -66,12 +66,12 @@ func redirect(status int) []testcloud.Fault {
 	return []testcloud.Fault{{Path: "/v2/credentials", Match: match, Status: status, Header: elsewhere, Times: -1}}
 }
 
-// metadata lists scenarios in which the instance metadata service is the source.
-func metadata() []scenario {
+// metadataScenarios lists scenarios in which the instance metadata service is the source.
+func metadataScenarios() []scenario {
 	refusing := func(status int, path string) []testcloud.Fault {
 		return []testcloud.Fault{{Path: path, Status: status, Times: -1}}
 	}
-	version1 := func(c *cloud) { c.Update(func(s *testcloud.AWSState) { s.TokensOptional = true }) }
+	version1 := func(c *cloud) { c.Update(func(s *testcloud.AWSState) { s.AllowIMDSv1 = true }) }
 	return []scenario{
 		{name: "instance", noKeys: true},
 		{name: "instance, public registry", noKeys: true, image: "public.ecr.aws/team/app"},
@@ -89,8 +89,8 @@ func metadata() []scenario {
 	}
 }
 
-// endpoints lists scenarios with different addresses of the endpoint.
-func endpoints() []scenario {
+// endpointScenarios lists scenarios with different addresses of the endpoint.
+func endpointScenarios() []scenario {
 	own := func(name string) func(*cloud) {
 		return func(c *cloud) { c.setenv(name + "=" + c.URL()) }
 	}
@@ -101,7 +101,7 @@ func endpoints() []scenario {
 		{name: "dual-stack", env: []string{dual}},
 		{name: "FIPS and dual-stack", env: []string{fips, dual}},
 		{name: "dual-stack, China", env: []string{dual}, image: "111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn/app"},
-		{name: "FIPS of a profile", arrange: profile("[default]\nuse_fips_endpoint = true\n")},
+		{name: "FIPS of a profile", arrange: useProfile("[default]\nuse_fips_endpoint = true\n")},
 		{name: "FIPS host and FIPS", env: []string{fips}, image: "111122223333.dkr.ecr-fips.us-west-2.amazonaws.com/app"},
 		{name: "FIPS host, FIPS off", env: []string{"AWS_USE_FIPS_ENDPOINT=false"}, image: "111122223333.dkr.ecr-fips.us-west-2.amazonaws.com/app"},
 		{name: "dual-stack host, dual-stack off", env: []string{"AWS_USE_DUALSTACK_ENDPOINT=false"}, image: "111122223333.dkr-ecr.us-west-2.on.aws/app"},
@@ -118,6 +118,6 @@ func endpoints() []scenario {
 		{name: "own, and FIPS", arrange: own("AWS_ENDPOINT_URL"), env: []string{fips}},
 		{name: "own, FIPS host", arrange: own("AWS_ENDPOINT_URL"), image: "111122223333.dkr.ecr-fips.us-west-2.amazonaws.com/app"},
 		{name: "own, with a path", arrange: func(c *cloud) { c.setenv("AWS_ENDPOINT_URL=" + c.URL() + "/base") }},
-		{name: "region of the environment differs", env: region},
+		{name: "region of the environment differs", env: regionEnv},
 	}...)
 }

@@ -61,14 +61,14 @@ func (r *recording) compareKind(o *kubeletProcess, k vector.Kind, base []json.Ra
 		}
 		l := differenceLine{Kind: k.Name, Case: i, TokensOff: off}
 		t.Comparisons++
-		if l.Says, l.Name, err = diffVectors(k.Name, base[i], got); err != nil {
+		if l.Changes, l.Name, err = diffVectors(k.Name, base[i], got); err != nil {
 			return err
 		}
-		if l.Says == nil {
+		if l.Changes == nil {
 			continue
 		}
 		l.ID = l.differenceName(o, base[i], got)
-		t.countDifference(l.ID, fmt.Sprintf("%s, case %d %q, token gate off %t: %s", k.Name, i, l.Name, off, l.Says))
+		t.countDifference(l.ID, fmt.Sprintf("%s, case %d %q, token gate off %t: %s", k.Name, i, l.Name, off, l.Changes))
 		r.addLine(l, o.version)
 	}
 	return nil

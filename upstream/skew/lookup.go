@@ -23,13 +23,13 @@ func compareKeyrings(*comparison) (compareFunc, error) {
 		repo := generate.PickElement(r, generate.Repositories)
 		c := corpus.KeyringCase{Image: repo}
 		for _, a := range generate.RandomResponses(r, repo) {
-			c.Answers = append(c.Answers, dropInvalidKeys(a))
+			c.Responses = append(c.Responses, dropInvalidKeys(a))
 		}
 		want, err := queryVector[vector.KeyringVector](s.oracle, "keyring", c, false)
 		if err != nil {
 			return verdictAgreed, err
 		}
-		got, err := lookupCredentials(s.ctx, c.Answers, regcred.Request{Image: repo})
+		got, err := lookupCredentials(s.ctx, c.Responses, regcred.Request{Image: repo})
 		if err != nil || slices.Equal(got, want.Credentials) {
 			return verdictAgreed, err
 		}

@@ -32,9 +32,9 @@ func (l differenceLine) differenceName(o *kubeletProcess, base, got json.RawMess
 	case "serviceaccount":
 		var b vector.ServiceAccountVector
 		switch err := json.Unmarshal(base, &b); {
-		case err == nil && b.Echo && string(l.Says) == `{"credentials":1}`: // the plugin returned the token
+		case err == nil && b.Echo && string(l.Changes) == `{"credentials":1}`: // the plugin returned the token
 			return differenceFor(diffNoCacheType, o.minor)
-		case string(l.Says) == `{"from":null}`:
+		case string(l.Changes) == `{"from":null}`:
 			return differenceFor(diffNoOrigin, o.minor)
 		}
 	}
@@ -60,8 +60,8 @@ func (l differenceLine) configDifferenceName(o *kubeletProcess, base json.RawMes
 	if err := json.Unmarshal(base, &v); err != nil {
 		return ""
 	}
-	refused := string(l.Says) == `{"refused":true}`
-	if !refused && string(l.Says) != `{"refused":false}` {
+	refused := string(l.Changes) == `{"refused":true}`
+	if !refused && string(l.Changes) != `{"refused":false}` {
 		return ""
 	}
 	text := ""

@@ -19,7 +19,7 @@ type differenceLine struct {
 	Case      int             `json:"case"` // index in the kind's file
 	Name      string          `json:"name,omitempty"`
 	TokensOff bool            `json:"tokensOff,omitempty"` // whether the feature gate is off
-	Says      json.RawMessage `json:"says"`                // the parts that differ
+	Changes   json.RawMessage `json:"says"`                // the parts that differ
 	Kubelets  []string        `json:"kubelets"`
 }
 
@@ -32,7 +32,7 @@ type recording struct {
 func newRecording() *recording { return &recording{linesByKey: map[string]*differenceLine{}} }
 
 func (r *recording) addLine(l differenceLine, kubelet string) {
-	key := fmt.Sprintf("%s %s %d %t %s", l.ID, l.Kind, l.Case, l.TokensOff, l.Says)
+	key := fmt.Sprintf("%s %s %d %t %s", l.ID, l.Kind, l.Case, l.TokensOff, l.Changes)
 	if r.linesByKey[key] == nil {
 		r.linesByKey[key] = &l
 		r.lines = append(r.lines, &l)
@@ -126,7 +126,7 @@ func (r *recording) compare(have *recordFile, rep *report) error {
 func formatLines(lines []*differenceLine, kubelet string) (list []string) {
 	for _, l := range lines {
 		if slices.Contains(l.Kubelets, kubelet) {
-			list = append(list, fmt.Sprintf("%s %s %d %t %s", l.ID, l.Kind, l.Case, l.TokensOff, l.Says))
+			list = append(list, fmt.Sprintf("%s %s %d %t %s", l.ID, l.Kind, l.Case, l.TokensOff, l.Changes))
 		}
 	}
 	slices.Sort(list)

@@ -77,7 +77,7 @@ func TestReason(t *testing.T) {
 		{"config", `{"files":[{"content":"x"}]}`, ``, `{"refused":true}`, ""},
 		{"serviceaccount", `{"from":"ns/sa/1","ran":true}`, `{"ran":false}`, `{"from":null,"ran":false}`, ""},
 	} {
-		if got := (differenceLine{Kind: tt.kind, Says: raw(tt.says)}).differenceName(old, raw(tt.base), raw(tt.got)); got != tt.want {
+		if got := (differenceLine{Kind: tt.kind, Changes: raw(tt.says)}).differenceName(old, raw(tt.base), raw(tt.got)); got != tt.want {
 			t.Errorf("%s, %s says %s: %q, want %q", tt.kind, tt.base, tt.says, got, tt.want)
 		}
 	}
@@ -95,7 +95,7 @@ func TestReasonsAsRecorded(t *testing.T) {
 	for _, l := range f.Cases {
 		b := base[l.Kind][l.Case]
 		vector := map[string]json.RawMessage{}
-		must.Do(t, errors.Join(json.Unmarshal(b, &vector), json.Unmarshal(l.Says, &vector)))
+		must.Do(t, errors.Join(json.Unmarshal(b, &vector), json.Unmarshal(l.Changes, &vector)))
 		got := must.Get(json.Marshal(vector))(t)
 		for _, k := range l.Kubelets {
 			o := &kubeletProcess{}
@@ -120,7 +120,7 @@ func TestReasonGate(t *testing.T) {
 		{true, `{"refused":false}`, ""},
 		{false, `{"refused":true}`, ""},
 	} {
-		if got := (differenceLine{Kind: "config", TokensOff: tt.off, Says: raw(tt.says)}).differenceName(o, base, nil); got != tt.want {
+		if got := (differenceLine{Kind: "config", TokensOff: tt.off, Changes: raw(tt.says)}).differenceName(o, base, nil); got != tt.want {
 			t.Errorf("%+v: %q", tt, got)
 		}
 	}
@@ -186,7 +186,7 @@ func TestUnexplainedDifference(t *testing.T) {
 // or kubelet must be detected.
 func TestCompareRecording(t *testing.T) {
 	r := newRecording()
-	l := differenceLine{ID: diffLooseColons, Kind: "match", Case: 7, Says: raw(`{"match":true}`)}
+	l := differenceLine{ID: diffLooseColons, Kind: "match", Case: 7, Changes: raw(`{"match":true}`)}
 	r.addLine(l, "v1.34.4")
 	r.addLine(l, "v1.35.4")
 	if len(r.lines) != 1 || !slices.Equal(r.lines[0].Kubelets, []string{"v1.34.4", "v1.35.4"}) {

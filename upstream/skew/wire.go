@@ -21,7 +21,7 @@ import (
 // isLoosePattern reports whether s is a pattern that only older kubelets can parse.
 func isLoosePattern(s string) bool {
 	_, err := match.Parse(s)
-	return err != nil && location.IsValidBefore136(s)
+	return err != nil && location.IsValidBeforeKubelet136(s)
 }
 
 func compareMatches(*comparison) (compareFunc, error) {

@@ -105,13 +105,13 @@ func (a *VectorRunner) keyringVector(k corpus.KeyringCase) (KeyringVector, error
 	if err != nil {
 		return KeyringVector{}, err
 	}
-	if err := a.registerUncached(max(8, len(k.Answers))); err != nil {
+	if err := a.registerUncached(max(8, len(k.Responses))); err != nil {
 		return KeyringVector{}, err
 	}
 	for i := range a.inProcess {
 		a.inProcess[i].auth = nil
-		if i < len(k.Answers) {
-			a.inProcess[i].auth = k.Answers[i]
+		if i < len(k.Responses) {
+			a.inProcess[i].auth = k.Responses[i]
 		}
 	}
 	creds, _ := kubelet.NewKeyring("", "", "", "").Lookup(repo)

@@ -73,7 +73,7 @@ func (a *VectorRunner) registerOne(cfg string, tokens kubelet.TokenFuncs, p reco
 	return &a.inProcess[0], a.registerInProcess("one", cfg, []string{"p"}, tokens)
 }
 
-// registerInProcess registers plugins that are implemented by a.inProcess.
+// registerInProcess registers plugins that are implemented by ..newInProcessKeyring.
 func (a *VectorRunner) registerInProcess(ready, cfg string, names []string, tokens kubelet.TokenFuncs) error {
 	if err := a.registerPlugins(ready, cfg, "", names, tokens); err != nil {
 		return err
@@ -117,13 +117,13 @@ func (a *VectorRunner) serviceAccountVector(c corpus.ServiceAccountCase) (Servic
 func newTokenFuncs(c corpus.ServiceAccountCase) kubelet.TokenFuncs {
 	return kubelet.TokenFuncs{
 		ServiceAccount: func(namespace, name string) (*corev1.ServiceAccount, error) {
-			if c.Fails == "get" {
+			if c.RejectedRequest == "get" {
 				return nil, errors.New("refused")
 			}
-			return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "uid", Annotations: c.Have}}, nil
+			return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "uid", Annotations: c.AccountAnnotations}}, nil
 		},
 		Token: func(_, _ string, tr *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
-			if c.Fails == "token" {
+			if c.RejectedRequest == "token" {
 				return nil, errors.New("refused")
 			}
 			tr.Status.Token = corpus.IssuedToken

@@ -22,8 +22,8 @@ type Kind struct {
 	Name  string
 	Cases func() []any // returns the cases of package corpus
 	// Ask returns the vector of a JSON case, as JSON.
-	Ask    func(a *VectorRunner, data []byte) (any, error)
-	vector func(a *VectorRunner, c any) (any, error)
+	RunJSON func(a *VectorRunner, data []byte) (any, error)
+	vector  func(a *VectorRunner, c any) (any, error)
 }
 
 // Kinds lists all kinds in the order in which they are recorded.
@@ -49,7 +49,7 @@ func newKind[C, V any](name string, cases func() []C, ask func(*VectorRunner, C)
 			}
 			return all
 		},
-		Ask: func(a *VectorRunner, data []byte) (any, error) {
+		RunJSON: func(a *VectorRunner, data []byte) (any, error) {
 			var c C
 			if err := json.Unmarshal(data, &c); err != nil {
 				return nil, err

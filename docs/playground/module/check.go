@@ -83,7 +83,7 @@ func setResult(answer map[string]any, name string, v any, err error) {
 
 func (r *checker) explainImage(image string) (*report.Explanation, error) {
 	req := regcred.Request{Image: image}
-	x := report.NewExplanation(req, report.File{Path: messageFileName, From: "flags"})
+	x := report.NewExplanation(req, report.ConfigFile{Path: messageFileName, From: "flags"})
 	x.Environment, x.DryRun = "caller", true
 	if r.invalid != nil {
 		x.SetInvalid(r.invalid)

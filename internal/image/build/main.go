@@ -39,7 +39,7 @@ type buildFlags struct {
 	out       string
 	platforms []string            // in order of first use
 	programs  map[string][]string // directories, by platform
-	boms      map[string]string   // files, by platform
+	sboms     map[string]string   // files, by platform
 }
 
 func run(args []string, stdout io.Writer) error {
@@ -63,7 +63,7 @@ func run(args []string, stdout io.Writer) error {
 }
 
 func parseFlags(args []string) (*buildFlags, error) {
-	o := &buildFlags{programs: map[string][]string{}, boms: map[string]string{}}
+	o := &buildFlags{programs: map[string][]string{}, sboms: map[string]string{}}
 	f := flag.NewFlagSet("image", flag.ContinueOnError)
 	f.StringVar(&o.release.Version, "version", "", "release version, such as v1.2.3")
 	f.StringVar(&o.release.Revision, "revision", "", "commit that the programs were built from")
@@ -76,7 +76,7 @@ func parseFlags(args []string) (*buildFlags, error) {
 		}
 		o.programs[platform] = append(o.programs[platform], dir)
 	})
-	platformFlag(f, "bom", "OS/ARCH=FILE", "software bill of materials for a platform's programs, in CycloneDX JSON", func(platform, file string) { o.boms[platform] = file })
+	platformFlag(f, "bom", "OS/ARCH=FILE", "software bill of materials for a platform's programs, in CycloneDX JSON", func(platform, file string) { o.sboms[platform] = file })
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func parseFlags(args []string) (*buildFlags, error) {
 	case o.release.Version == "" || o.out == "" || len(o.platforms) == 0:
 		return nil, errors.New("-version, -programs and -o are required")
 	}
-	for platform := range o.boms {
+	for platform := range o.sboms {
 		if o.programs[platform] == nil {
 			return nil, fmt.Errorf("-bom includes platform %s, but -programs does not", platform)
 		}
@@ -115,8 +115,8 @@ func (o *buildFlags) buildIndex() (v1.ImageIndex, error) {
 			return nil, err
 		}
 		var part image.PlatformImage
-		if file := o.boms[name]; file != "" {
-			if part.BOM, err = os.ReadFile(file); err != nil {
+		if file := o.sboms[name]; file != "" {
+			if part.SBOM, err = os.ReadFile(file); err != nil {
 				return nil, err
 			}
 		}

@@ -150,7 +150,7 @@ func (p *Provider) callHelper(ctx context.Context, registry, name, server string
 	case auth.IsZero():
 		return resp, nil
 	case !isUsableByKubelet(auth):
-		return nil, fmt.Errorf("docker-credential-%s has %s for %q, %s", name, tokenKindText(auth), excerpt.RedactAddress(server), tokenFix)
+		return nil, fmt.Errorf("docker-credential-%s has %s for %q, %s", name, describeToken(auth), excerpt.RedactAddress(server), tokenFix)
 	}
 	resp.Auth = map[string]plugin.AuthConfig{registry: {Username: auth.Username, Password: auth.Password}}
 	return resp, nil
@@ -183,9 +183,9 @@ func (p *Provider) usableAuth(matches []dockerconfig.Match) (map[string]plugin.A
 	}
 	for _, m := range tokens {
 		if len(auths) == 0 {
-			return nil, fmt.Errorf("read %q: auths[%q] has %s, %s", p.opts.Path, m.Key, tokenKindText(m.Auth), tokenFix)
+			return nil, fmt.Errorf("read %q: auths[%q] has %s, %s", p.opts.Path, m.Key, describeToken(m.Auth), tokenFix)
 		}
-		p.opts.Logger.Warn("skipped an entry that the kubelet cannot use", "entry", m.Key, "holds", tokenKindText(m.Auth))
+		p.opts.Logger.Warn("skipped an entry that the kubelet cannot use", "entry", m.Key, "holds", describeToken(m.Auth))
 	}
 	return auths, nil
 }
@@ -205,7 +205,7 @@ func isUsableByKubelet(auth dockerconfig.Auth) bool {
 	return !auth.Password.IsZero() || auth.IdentityToken.IsZero() && auth.RegistryToken.IsZero()
 }
 
-func tokenKindText(auth dockerconfig.Auth) string {
+func describeToken(auth dockerconfig.Auth) string {
 	if !auth.IdentityToken.IsZero() {
 		return "an identity token"
 	}

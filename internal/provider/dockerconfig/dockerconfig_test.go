@@ -48,20 +48,20 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// write writes a config.json and returns its path.
-func write(t testing.TB, data string) string {
+// writeConfig writes a config.json and returns its path.
+func writeConfig(t testing.TB, data string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.json")
 	must.Do(t, os.WriteFile(path, []byte(data), 0o600))
 	return path
 }
 
-// config writes a config.json and creates credential helpers. It returns the path of the file and
+// writeConfigAndHelpers writes a config.json and creates credential helpers. It returns the path of the file and
 // the helpers' directory.
-func config(t *testing.T, data string) (path, helpers string) {
+func writeConfigAndHelpers(t *testing.T, data string) (path, helpers string) {
 	t.Helper()
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise the race detector sleeps for a second at exit
-	path = write(t, data)
+	path = writeConfig(t, data)
 	dir := filepath.Dir(path)
 	self := must.Get(os.Executable())(t)
 	for _, name := range []string{"good", "identity", "none", "failing"} {
@@ -70,11 +70,11 @@ func config(t *testing.T, data string) (path, helpers string) {
 	return path, dir
 }
 
-func login(user string) string {
+func authEntry(user string) string {
 	return `{"auth":"` + base64.StdEncoding.EncodeToString([]byte(user+":"+canary.PasswordSecret)) + `"}`
 }
 
-func ask(t testing.TB, opts dockerconfig.Options, image string) (*plugin.Response, error) {
+func getCredentials(t testing.TB, opts dockerconfig.Options, image string) (*plugin.Response, error) {
 	t.Helper()
 	p, err := dockerconfig.New(opts)
 	if err != nil {
@@ -94,31 +94,31 @@ func TestGetCredentials(t *testing.T) {
 		want              map[string]string // user name of each key
 		scope             plugin.CacheKeyType
 	}{
-		{"host", `{"auths":{"r.io":` + login("u") + `,"s.io":` + login("v") + `}}`, "r.io/team/app", map[string]string{"r.io": "u"}, all},
-		{"URL", `{"auths":{"https://r.io:5000/v2/":` + login("u") + `}}`, "r.io:5000/app", map[string]string{"r.io:5000": "u"}, all},
-		{"hub", `{"auths":{"https://index.docker.io/v1/":` + login("u") + `}}`, "docker.io/library/nginx", map[string]string{"docker.io": "u"}, all},
-		{"not there", `{"auths":{"r.io":` + login("u") + `}}`, "s.io/app", nil, all},
-		{"paths", `{"auths":{"r.io":` + login("u") + `,"r.io/team":` + login("v") + `}}`, "r.io/team/app", map[string]string{"r.io/team": "v", "r.io": "u"}, one},
-		{"another path", `{"auths":{"r.io":` + login("u") + `,"r.io/team":` + login("v") + `}}`, "r.io/team-b/app", map[string]string{"r.io": "u"}, one},
-		{"paths alone", `{"auths":{"r.io/team":` + login("v") + `}}`, "r.io/app", nil, one},
-		{"paths of another registry", `{"auths":{"r.io":` + login("u") + `,"s.io/team":` + login("v") + `}}`, "r.io/app", map[string]string{"r.io": "u"}, all},
-		{"namespace v2", `{"auths":{"r.io/v2/team":` + login("v") + `}}`, "r.io/v2/team/app", map[string]string{"r.io": "v"}, one},
-		{"pattern", `{"auths":{"*.r.io":` + login("u") + `}}`, "a.r.io/app", map[string]string{"*.r.io": "u"}, all},
-		{"open pattern", `{"auths":{"*.github.io":` + login("v") + `,"a.github.io":` + login("u") + `}}`, "a.github.io/app", map[string]string{"a.github.io": "u"}, all},
-		{"pattern in a domain", `{"auths":{"*.r.github.io":` + login("u") + `}}`, "a.r.github.io/app", map[string]string{"*.r.github.io": "u"}, all},
-		{"two keys for a host", `{"auths":{"https://r.io":` + login("v") + `,"r.io":` + login("u") + `}}`, "r.io/app", map[string]string{"r.io": "u"}, all},
-		{"legacy", `{"r.io":` + login("u") + `}`, "r.io/app", map[string]string{"r.io": "u"}, all},
-		{"token beside a login", `{"auths":{"r.io/team":` + token + `,"r.io":` + login("u") + `}}`, "r.io/team/app", map[string]string{"r.io": "u"}, one},
+		{"host", `{"auths":{"r.io":` + authEntry("u") + `,"s.io":` + authEntry("v") + `}}`, "r.io/team/app", map[string]string{"r.io": "u"}, all},
+		{"URL", `{"auths":{"https://r.io:5000/v2/":` + authEntry("u") + `}}`, "r.io:5000/app", map[string]string{"r.io:5000": "u"}, all},
+		{"hub", `{"auths":{"https://index.docker.io/v1/":` + authEntry("u") + `}}`, "docker.io/library/nginx", map[string]string{"docker.io": "u"}, all},
+		{"not there", `{"auths":{"r.io":` + authEntry("u") + `}}`, "s.io/app", nil, all},
+		{"paths", `{"auths":{"r.io":` + authEntry("u") + `,"r.io/team":` + authEntry("v") + `}}`, "r.io/team/app", map[string]string{"r.io/team": "v", "r.io": "u"}, one},
+		{"another path", `{"auths":{"r.io":` + authEntry("u") + `,"r.io/team":` + authEntry("v") + `}}`, "r.io/team-b/app", map[string]string{"r.io": "u"}, one},
+		{"paths alone", `{"auths":{"r.io/team":` + authEntry("v") + `}}`, "r.io/app", nil, one},
+		{"paths of another registry", `{"auths":{"r.io":` + authEntry("u") + `,"s.io/team":` + authEntry("v") + `}}`, "r.io/app", map[string]string{"r.io": "u"}, all},
+		{"namespace v2", `{"auths":{"r.io/v2/team":` + authEntry("v") + `}}`, "r.io/v2/team/app", map[string]string{"r.io": "v"}, one},
+		{"pattern", `{"auths":{"*.r.io":` + authEntry("u") + `}}`, "a.r.io/app", map[string]string{"*.r.io": "u"}, all},
+		{"open pattern", `{"auths":{"*.github.io":` + authEntry("v") + `,"a.github.io":` + authEntry("u") + `}}`, "a.github.io/app", map[string]string{"a.github.io": "u"}, all},
+		{"pattern in a domain", `{"auths":{"*.r.github.io":` + authEntry("u") + `}}`, "a.r.github.io/app", map[string]string{"*.r.github.io": "u"}, all},
+		{"two keys for a host", `{"auths":{"https://r.io":` + authEntry("v") + `,"r.io":` + authEntry("u") + `}}`, "r.io/app", map[string]string{"r.io": "u"}, all},
+		{"legacy", `{"r.io":` + authEntry("u") + `}`, "r.io/app", map[string]string{"r.io": "u"}, all},
+		{"token beside a login", `{"auths":{"r.io/team":` + token + `,"r.io":` + authEntry("u") + `}}`, "r.io/team/app", map[string]string{"r.io": "u"}, one},
 		{"login and token in one", `{"auths":{"r.io":{"username":"u","password":"` + canary.PasswordSecret + `","identitytoken":"` + canary.TokenSecret + `"}}}`, "r.io/app", map[string]string{"r.io": "u"}, all},
-		{"helper", `{"credHelpers":{"r.io":"good"},"auths":{"r.io":` + login("u") + `,"r.io/team":` + login("v") + `}}`, "r.io/team/app", map[string]string{"r.io": "of-helper"}, all},
+		{"helper", `{"credHelpers":{"r.io":"good"},"auths":{"r.io":` + authEntry("u") + `,"r.io/team":` + authEntry("v") + `}}`, "r.io/team/app", map[string]string{"r.io": "of-helper"}, all},
 		{"store", `{"credsStore":"good"}`, "docker.io/library/nginx", map[string]string{"docker.io": "of-helper"}, all},
-		{"helper has none", `{"credsStore":"none","auths":{"r.io":` + login("u") + `}}`, "r.io/app", nil, all},
-		{"by hand", `{"auths":{"r.io:5000/team/app":` + login("v") + `}}`, "https://r.io:5000/team/app:1@sha256:0", map[string]string{"r.io:5000/team/app": "v"}, one},
+		{"helper has none", `{"credsStore":"none","auths":{"r.io":` + authEntry("u") + `}}`, "r.io/app", nil, all},
+		{"by hand", `{"auths":{"r.io:5000/team/app":` + authEntry("v") + `}}`, "https://r.io:5000/team/app:1@sha256:0", map[string]string{"r.io:5000/team/app": "v"}, one},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			path, dir := config(t, tt.file)
-			resp := must.Get(ask(t, dockerconfig.Options{Path: path, HelperDir: dir, CacheDuration: time.Hour}, tt.image))(t)
+			path, dir := writeConfigAndHelpers(t, tt.file)
+			resp := must.Get(getCredentials(t, dockerconfig.Options{Path: path, HelperDir: dir, CacheDuration: time.Hour}, tt.image))(t)
 			var got map[string]string
 			for key, auth := range resp.Auth {
 				if got == nil {
@@ -173,8 +173,8 @@ var failures = []struct{ name, file, want string }{
 func TestFailures(t *testing.T) {
 	for _, tt := range failures {
 		t.Run(tt.name, func(t *testing.T) {
-			path, dir := config(t, tt.file)
-			_, err := ask(t, dockerconfig.Options{Path: path, HelperDir: dir, Optional: true}, "r.io/app")
+			path, dir := writeConfigAndHelpers(t, tt.file)
+			_, err := getCredentials(t, dockerconfig.Options{Path: path, HelperDir: dir, Optional: true}, "r.io/app")
 			want := `registry "r.io": ` + strings.NewReplacer("FILE", path, "DIR", dir).Replace(tt.want)
 			if fmt.Sprint(err) != want {
 				t.Errorf("error %v, want %s", err, want)
@@ -185,10 +185,10 @@ func TestFailures(t *testing.T) {
 }
 
 func TestFailuresOfTheFile(t *testing.T) {
-	path, dir := config(t, `{}`)
-	missing, exposed := filepath.Join(dir, "missing"), write(t, `{}`)
+	path, dir := writeConfigAndHelpers(t, `{}`)
+	missing, exposed := filepath.Join(dir, "missing"), writeConfig(t, `{}`)
 	must.Do(t, os.Chmod(exposed, 0o604))
-	open := write(t, `{"auths":{"*.co.uk:5000/team":`+login("u")+`}}`)
+	open := writeConfig(t, `{"auths":{"*.co.uk:5000/team":`+authEntry("u")+`}}`)
 	for _, tt := range []struct {
 		name  string
 		opts  dockerconfig.Options
@@ -203,7 +203,7 @@ func TestFailuresOfTheFile(t *testing.T) {
 		{"public suffix", dockerconfig.Options{Path: open}, "r.co.uk:5000/team/app", `registry "r.co.uk:5000": read "` + open + `": anyone can register a name under the public suffix "co.uk" (publicsuffix.org), so auths["*.co.uk:5000/team"] would send the password to third-party hosts; spell out the domain`},
 		{"no host", dockerconfig.Options{Path: path}, "", `image "" does not begin with a registry host`},
 	} {
-		if _, err := ask(t, tt.opts, tt.image); fmt.Sprint(err) != tt.want {
+		if _, err := getCredentials(t, tt.opts, tt.image); fmt.Sprint(err) != tt.want {
 			t.Errorf("%s: error %v, want %s", tt.name, err, tt.want)
 		}
 	}
@@ -216,7 +216,7 @@ func TestMissingFile(t *testing.T) {
 		Path: filepath.Join(t.TempDir(), "missing"), Optional: true, CacheDuration: 10 * time.Second,
 		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
-	resp, err := ask(t, opts, "r.io/app")
+	resp, err := getCredentials(t, opts, "r.io/app")
 	if err != nil || len(resp.Auth) > 0 || resp.CacheKeyType != plugin.CacheRegistry || *resp.CacheDuration != 10*time.Second {
 		t.Errorf("error %v, or another response than an empty one for the registry, for 10s", err)
 	}
@@ -227,24 +227,24 @@ func TestMissingFile(t *testing.T) {
 
 // TestReplacedFileIsRead verifies that a replaced file is used for the next request.
 func TestReplacedFileIsRead(t *testing.T) {
-	path := write(t, `{"auths":{"r.io":`+login("before")+`}}`)
+	path := writeConfig(t, `{"auths":{"r.io":`+authEntry("before")+`}}`)
 	p := must.Get(dockerconfig.New(dockerconfig.Options{Path: path}))(t)
 	for _, user := range []string{"before", "after"} {
 		resp, err := p.GetCredentials(t.Context(), &plugin.Request{Image: "r.io/app"})
 		if err != nil || resp.Auth["r.io"].Username != user || *resp.CacheDuration != 0 {
 			t.Errorf("user %q, error %v; want %q", resp.Auth["r.io"].Username, err, user)
 		}
-		must.Do(t, os.WriteFile(path, []byte(`{"auths":{"r.io":`+login("after")+`}}`), 0o600))
+		must.Do(t, os.WriteFile(path, []byte(`{"auths":{"r.io":`+authEntry("after")+`}}`), 0o600))
 	}
 }
 
 // TestLog verifies what is logged, and that the log contains no secrets.
 func TestLog(t *testing.T) {
 	var log bytes.Buffer
-	path, dir := config(t, `{"credHelpers":{"s.io":"good"},"auths":{"r.io":`+login("u")+`,"r.io/app":{"identitytoken":"`+canary.TokenSecret+`"}}}`)
+	path, dir := writeConfigAndHelpers(t, `{"credHelpers":{"s.io":"good"},"auths":{"r.io":`+authEntry("u")+`,"r.io/app":{"identitytoken":"`+canary.TokenSecret+`"}}}`)
 	opts := dockerconfig.Options{Path: path, HelperDir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	for _, image := range []string{"r.io/app", "s.io/app", "t.io/app"} {
-		if _, err := ask(t, opts, image); err != nil {
+		if _, err := getCredentials(t, opts, image); err != nil {
 			t.Error(err)
 		}
 	}
@@ -295,9 +295,9 @@ func FuzzKeys(f *testing.F) {
 	images := []string{"r.io/team/app", "r.io:5000/team/app", "docker.io/library/nginx", "r.io/v2/app", "r.io/v1/v2/app", "localhost/app", "[::1]:5000/app", "a.b.r.io/app"}
 	f.Fuzz(func(t *testing.T, key string) {
 		quoted := must.Get(json.Marshal(key))(t)
-		path := write(t, `{"auths":{`+string(quoted)+`:`+login("u")+`}}`)
+		path := writeConfig(t, `{"auths":{`+string(quoted)+`:`+authEntry("u")+`}}`)
 		for _, image := range images {
-			resp, err := ask(t, dockerconfig.Options{Path: path}, image)
+			resp, err := getCredentials(t, dockerconfig.Options{Path: path}, image)
 			if err != nil && strings.Contains(err.Error(), "public suffix") {
 				continue
 			}

@@ -20,14 +20,14 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-func write(t testing.TB, text string) string {
+func writeFile(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "secret")
 	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
-func ask(t testing.TB, opts static.Options, image string) (*plugin.Response, error) {
+func getCredentials(t testing.TB, opts static.Options, image string) (*plugin.Response, error) {
 	t.Helper()
 	p, err := static.New(opts)
 	if err != nil {
@@ -61,11 +61,11 @@ func TestHosts(t *testing.T) {
 	for _, tt := range tests {
 		opts := static.Options{Username: "u", PasswordFile: "/nonexistent", Hosts: tt.hosts, CacheDuration: time.Hour}
 		if tt.key == "" { // the missing file does not matter, because it is not read
-			wantOther(t, opts, tt.image)
+			checkOtherHost(t, opts, tt.image)
 			continue
 		}
-		opts.PasswordFile = write(t, canary.PasswordSecret)
-		resp, err := ask(t, opts, tt.image)
+		opts.PasswordFile = writeFile(t, canary.PasswordSecret)
+		resp, err := getCredentials(t, opts, tt.image)
 		if err != nil {
 			t.Errorf("%s, %q: %v", tt.image, tt.hosts, err)
 			continue
@@ -80,18 +80,18 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// wantOther checks that a host that is not configured leads to an error with a fix, or to an empty
+// checkOtherHost checks that a host that is not configured leads to an error with a fix, or to an empty
 // response if OtherHosts is "empty".
-func wantOther(t *testing.T, opts static.Options, image string) {
+func checkOtherHost(t *testing.T, opts static.Options, image string) {
 	t.Helper()
 	host, _, _ := strings.Cut(image, "/")
-	_, err := ask(t, opts, image)
+	_, err := getCredentials(t, opts, image)
 	want := fmt.Sprintf("image host %q is not matched by any --host, so it gets no credential; remove it from matchImages, add --host=%s, or set --other-hosts=empty", host, host)
 	if fmt.Sprint(err) != want {
 		t.Errorf("%s: error %v, want %s", image, err, want)
 	}
 	opts.OtherHosts = "empty"
-	if resp, err := ask(t, opts, image); err != nil || len(resp.Auth) > 0 || *resp.CacheDuration != 0 {
+	if resp, err := getCredentials(t, opts, image); err != nil || len(resp.Auth) > 0 || *resp.CacheDuration != 0 {
 		t.Errorf("%s: error %v, or a response that is not empty, or kept", image, err)
 	}
 }
@@ -109,13 +109,13 @@ func TestFiles(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			password := write(t, tt.password)
+			password := writeFile(t, tt.password)
 			for name, opts := range map[string]static.Options{
-				"files":      {UsernameFile: write(t, tt.user), PasswordFile: password},
-				"credential": {UsernameFile: write(t, tt.user), PasswordCredential: filepath.Base(password), CredentialsDir: filepath.Dir(password)},
+				"files":      {UsernameFile: writeFile(t, tt.user), PasswordFile: password},
+				"credential": {UsernameFile: writeFile(t, tt.user), PasswordCredential: filepath.Base(password), CredentialsDir: filepath.Dir(password)},
 			} {
 				opts.Hosts = []string{"r.example"}
-				resp, err := ask(t, opts, "r.example/app")
+				resp, err := getCredentials(t, opts, "r.example/app")
 				if err != nil || !resp.Auth["r.example"].Equal(tt.want) || *resp.CacheDuration != 0 {
 					t.Errorf("%s: error %v, or another credential than wanted", name, err)
 				}
@@ -126,7 +126,7 @@ func TestFiles(t *testing.T) {
 
 // TestReplacedFilesAreRead verifies that replaced files are used for the next request.
 func TestReplacedFilesAreRead(t *testing.T) {
-	user, password := write(t, "before"), write(t, canary.PasswordSecret)
+	user, password := writeFile(t, "before"), writeFile(t, canary.PasswordSecret)
 	p := must.Get(static.New(static.Options{UsernameFile: user, PasswordFile: password, Hosts: []string{"r.example"}}))(t)
 	for _, want := range []string{"before", "after"} {
 		resp, err := p.GetCredentials(t.Context(), &plugin.Request{Image: "r.example/app"})
@@ -146,9 +146,9 @@ type failure struct {
 }
 
 func failures(t *testing.T) []failure {
-	dir, empty, password := t.TempDir(), write(t, "\n"), write(t, canary.PasswordSecret)
-	swapped, missing := write(t, "x:"+canary.PasswordSecret), filepath.Join(dir, "missing")
-	exposed, host := write(t, canary.PasswordSecret), []string{"r.example"}
+	dir, empty, password := t.TempDir(), writeFile(t, "\n"), writeFile(t, canary.PasswordSecret)
+	swapped, missing := writeFile(t, "x:"+canary.PasswordSecret), filepath.Join(dir, "missing")
+	exposed, host := writeFile(t, canary.PasswordSecret), []string{"r.example"}
 	must.Do(t, os.Chmod(exposed, 0o644))
 	named := func(hosts ...string) static.Options {
 		return static.Options{Username: "u", PasswordFile: password, Hosts: hosts}
@@ -197,7 +197,7 @@ func TestFailures(t *testing.T) {
 	}
 	for _, tt := range failures(t) {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := ask(t, tt.opts, tt.image)
+			_, err := getCredentials(t, tt.opts, tt.image)
 			if fmt.Sprint(err) != tt.want {
 				t.Errorf("error %v, want %s", err, tt.want)
 			}

@@ -18,8 +18,8 @@ import (
 	"github.com/regcred/regcred/internal/remote"
 )
 
-// exchangeText describes the exchange for error messages.
-func (v placeholderValues) exchangeText() string {
+// describeExchange describes the exchange for error messages.
+func (v placeholderValues) describeExchange() string {
 	switch {
 	case v.token.text == "":
 		return "get a credential"
@@ -37,12 +37,12 @@ func (p *Provider) callSteps(ctx context.Context, v placeholderValues) (cred cre
 	l, err := p.startConnections(ctx)
 	defer l.close()
 	if err != nil {
-		return cred, fmt.Errorf("%s: %w", v.exchangeText(), err)
+		return cred, fmt.Errorf("%s: %w", v.describeExchange(), err)
 	}
 	if v, err = p.prepareValues(v); err != nil {
 		return cred, err
 	}
-	v.answers = map[string]any{}
+	v.responses = map[string]any{}
 	var expires time.Time
 	for _, s := range p.exchange.steps {
 		if cred, err = p.callStep(ctx, l, s, v); err != nil {
@@ -66,8 +66,8 @@ func (p *Provider) prepareValues(v placeholderValues) (_ placeholderValues, err 
 		return v, err
 	}
 	if s := p.exchange.signer; s != nil {
-		if v.signed, err = s.sign(v, p.opts.Now()); err != nil {
-			return v, fmt.Errorf("%s: exchange.jwt.%w", v.exchangeText(), err)
+		if v.signedJWT, err = s.sign(v, p.opts.Now()); err != nil {
+			return v, fmt.Errorf("%s: exchange.jwt.%w", v.describeExchange(), err)
 		}
 	}
 	return v, nil
@@ -85,7 +85,7 @@ func (p *Provider) logWarnings(cred credential, v placeholderValues) {
 
 // callStep runs one step. Its response contains the credential, or values for later steps.
 func (p *Provider) callStep(ctx context.Context, l connections, s *compiledStep, v placeholderValues) (credential, error) {
-	attempt := v.exchangeText()
+	attempt := v.describeExchange()
 	if s.name != "" {
 		attempt += fmt.Sprintf(", step %q", s.name)
 	}
@@ -120,7 +120,7 @@ func (p *Provider) addFix(err error, s *compiledStep, v placeholderValues) error
 			err = fmt.Errorf("%w; %s", err, describeClaims(v.token.claims))
 		}
 		if useAny(s.allTemplates(), "jwt") {
-			err = fmt.Errorf("%w; %s", err, p.exchange.signer.describeSigned(v.signed))
+			err = fmt.Errorf("%w; %s", err, p.exchange.signer.describeSigned(v.signedJWT))
 		}
 	case http.StatusNotFound, http.StatusMethodNotAllowed:
 		return fmt.Errorf("%w; check %s.url and %s.method", err, s.field, s.field)
@@ -130,7 +130,7 @@ func (p *Provider) addFix(err error, s *compiledStep, v placeholderValues) error
 
 // newCall builds the request of a step by expanding its templates.
 func (c *compiledStep) newCall(v placeholderValues) (remote.Call, error) {
-	call := remote.Call{Method: c.method, Header: http.Header{}, Accept: []int{http.StatusOK, http.StatusCreated}}
+	call := remote.Call{Method: c.method, Header: http.Header{}, AcceptStatuses: []int{http.StatusOK, http.StatusCreated}}
 	var err error
 	if call.URL, err = c.expandURL(v); err != nil {
 		return call, fmt.Errorf("url: %w", err)
@@ -199,17 +199,17 @@ func (c *compiledStep) fillHeader(header http.Header, v placeholderValues) error
 		}
 		header.Set(name, value)
 	}
-	if c.basic == nil {
+	if c.basicAuth == nil {
 		return nil
 	}
-	username, err := c.basic[0].expand(v, noEscape)
+	username, err := c.basicAuth[0].expand(v, noEscape)
 	if err == nil {
 		err = checkUsername(username)
 	}
 	if err != nil {
 		return fmt.Errorf("basicAuth.username: %w", err)
 	}
-	password, err := c.basic[1].expand(v, noEscape)
+	password, err := c.basicAuth[1].expand(v, noEscape)
 	if err != nil {
 		return fmt.Errorf("basicAuth.password: %w", err)
 	}

@@ -99,22 +99,22 @@ type compiledExchange struct {
 
 // compiledStep is a request to an endpoint.
 type compiledStep struct {
-	field     string          // name in the configuration file, such as "exchange" or "exchange.steps[0]"
-	name      string          // "" if it is the only step
-	place     templateContext // for templates that may contain secrets
-	method    string
-	base      string // scheme and host; placeholders cannot change them
-	path      template
-	query     template
-	headers   map[string]template
-	basic     *[2]template
-	form      map[string]template
-	json      any // each string in the document is a template
-	username  jsonPath
-	secret    jsonPath // nil except in the last step
-	expiresIn jsonPath
-	expiresAt jsonPath
-	caFile    string
+	field           string          // name in the configuration file, such as "exchange" or "exchange.steps[0]"
+	name            string          // "" if it is the only step
+	templateContext templateContext // for templates that may contain secrets
+	method          string
+	base            string // scheme and host; placeholders cannot change them
+	path            template
+	query           template
+	headers         map[string]template
+	basicAuth       *[2]template
+	form            map[string]template
+	json            any // each string in the document is a template
+	username        jsonPath
+	secret          jsonPath // nil except in the last step
+	expiresIn       jsonPath
+	expiresAt       jsonPath
+	caFile          string
 }
 
 // compile validates the exchange. Errors begin with the name of the field, as in
@@ -136,7 +136,7 @@ func (x Exchange) compile() (c *compiledExchange, err error) {
 }
 
 func (x Exchange) compileSteps() ([]*compiledStep, error) {
-	in := templateContext{secrets: true, signed: x.JWT != nil}
+	in := templateContext{allowSecrets: true, allowJWT: x.JWT != nil}
 	if x.Steps == nil {
 		x.JWT = nil
 		only, err := x.compileStep("exchange", in, true)
@@ -190,7 +190,7 @@ func (x Exchange) checkSteps() error {
 }
 
 func (x Exchange) compileStep(field string, in templateContext, last bool) (*compiledStep, error) {
-	c := &compiledStep{field: field, place: in, caFile: x.CAFile}
+	c := &compiledStep{field: field, templateContext: in, caFile: x.CAFile}
 	setResponse := func(x Exchange) error { return c.setResponse(x, last) }
 	for _, set := range []func(Exchange) error{c.setURL, c.setHeaders, c.setBody, c.setMethod, setResponse} {
 		if err := set(x); err != nil {
@@ -217,8 +217,8 @@ func (c *compiledStep) allTemplates() []template {
 	ts := []template{c.path, c.query}
 	ts = slices.AppendSeq(ts, maps.Values(c.headers))
 	ts = slices.AppendSeq(ts, maps.Values(c.form))
-	if c.basic != nil {
-		ts = append(ts, c.basic[0], c.basic[1])
+	if c.basicAuth != nil {
+		ts = append(ts, c.basicAuth[0], c.basicAuth[1])
 	}
 	return append(ts, collectTemplates(c.json)...)
 }
@@ -259,7 +259,7 @@ func (c *compiledStep) setURL(x Exchange) (err error) {
 }
 
 func (c *compiledStep) setHeaders(x Exchange) (err error) {
-	if c.headers, err = parseTemplates("headers", x.Headers, c.place); err != nil {
+	if c.headers, err = parseTemplates("headers", x.Headers, c.templateContext); err != nil {
 		return err
 	}
 	names := map[string]bool{}
@@ -279,11 +279,11 @@ func (c *compiledStep) setHeaders(x Exchange) (err error) {
 	if x.BasicAuth == nil {
 		return nil
 	}
-	pair, err := parseTemplates("basicAuth", map[string]string{"username": x.BasicAuth.Username, "password": x.BasicAuth.Password}, c.place)
+	pair, err := parseTemplates("basicAuth", map[string]string{"username": x.BasicAuth.Username, "password": x.BasicAuth.Password}, c.templateContext)
 	if err != nil {
 		return err
 	}
-	c.basic = &[2]template{pair["username"], pair["password"]}
+	c.basicAuth = &[2]template{pair["username"], pair["password"]}
 	return nil
 }
 
@@ -309,10 +309,10 @@ func (c *compiledStep) setBody(x Exchange) (err error) {
 	if form != nil && x.JSON != nil {
 		return errors.New("form and json are mutually exclusive")
 	}
-	if c.form, err = parseTemplates("form", form, c.place); err != nil {
+	if c.form, err = parseTemplates("form", form, c.templateContext); err != nil {
 		return err
 	}
-	c.json, err = parseJSON("json", x.JSON, c.place)
+	c.json, err = parseJSON("json", x.JSON, c.templateContext)
 	return err
 }
 

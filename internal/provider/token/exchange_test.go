@@ -37,9 +37,9 @@ func newConstantServer(t *testing.T, body string) *testcloud.Server {
 	return server
 }
 
-// exchangeProvider returns a provider with short timeouts that exchanges tokens at the server's
+// newExchangeProvider returns a provider with short timeouts that exchanges tokens at the server's
 // path /token.
-func exchangeProvider(t *testing.T, server *testcloud.Server, change func(*Options)) *Provider {
+func newExchangeProvider(t *testing.T, server *testcloud.Server, change func(*Options)) *Provider {
 	t.Helper()
 	opts := exchangeOptions(&Exchange{URL: server.URL() + "/token", TokenExchange: &TokenExchange{}})
 	if change != nil {
@@ -55,13 +55,13 @@ func TestTokenExchange(t *testing.T) {
 	server := newConstantServer(t, `{"access_token":"`+canary.PasswordSecret+`","issued_token_type":"urn:ietf:params:oauth:token-type:access_token","token_type":"Bearer","expires_in":600}`)
 	secret := filepath.Join(t.TempDir(), "secret")
 	must.Do(t, os.WriteFile(secret, []byte(canary.EnvSecret+"\n"), 0o600))
-	p := exchangeProvider(t, server, func(o *Options) {
+	p := newExchangeProvider(t, server, func(o *Options) {
 		o.Exchange.TokenExchange = &TokenExchange{Audience: "{registry}", Scope: "pull", Resource: "https://registry.example", RequestedTokenType: "urn:example:t"}
 		o.Exchange.Form = map[string]string{"client_id": "a&b"}
 		o.Exchange.BasicAuth = &BasicAuth{Username: "node", Password: "{file:" + secret + "}"}
 	})
 	token := serviceAccountToken(nil)
-	got := must.Get(get(t, p, request(token, nil)))(t)
+	got := must.Get(getOutcome(t, p, newRequest(token, nil)))(t)
 	if want := (outcome{"registry.example", "robot", canary.PasswordSecret, 5 * time.Minute, plugin.CacheRegistry}); got != want {
 		t.Error("another response than the endpoint's")
 	}
@@ -90,8 +90,8 @@ func TestTokenExchange(t *testing.T) {
 func TestAnswers(t *testing.T) {
 	const secret = `"access_token":"` + canary.PasswordSecret + `"`
 	var (
-		jwtSecret = jwtOf(canary.PasswordSecret, map[string]any{"exp": now.Add(20 * time.Minute).Unix()})
-		oldSecret = jwtOf(canary.PasswordSecret, map[string]any{"exp": now.Add(-time.Hour).Unix()})
+		jwtSecret = newJWT(canary.PasswordSecret, map[string]any{"exp": now.Add(20 * time.Minute).Unix()})
+		oldSecret = newJWT(canary.PasswordSecret, map[string]any{"exp": now.Add(-time.Hour).Unix()})
 		at        = Response{Secret: "access_token", ExpiresAt: "expires_at"}
 		both      = Response{Secret: "access_token", ExpiresIn: "expires_in", ExpiresAt: "expires_at"}
 		user      = Response{Secret: "access_token", Username: "user.name"}
@@ -158,16 +158,16 @@ func TestAnswers(t *testing.T) {
 		"deep":                   {body: strings.Repeat(`[`, 20000), err: "the response is not JSON"},
 	} {
 		t.Run(title, func(t *testing.T) {
-			p := exchangeProvider(t, newConstantServer(t, tt.body), func(o *Options) {
+			p := newExchangeProvider(t, newConstantServer(t, tt.body), func(o *Options) {
 				o.Exchange.Response, o.CacheDuration = tt.response, tt.cache
 				if tt.response.Username != "" {
 					o.Username = ""
 				}
 			})
-			got, err := get(t, p, request(serviceAccountToken(nil), nil))
+			got, err := getOutcome(t, p, newRequest(serviceAccountToken(nil), nil))
 			if tt.err != "" {
-				wantError(t, err, tt.err)
-				wantError(t, err, "registry.example: exchange the service-account token")
+				checkError(t, err, tt.err)
+				checkError(t, err, "registry.example: exchange the service-account token")
 				return
 			}
 			if err != nil {
@@ -219,17 +219,17 @@ func TestFailures(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			server := newConstantServer(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
 			server.Inject(tt.fault)
-			p := exchangeProvider(t, server, nil)
+			p := newExchangeProvider(t, server, nil)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			_, err := p.GetCredentials(ctx, request(serviceAccountToken(nil), nil))
+			_, err := p.GetCredentials(ctx, newRequest(serviceAccountToken(nil), nil))
 			if tt.want == "" && err != nil {
 				canary.AssertAbsent(t, "the error", err.Error())
 				t.Fatal("failed")
 			}
 			if tt.want != "" {
-				wantError(t, err, tt.want)
-				wantError(t, err, "registry.example: exchange the service-account token: ")
+				checkError(t, err, tt.want)
+				checkError(t, err, "registry.example: exchange the service-account token: ")
 			}
 			if got := len(server.Requests()); got != tt.asked {
 				t.Errorf("asked %d times, want %d", got, tt.asked)
@@ -244,17 +244,17 @@ func TestFailures(t *testing.T) {
 func TestSilentServer(t *testing.T) {
 	server := newConstantServer(t, "")
 	server.Inject(testcloud.Fault{Hang: true, Times: -1})
-	p := exchangeProvider(t, server, nil)
+	p := newExchangeProvider(t, server, nil)
 	p.client.Timeout = 20 * time.Millisecond
-	_, err := p.GetCredentials(t.Context(), request(serviceAccountToken(nil), nil))
-	wantError(t, err, "exchange the service-account token: POST "+server.URL()+"/token: no response within 20ms, 3 times")
+	_, err := p.GetCredentials(t.Context(), newRequest(serviceAccountToken(nil), nil))
+	checkError(t, err, "exchange the service-account token: POST "+server.URL()+"/token: no response within 20ms, 3 times")
 }
 
 func TestRefused(t *testing.T) {
 	server := newConstantServer(t, "")
 	server.Close()
-	_, err := exchangeProvider(t, server, nil).GetCredentials(t.Context(), request(serviceAccountToken(nil), nil))
-	wantError(t, err, "/token: connection refused, 3 times")
+	_, err := newExchangeProvider(t, server, nil).GetCredentials(t.Context(), newRequest(serviceAccountToken(nil), nil))
+	checkError(t, err, "/token: connection refused, 3 times")
 }
 
 // TestAnnotationCannotInject verifies that the value of an annotation cannot change the
@@ -279,11 +279,11 @@ func TestAnnotationCannotInject(t *testing.T) {
 				{JSON: map[string]any{"value": placeholder, "n": 1}},
 				{Form: map[string]string{"value": placeholder}},
 			} {
-				p := exchangeProvider(t, server, func(o *Options) {
+				p := newExchangeProvider(t, server, func(o *Options) {
 					x.URL, x.Response.Secret = server.URL()+"/a/b?value="+placeholder+"&n=1", "access_token"
 					o.Exchange = &x
 				})
-				_, err := get(t, p, request(serviceAccountToken(nil), map[string]string{"example/value": value, "example/other": "other"}))
+				_, err := getOutcome(t, p, newRequest(serviceAccountToken(nil), map[string]string{"example/value": value, "example/other": "other"}))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -317,7 +317,7 @@ func TestInjectionRefused(t *testing.T) {
 	} {
 		t.Run(title, func(t *testing.T) {
 			server := newConstantServer(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
-			p := exchangeProvider(t, server, func(o *Options) {
+			p := newExchangeProvider(t, server, func(o *Options) {
 				const placeholder = "{annotation:example/value}"
 				if strings.Contains(tt.want, "url: ") {
 					o.Exchange.URL += "/" + placeholder
@@ -325,8 +325,8 @@ func TestInjectionRefused(t *testing.T) {
 				o.Exchange.Headers = map[string]string{"X-Value": placeholder}
 				o.Exchange.BasicAuth = &BasicAuth{Username: placeholder, Password: "{token}"}
 			})
-			_, err := get(t, p, request(serviceAccountToken(nil), map[string]string{"example/value": tt.value}))
-			wantError(t, err, tt.want)
+			_, err := getOutcome(t, p, newRequest(serviceAccountToken(nil), map[string]string{"example/value": tt.value}))
+			checkError(t, err, tt.want)
 			if len(server.Requests()) != 0 {
 				t.Error("the endpoint was called")
 			}
@@ -352,7 +352,7 @@ func TestPathSegments(t *testing.T) {
 		{"/v1/{serviceaccount}/x", "", "system:serviceaccount:a:b%2fc", "{serviceaccount}: a value in the path must not contain percent escapes"},
 	} {
 		server := newConstantServer(t, `{"access_token":"`+canary.PasswordSecret+`"}`)
-		p := exchangeProvider(t, server, func(o *Options) {
+		p := newExchangeProvider(t, server, func(o *Options) {
 			o.Exchange.URL = server.URL() + tt.path
 			o.Exchange.Response.Secret = "access_token"
 		})
@@ -360,7 +360,7 @@ func TestPathSegments(t *testing.T) {
 		if tt.subject != "" {
 			claims["sub"] = tt.subject
 		}
-		_, err := get(t, p, request(serviceAccountToken(claims), map[string]string{"example/value": tt.annotation}))
+		_, err := getOutcome(t, p, newRequest(serviceAccountToken(claims), map[string]string{"example/value": tt.annotation}))
 		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("%s with %q%s: got %v, want %q", tt.path, tt.annotation, tt.subject, err, tt.want)
 		}
@@ -381,11 +381,11 @@ func TestScopeOfTemplates(t *testing.T) {
 		"json":   func(x *Exchange) { x.TokenExchange, x.JSON = nil, []any{map[string]any{"a": "{image}"}} },
 	} {
 		t.Run(title, func(t *testing.T) {
-			p := exchangeProvider(t, server, func(o *Options) {
+			p := newExchangeProvider(t, server, func(o *Options) {
 				o.Exchange.Response.Secret = "access_token"
 				change(o.Exchange)
 			})
-			got := must.Get(get(t, p, request(serviceAccountToken(nil), nil)))(t)
+			got := must.Get(getOutcome(t, p, newRequest(serviceAccountToken(nil), nil)))(t)
 			if got.Scope != plugin.CacheImage {
 				t.Errorf("got scope %s, want Image", got.Scope)
 			}
@@ -396,10 +396,10 @@ func TestScopeOfTemplates(t *testing.T) {
 func TestWarnIfTokenIsEchoed(t *testing.T) {
 	token := serviceAccountToken(nil)
 	var logged bytes.Buffer
-	p := exchangeProvider(t, newConstantServer(t, `{"access_token":"`+token+`"}`), func(o *Options) {
+	p := newExchangeProvider(t, newConstantServer(t, `{"access_token":"`+token+`"}`), func(o *Options) {
 		o.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 	})
-	must.Get(get(t, p, request(token, nil)))(t)
+	must.Get(getOutcome(t, p, newRequest(token, nil)))(t)
 	canary.AssertAbsent(t, "the log", logged.String())
 	if !strings.Contains(logged.String(), "the endpoint returned the service-account token, which the kubelet rejects unless cacheType is Token") {
 		t.Error("there is no warning")

@@ -19,15 +19,15 @@ func TestNamedPipe(t *testing.T) {
 	must.Do(t, syscall.Mkfifo(pipe, 0o600))
 	const want = "is a named pipe, not a regular file"
 	_, err := Load(pipe)
-	wantError(t, err, want)
+	checkError(t, err, want)
 	for _, x := range []*Exchange{
 		{URL: "https://sts.example", TokenExchange: &TokenExchange{}, CAFile: pipe},
 		{URL: "https://sts.example", TokenExchange: &TokenExchange{}, BasicAuth: &BasicAuth{Username: "u", Password: "{file:" + pipe + "}"}},
 		{URL: "https://sts.example", Form: map[string]string{"a": "{jwt}"}, JWT: &JWT{KeyFile: pipe}, Response: Response{Secret: "a"}},
 	} {
-		_, err := get(t, newProvider(t, exchangeOptions(x)), request(serviceAccountToken(nil), nil))
-		wantError(t, err, want)
+		_, err := getOutcome(t, newProvider(t, exchangeOptions(x)), newRequest(serviceAccountToken(nil), nil))
+		checkError(t, err, want)
 	}
-	_, err = get(t, newProvider(t, Options{TokenFile: pipe}), request("", nil))
-	wantError(t, err, want)
+	_, err = getOutcome(t, newProvider(t, Options{TokenFile: pipe}), newRequest("", nil))
+	checkError(t, err, want)
 }

@@ -30,12 +30,12 @@ func TestSecretFiles(t *testing.T) {
 	for name, want := range map[string]string{
 		"open": "other users can read or change it; run chmod 600", "missing": "no such file or directory", ".": "is a directory, not a regular file", "empty": "file is empty", "two": "not a single line of text", "binary": "not a single line of text", "long": "larger than 1048576 bytes",
 	} {
-		p := exchangeProvider(t, newConstantServer(t, ""), func(o *Options) {
+		p := newExchangeProvider(t, newConstantServer(t, ""), func(o *Options) {
 			o.Exchange.Form = map[string]string{"client_secret": "{file:" + filepath.Join(dir, name) + "}"}
 		})
-		_, err := get(t, p, request(serviceAccountToken(nil), nil))
-		wantError(t, err, "form.client_secret: ")
-		wantError(t, err, want)
+		_, err := getOutcome(t, p, newRequest(serviceAccountToken(nil), nil))
+		checkError(t, err, "form.client_secret: ")
+		checkError(t, err, want)
 	}
 }
 
@@ -61,9 +61,9 @@ func TestCAFile(t *testing.T) {
 		filepath.Join(dir, "missing"): "caFile: read ",
 	} {
 		p := newProvider(t, exchangeOptions(&Exchange{URL: server.URL, TokenExchange: &TokenExchange{}, CAFile: file}))
-		_, err := get(t, p, request(serviceAccountToken(nil), nil))
+		_, err := getOutcome(t, p, newRequest(serviceAccountToken(nil), nil))
 		if want != "" {
-			wantError(t, err, want)
+			checkError(t, err, want)
 		} else if err != nil {
 			t.Error(err)
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// missingToken returns the error for a request without a token.
-func missingToken(apiVersion string) error {
+// missingTokenError returns the error for a request without a token.
+func missingTokenError(apiVersion string) error {
 	if apiVersion != "" && apiVersion != plugin.V1 {
 		return fmt.Errorf("no service-account token: %s does not support it; set the provider's apiVersion to %s, and set tokenAttributes", apiVersion, plugin.V1)
 	}

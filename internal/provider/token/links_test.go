@@ -30,7 +30,7 @@ func startTLS(t *testing.T, handler http.HandlerFunc) (server *httptest.Server, 
 	}()
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	return server, secretOf(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})), 0o644), first
+	return server, writeSecretFile(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})), 0o644), first
 }
 
 // TestConnectsAhead verifies that the provider connects to the second endpoint while it waits for
@@ -40,7 +40,7 @@ func TestConnectsAhead(t *testing.T) {
 	asked := make(chan string, 10)
 	read, readCA, connected := startTLS(t, func(w http.ResponseWriter, r *http.Request) {
 		asked <- "read"
-		io.WriteString(w, given)
+		io.WriteString(w, secretResponse)
 	})
 	login, loginCA, _ := startTLS(t, func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -49,13 +49,13 @@ func TestConnectsAhead(t *testing.T) {
 			t.Error("nobody has connected to the second endpoint")
 		}
 		asked <- "login"
-		io.WriteString(w, loggedIn)
+		io.WriteString(w, loginResponse)
 	})
 	p := newProvider(t, Options{Registries: []string{"registry.example"}, Username: "u", Exchange: &Exchange{Steps: []Step{
 		{"login", Exchange{URL: login.URL, JSON: "{token}", CAFile: loginCA}},
 		{"read", Exchange{URL: read.URL, Headers: map[string]string{"X-Token": "{answer:login.auth.client_token}"}, CAFile: readCA, Response: Response{Secret: "data.password"}}},
 	}}})
-	got, err := get(t, p, request(serviceAccountToken(nil), nil))
+	got, err := getOutcome(t, p, newRequest(serviceAccountToken(nil), nil))
 	if err != nil || got.Password != canary.PasswordSecret {
 		t.Errorf("error %v, or another password", err)
 	}
@@ -72,14 +72,14 @@ func TestConnectsAhead(t *testing.T) {
 // TestConnectsToItsOwn verifies that the provider does not connect to the endpoint if the image is
 // on another host or if there is no token.
 func TestConnectsToItsOwn(t *testing.T) {
-	server, ca, connected := startTLS(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, given) })
+	server, ca, connected := startTLS(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, secretResponse) })
 	p := newProvider(t, exchangeOptions(&Exchange{URL: server.URL, TokenExchange: &TokenExchange{}, CAFile: ca}))
-	other := request(serviceAccountToken(nil), nil)
+	other := newRequest(serviceAccountToken(nil), nil)
 	other.Image = "evil.example/app"
-	_, err := get(t, p, other)
-	wantError(t, err, "evil.example")
-	_, err = get(t, p, request("", nil))
-	wantError(t, err, "no service-account token")
+	_, err := getOutcome(t, p, other)
+	checkError(t, err, "evil.example")
+	_, err = getOutcome(t, p, newRequest("", nil))
+	checkError(t, err, "no service-account token")
 	select {
 	case <-connected:
 		t.Error("somebody connected")

@@ -27,12 +27,12 @@ import (
 
 func TestTemplate(t *testing.T) {
 	v := placeholderValues{
-		req: request(canary.TokenSecret, map[string]string{"example.com/a.b": "x"}), registry: "registry.example:5000", repository: "team/app",
-		token:   inputToken{text: canary.TokenSecret, claims: jwt.Claims{Subject: "system:serviceaccount:ns:sa"}},
-		signed:  canary.EnvSecret,
-		answers: map[string]any{"log-in": map[string]any{"auth": map[string]any{"x.y": canary.PasswordSecret}}},
+		req: newRequest(canary.TokenSecret, map[string]string{"example.com/a.b": "x"}), registry: "registry.example:5000", repository: "team/app",
+		token:     inputToken{text: canary.TokenSecret, claims: jwt.Claims{Subject: "system:serviceaccount:ns:sa"}},
+		signedJWT: canary.EnvSecret,
+		responses: map[string]any{"log-in": map[string]any{"auth": map[string]any{"x.y": canary.PasswordSecret}}},
 	}
-	in := templateContext{secrets: true, signed: true, step: 1, steps: []string{"log-in", "read", "last"}}
+	in := templateContext{allowSecrets: true, allowJWT: true, step: 1, steps: []string{"log-in", "read", "last"}}
 	for text, want := range map[string]string{
 		"":                             "",
 		"plain":                        "plain",
@@ -80,7 +80,7 @@ func TestTemplate(t *testing.T) {
 		"{answer:last.a}":                  "{answer:last}: the step comes later; use an earlier step",
 	} {
 		_, err := parseTemplate(text, in)
-		wantError(t, err, want)
+		checkError(t, err, want)
 	}
 }
 
@@ -229,7 +229,7 @@ func TestParseLocates(t *testing.T) {
 	} {
 		t.Run(title, func(t *testing.T) {
 			_, err := Parse([]byte(tt.text))
-			if wantError(t, err, tt.want); err != nil && !strings.HasPrefix(err.Error(), "line ") {
+			if checkError(t, err, tt.want); err != nil && !strings.HasPrefix(err.Error(), "line ") {
 				t.Errorf("no line: %v", err)
 			}
 		})
@@ -257,7 +257,7 @@ func TestParseRefuses(t *testing.T) {
 	} {
 		t.Run(title, func(t *testing.T) {
 			_, err := Parse([]byte(tt.text))
-			wantError(t, err, tt.want)
+			checkError(t, err, tt.want)
 		})
 	}
 }
@@ -271,11 +271,11 @@ func TestLoad(t *testing.T) {
 	open := filepath.Join(dir, "open.yaml")
 	must.Do(t, errors.Join(os.WriteFile(open, []byte("a: 1\n"), 0o600), os.Chmod(open, 0o602)))
 	_, err := Load(open)
-	wantError(t, err, `read "`+open+`": other users can change it; run chmod o-w `+open)
+	checkError(t, err, `read "`+open+`": other users can change it; run chmod o-w `+open)
 	_, err = Load(wrong)
-	wantError(t, err, wrong+`: line 1: unknown field "a"`)
+	checkError(t, err, wrong+`: line 1: unknown field "a"`)
 	_, err = Load(long)
-	wantError(t, err, `read "`+long+`": larger than 1048576 bytes`)
+	checkError(t, err, `read "`+long+`": larger than 1048576 bytes`)
 	if _, err = Load(filepath.Join(dir, "missing")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got error %v", err)
 	}
@@ -293,11 +293,11 @@ func FuzzTemplate(f *testing.F) {
 		if !utf8.ValidString(value) || value == "" {
 			t.Skip("a request cannot hold it")
 		}
-		if tmpl, err := parseTemplate(text, templateContext{signed: true, step: 1, steps: []string{"a", "b"}}); err == nil && slices.ContainsFunc(tmpl, func(p templatePart) bool { return isSecretPlaceholder(p.name) }) {
+		if tmpl, err := parseTemplate(text, templateContext{allowJWT: true, step: 1, steps: []string{"a", "b"}}); err == nil && slices.ContainsFunc(tmpl, func(p templatePart) bool { return isSecretPlaceholder(p.name) }) {
 			t.Error("a secret where it would be shown")
 		}
-		v := placeholderValues{req: request("", map[string]string{"a": value}), answers: map[string]any{"a": map[string]any{"b": value}}}
-		answer := must.Get(parseTemplate("<{answer:a.b}>", templateContext{secrets: true, step: 1, steps: []string{"a", "b"}}))(t)
+		v := placeholderValues{req: newRequest("", map[string]string{"a": value}), responses: map[string]any{"a": map[string]any{"b": value}}}
+		answer := must.Get(parseTemplate("<{answer:a.b}>", templateContext{allowSecrets: true, step: 1, steps: []string{"a", "b"}}))(t)
 		header := http.Header{}
 		step := compiledStep{headers: map[string]template{"X-A": answer}}
 		switch err := step.fillHeader(header, v); {

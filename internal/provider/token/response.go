@@ -30,7 +30,7 @@ func (p *Provider) readResponse(s *compiledStep, answer *remote.Response, v plac
 		return cred, err
 	}
 	if s.secret == nil {
-		v.answers[s.name] = document
+		v.responses[s.name] = document
 	} else if err := s.extractCredential(document, &cred); err != nil {
 		return cred, err
 	}

@@ -40,13 +40,13 @@ var appKey = sync.OnceValue(func() *rsa.PrivateKey {
 	return key
 })
 
-// keyFile writes appKey in GitHub's format, which is PKCS #1 in PEM, and returns the path.
-func keyFile(t *testing.T, mode os.FileMode) string {
+// writeKeyFile writes appKey in GitHub's format, which is PKCS #1 in PEM, and returns the path.
+func writeKeyFile(t *testing.T, mode os.FileMode) string {
 	t.Helper()
-	return secretOf(t, string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(appKey())})), mode)
+	return writeSecretFile(t, string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(appKey())})), mode)
 }
 
-func secretOf(t *testing.T, text string, mode os.FileMode) string {
+func writeSecretFile(t *testing.T, text string, mode os.FileMode) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "secret")
 	must.Do(t, os.WriteFile(name, []byte(text), 0o600))
@@ -57,9 +57,9 @@ func secretOf(t *testing.T, text string, mode os.FileMode) string {
 // newGitHubApp returns a provider that authenticates as a GitHub App.
 func newGitHubApp(t *testing.T, server *testcloud.Server, change func(*Options)) *Provider {
 	t.Helper()
-	return exchangeProvider(t, server, func(o *Options) {
+	return newExchangeProvider(t, server, func(o *Options) {
 		o.Exchange = &Exchange{
-			JWT:      &JWT{KeyFile: keyFile(t, 0o600), Issuer: "Iv1.0"},
+			JWT:      &JWT{KeyFile: writeKeyFile(t, 0o600), Issuer: "Iv1.0"},
 			URL:      server.URL() + "/app/installations/1/access_tokens",
 			Method:   "POST",
 			Headers:  map[string]string{"Authorization": "Bearer {jwt}"},
@@ -92,13 +92,13 @@ func claimsOf(t *testing.T, token string) (header, claims map[string]any) {
 	return header, claims
 }
 
-const installed = `{"token":"` + canary.PasswordSecret + `","expires_at":"2026-11-21T13:00:00Z","permissions":{"packages":"read"}}`
+const installationResponse = `{"token":"` + canary.PasswordSecret + `","expires_at":"2026-11-21T13:00:00Z","permissions":{"packages":"read"}}`
 
 // TestSigned verifies that a request without a service account token gets a credential for a token
 // that the node signs.
 func TestSigned(t *testing.T) {
-	server := newConstantServer(t, installed)
-	got := must.Get(get(t, newGitHubApp(t, server, nil), request("", nil)))(t)
+	server := newConstantServer(t, installationResponse)
+	got := must.Get(getOutcome(t, newGitHubApp(t, server, nil), newRequest("", nil)))(t)
 	if want := (outcome{"registry.example", "robot", canary.PasswordSecret, 30 * time.Minute, plugin.CacheRegistry}); got != want {
 		t.Error("another response than the endpoint's")
 	}
@@ -114,14 +114,14 @@ func TestSigned(t *testing.T) {
 }
 
 func TestSignedClaims(t *testing.T) {
-	server := newConstantServer(t, installed)
+	server := newConstantServer(t, installationResponse)
 	p := newGitHubApp(t, server, func(o *Options) {
 		*o.Exchange.JWT = JWT{
 			KeyFile: o.Exchange.JWT.KeyFile, KeyID: "k-1", Issuer: "node", Subject: "{namespace}/{serviceaccount}", Audience: "https://sts.example", Lifetime: 9 * time.Minute,
 			Claims: map[string]any{"image": "{image}", "list": []any{"{registry}", 1, true}},
 		}
 	})
-	got := must.Get(get(t, p, request(serviceAccountToken(nil), nil)))(t)
+	got := must.Get(getOutcome(t, p, newRequest(serviceAccountToken(nil), nil)))(t)
 	if got.Scope != plugin.CacheImage {
 		t.Errorf("got scope %s, want Image: a claim has the image", got.Scope)
 	}
@@ -138,7 +138,7 @@ func TestSignedClaims(t *testing.T) {
 // TestSignedNeedsToken verifies that a service account token is required if the request uses the
 // token or its claims.
 func TestSignedNeedsToken(t *testing.T) {
-	server := newConstantServer(t, installed)
+	server := newConstantServer(t, installationResponse)
 	for title, change := range map[string]func(*Options){
 		"a claim":     func(o *Options) { o.Exchange.JWT.Subject = "{namespace}" },
 		"a form":      func(o *Options) { o.Exchange.Form = map[string]string{"t": "{token}"} },
@@ -146,18 +146,18 @@ func TestSignedNeedsToken(t *testing.T) {
 		"an audience": func(o *Options) { o.Audience = "registry.example" },
 	} {
 		t.Run(title, func(t *testing.T) {
-			_, err := get(t, newGitHubApp(t, server, change), request("", nil))
-			wantError(t, err, "registry.example: no service-account token in the request; set tokenAttributes in the provider's configuration, and use kubelet 1.34 or newer")
+			_, err := getOutcome(t, newGitHubApp(t, server, change), newRequest("", nil))
+			checkError(t, err, "registry.example: no service-account token in the request; set tokenAttributes in the provider's configuration, and use kubelet 1.34 or newer")
 		})
 	}
 	if len(server.Requests()) > 0 {
 		t.Error("the endpoint was called")
 	}
 	p := newGitHubApp(t, server, func(o *Options) { o.Exchange.JWT.Claims = map[string]any{"a": "{namespace}"} })
-	_, err := get(t, p, request(serviceAccountToken(map[string]any{"sub": "x"}), nil))
-	wantError(t, err, "exchange.jwt.claims: {namespace}: the token does not name a service account")
+	_, err := getOutcome(t, p, newRequest(serviceAccountToken(map[string]any{"sub": "x"}), nil))
+	checkError(t, err, "exchange.jwt.claims: {namespace}: the token does not name a service account")
 	// A token that is not used is not checked.
-	if _, err := get(t, newGitHubApp(t, server, nil), request(serviceAccountToken(map[string]any{"exp": 1, "aud": "https://cluster.example"}), nil)); err != nil {
+	if _, err := getOutcome(t, newGitHubApp(t, server, nil), newRequest(serviceAccountToken(map[string]any{"exp": 1, "aud": "https://cluster.example"}), nil)); err != nil {
 		t.Error(err)
 	}
 }
@@ -168,22 +168,22 @@ func TestSignedFails(t *testing.T) {
 		file string
 		want string
 	}{
-		"not a key":      {secretOf(t, canary.PasswordSecret, 0o600), "not a private key in PEM format, which begins with -----BEGIN"},
-		"encrypted":      {secretOf(t, encrypted, 0o600), "the private key is encrypted"},
-		"too large":      {secretOf(t, strings.Repeat("x", jwt.MaxKeySize+1), 0o600), "larger than 65536 bytes; check that this is the right file"},
-		"far too large":  {secretOf(t, strings.Repeat("x", 2<<20), 0o600), "larger than 1048576 bytes; check that this is the right file"},
-		"of everybody":   {keyFile(t, 0o644), "other users can read or change it; run chmod 600"},
-		"for everybody":  {keyFile(t, 0o602), "other users can read or change it; run chmod 600"},
+		"not a key":      {writeSecretFile(t, canary.PasswordSecret, 0o600), "not a private key in PEM format, which begins with -----BEGIN"},
+		"encrypted":      {writeSecretFile(t, encrypted, 0o600), "the private key is encrypted"},
+		"too large":      {writeSecretFile(t, strings.Repeat("x", jwt.MaxKeySize+1), 0o600), "larger than 65536 bytes; check that this is the right file"},
+		"far too large":  {writeSecretFile(t, strings.Repeat("x", 2<<20), 0o600), "larger than 1048576 bytes; check that this is the right file"},
+		"of everybody":   {writeKeyFile(t, 0o644), "other users can read or change it; run chmod 600"},
+		"for everybody":  {writeKeyFile(t, 0o602), "other users can read or change it; run chmod 600"},
 		"no file":        {"/nonexistent/key.pem", "no such file or directory"},
 		"a directory":    {t.TempDir(), "is a directory, not a regular file"},
-		"nothing at all": {secretOf(t, "", 0o600), "not a private key in PEM format, which begins with -----BEGIN"},
+		"nothing at all": {writeSecretFile(t, "", 0o600), "not a private key in PEM format, which begins with -----BEGIN"},
 	} {
 		t.Run(title, func(t *testing.T) {
-			server := newConstantServer(t, installed)
+			server := newConstantServer(t, installationResponse)
 			p := newGitHubApp(t, server, func(o *Options) { o.Exchange.JWT.KeyFile = tt.file })
-			_, err := get(t, p, request("", nil))
-			wantError(t, err, "registry.example: get a credential: exchange.jwt.keyFile: read "+fmt.Sprintf("%q", tt.file))
-			wantError(t, err, tt.want)
+			_, err := getOutcome(t, p, newRequest("", nil))
+			checkError(t, err, "registry.example: get a credential: exchange.jwt.keyFile: read "+fmt.Sprintf("%q", tt.file))
+			checkError(t, err, tt.want)
 			if len(server.Requests()) > 0 {
 				t.Error("the endpoint was called")
 			}
@@ -193,11 +193,11 @@ func TestSignedFails(t *testing.T) {
 
 // TestSignedRefused verifies that the error describes the token that the endpoint rejected.
 func TestSignedRefused(t *testing.T) {
-	server := newConstantServer(t, installed)
+	server := newConstantServer(t, installationResponse)
 	server.Inject(testcloud.Fault{Status: 401, Body: `{"message":"'Expiration time' claim ('exp') is too far in the future"}`})
-	_, err := get(t, newGitHubApp(t, server, nil), request("", nil))
-	wantError(t, err, `get a credential: POST `+server.URL()+`/app/installations/1/access_tokens: status 401 Unauthorized; {jwt} has issuer "Iv1.0", subject "" and audience "", and was issued at 2026-11-21T11:59:00Z and signed with "`)
-	wantError(t, err, "check that the endpoint trusts them, and check the node's clock")
+	_, err := getOutcome(t, newGitHubApp(t, server, nil), newRequest("", nil))
+	checkError(t, err, `get a credential: POST `+server.URL()+`/app/installations/1/access_tokens: status 401 Unauthorized; {jwt} has issuer "Iv1.0", subject "" and audience "", and was issued at 2026-11-21T11:59:00Z and signed with "`)
+	checkError(t, err, "check that the endpoint trusts them, and check the node's clock")
 }
 
 // TestShortExpiryIsNotCached verifies that a credential that expires in ten seconds is returned
@@ -206,7 +206,7 @@ func TestShortExpiryIsNotCached(t *testing.T) {
 	var logged bytes.Buffer
 	server := newConstantServer(t, `{"token":"`+canary.PasswordSecret+`","expires_at":"2026-11-21T12:00:10Z"}`)
 	p := newGitHubApp(t, server, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&logged, nil)) })
-	got, err := get(t, p, request("", nil))
+	got, err := getOutcome(t, p, newRequest("", nil))
 	if err != nil || got.Password != canary.PasswordSecret || got.Cache != 0 {
 		t.Errorf("error %v, kept for %v, or another password", err, got.Cache)
 	}

@@ -37,10 +37,10 @@ func newVaultServer(t *testing.T, login, read string) *testcloud.Server {
 	return server
 }
 
-// twoSteps returns a provider that logs in at one server and reads the credential from another.
-func twoSteps(t *testing.T, login, read *testcloud.Server, change func(*Options)) *Provider {
+// newTwoStepProvider returns a provider that logs in at one server and reads the credential from another.
+func newTwoStepProvider(t *testing.T, login, read *testcloud.Server, change func(*Options)) *Provider {
 	t.Helper()
-	return exchangeProvider(t, login, func(o *Options) {
+	return newExchangeProvider(t, login, func(o *Options) {
 		o.Exchange = &Exchange{Steps: []Step{
 			{"login", Exchange{
 				URL: login.URL() + "/login", JSON: map[string]any{"jwt": "{token}", "role": "{namespace}"},
@@ -59,13 +59,13 @@ func twoSteps(t *testing.T, login, read *testcloud.Server, change func(*Options)
 }
 
 const (
-	loggedIn = `{"auth":{"client_token":"` + canary.EnvSecret + `","lease_duration":600}}`
-	given    = `{"data":{"username":"puller","password":"` + canary.PasswordSecret + `"},"lease_duration":3600}`
+	loginResponse  = `{"auth":{"client_token":"` + canary.EnvSecret + `","lease_duration":600}}`
+	secretResponse = `{"data":{"username":"puller","password":"` + canary.PasswordSecret + `"},"lease_duration":3600}`
 )
 
 func TestSteps(t *testing.T) {
-	server := newVaultServer(t, loggedIn, given)
-	got := must.Get(get(t, twoSteps(t, server, server, nil), request(serviceAccountToken(nil), nil)))(t)
+	server := newVaultServer(t, loginResponse, secretResponse)
+	got := must.Get(getOutcome(t, newTwoStepProvider(t, server, server, nil), newRequest(serviceAccountToken(nil), nil)))(t)
 	if want := (outcome{"registry.example", "puller", canary.PasswordSecret, 5 * time.Minute, plugin.CacheRegistry}); got != want {
 		t.Error("another response than the last step's, for half the life of the shortest")
 	}
@@ -91,10 +91,10 @@ func TestResponseValuesInBodies(t *testing.T) {
 		"basic": {BasicAuth: &BasicAuth{Username: "u", Password: "<{answer:login.v}>"}},
 	} {
 		t.Run(title, func(t *testing.T) {
-			server := newVaultServer(t, `{"v":"a&b=\"c\"{token}\\"}`, given)
+			server := newVaultServer(t, `{"v":"a&b=\"c\"{token}\\"}`, secretResponse)
 			step.URL, step.Response = server.URL()+"/read", Response{Secret: "data.password"}
-			p := twoSteps(t, server, server, func(o *Options) { o.Username, o.Exchange.Steps[1].Exchange = "u", step })
-			must.Get(get(t, p, request(serviceAccountToken(nil), nil)))(t)
+			p := newTwoStepProvider(t, server, server, func(o *Options) { o.Username, o.Exchange.Steps[1].Exchange = "u", step })
+			must.Get(getOutcome(t, p, newRequest(serviceAccountToken(nil), nil)))(t)
 			r := server.Requests()[1]
 			_, password, _ := (&http.Request{Header: r.Header}).BasicAuth()
 			got := map[string]any{"form": r.Form().Get("v"), "json": r.JSONBody()["v"], "basic": password}[title]
@@ -129,17 +129,17 @@ func TestStepFails(t *testing.T) {
 		"500":            {fault: testcloud.Fault{Status: 500, Times: -1}, asked: 3, want: `status 500 Internal Server Error, 3 times`},
 		"endless":        {fault: testcloud.Fault{Status: 200, Body: strings.Repeat(" ", 2<<20)}, asked: 1, want: "the response is longer than 1048576 bytes"},
 		"redirect":       {fault: testcloud.Fault{Status: 307, Header: http.Header{"Location": {"https://evil.example/"}}}, asked: 1, want: "redirect to another host"},
-		"in the last":    {login: loggedIn, read: `{"data":{}}`, asked: 2, want: `, step "read": HOST: the response has no "data.password"`},
-		"last is no one": {login: loggedIn, read: `{"data":{"password":"` + canary.PasswordSecret + `","username":"a:b"}}`, asked: 2, want: "the user name contains a colon, which HTTP Basic authentication does not allow"},
+		"in the last":    {login: loginResponse, read: `{"data":{}}`, asked: 2, want: `, step "read": HOST: the response has no "data.password"`},
+		"last is no one": {login: loginResponse, read: `{"data":{"password":"` + canary.PasswordSecret + `","username":"a:b"}}`, asked: 2, want: "the user name contains a colon, which HTTP Basic authentication does not allow"},
 	} {
 		t.Run(title, func(t *testing.T) {
 			server := newVaultServer(t, tt.login, tt.read)
 			if tt.fault.Status != 0 {
 				server.Inject(tt.fault)
 			}
-			_, err := get(t, twoSteps(t, server, server, nil), request(serviceAccountToken(nil), nil))
-			wantError(t, err, strings.ReplaceAll(tt.want, "HOST", server.URL()))
-			wantError(t, err, "registry.example: exchange the service-account token, step ")
+			_, err := getOutcome(t, newTwoStepProvider(t, server, server, nil), newRequest(serviceAccountToken(nil), nil))
+			checkError(t, err, strings.ReplaceAll(tt.want, "HOST", server.URL()))
+			checkError(t, err, "registry.example: exchange the service-account token, step ")
 			if got := len(server.Requests()); got != tt.asked {
 				t.Errorf("asked %d times, want %d", got, tt.asked)
 			}
@@ -150,10 +150,10 @@ func TestStepFails(t *testing.T) {
 // TestStepRefused verifies that the error of a step that does not send the service account token
 // does not mention the token.
 func TestStepRefused(t *testing.T) {
-	server, refusing := newVaultServer(t, loggedIn, given), newVaultServer(t, loggedIn, given)
+	server, refusing := newVaultServer(t, loginResponse, secretResponse), newVaultServer(t, loginResponse, secretResponse)
 	refusing.Inject(testcloud.Fault{Status: 403})
-	_, err := get(t, twoSteps(t, server, refusing, nil), request(serviceAccountToken(nil), nil))
-	wantError(t, err, `step "read": GET `+refusing.URL()+"/read: status 403 Forbidden")
+	_, err := getOutcome(t, newTwoStepProvider(t, server, refusing, nil), newRequest(serviceAccountToken(nil), nil))
+	checkError(t, err, `step "read": GET `+refusing.URL()+"/read: status 403 Forbidden")
 	if strings.Contains(fmt.Sprint(err), "check that the endpoint trusts the token's subject") {
 		t.Errorf("it blames the token: %v", err)
 	}
@@ -161,21 +161,21 @@ func TestStepRefused(t *testing.T) {
 
 // TestStepExpired verifies that an expired token in an earlier step's response is an error.
 func TestStepExpired(t *testing.T) {
-	server := newVaultServer(t, `{"auth":{"client_token":"a"},"end":"2026-11-21T11:59:59Z"}`, given)
-	p := twoSteps(t, server, server, func(o *Options) { o.Exchange.Steps[0].Response = Response{ExpiresAt: "end"} })
-	_, err := get(t, p, request(serviceAccountToken(nil), nil))
-	wantError(t, err, `step "login": `+server.URL()+": the credential in the response expired at 2026-11-21T11:59:59Z; check the node's clock")
+	server := newVaultServer(t, `{"auth":{"client_token":"a"},"end":"2026-11-21T11:59:59Z"}`, secretResponse)
+	p := newTwoStepProvider(t, server, server, func(o *Options) { o.Exchange.Steps[0].Response = Response{ExpiresAt: "end"} })
+	_, err := getOutcome(t, p, newRequest(serviceAccountToken(nil), nil))
+	checkError(t, err, `step "login": `+server.URL()+": the credential in the response expired at 2026-11-21T11:59:59Z; check the node's clock")
 }
 
 // TestStepsShareTheTime verifies that the timeout applies to all steps together.
 func TestStepsShareTheTime(t *testing.T) {
-	first, second := newVaultServer(t, loggedIn, given), newVaultServer(t, loggedIn, given)
+	first, second := newVaultServer(t, loginResponse, secretResponse), newVaultServer(t, loginResponse, secretResponse)
 	second.Inject(testcloud.Fault{Hang: true, Times: -1})
-	p := twoSteps(t, first, second, nil)
+	p := newTwoStepProvider(t, first, second, nil)
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, errors.New("that was all"))
 	defer cancel()
-	_, err := p.GetCredentials(ctx, request(serviceAccountToken(nil), nil))
-	wantError(t, err, `step "read": GET `+second.URL()+"/read: that was all")
+	_, err := p.GetCredentials(ctx, newRequest(serviceAccountToken(nil), nil))
+	checkError(t, err, `step "read": GET `+second.URL()+"/read: that was all")
 }
 
 // TestStepsAreOpaque verifies that formatting does not print the templates of steps.

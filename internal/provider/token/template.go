@@ -32,17 +32,17 @@ type templatePart struct {
 
 // templateContext determines which placeholders a template may contain.
 type templateContext struct {
-	secrets bool     // placeholders with secrets are allowed
-	signed  bool     // {jwt} is allowed
-	step    int      // index of the template's step in steps
-	steps   []string // the names of all steps
+	allowSecrets bool     // placeholders with secrets are allowed
+	allowJWT     bool     // {jwt} is allowed
+	step         int      // index of the template's step in steps
+	steps        []string // the names of all steps
 }
 
 // visibleContext returns the context of templates whose values are printed or logged.
 func visibleContext() templateContext { return templateContext{} }
 
 // contextWithSecrets returns the context of templates whose values are never printed.
-func contextWithSecrets() templateContext { return templateContext{secrets: true} }
+func contextWithSecrets() templateContext { return templateContext{allowSecrets: true} }
 
 // isSecretPlaceholder reports whether a placeholder is not allowed in URLs and user names, which
 // are printed. Values of {answer:…} count as secrets, because a response may contain secrets.
@@ -84,10 +84,10 @@ func parseTemplate(text string, in templateContext) (template, error) {
 
 func parsePlaceholder(inside string, in templateContext) (templatePart, error) {
 	name, arg, hasArg := strings.Cut(inside, ":")
-	if isSecretPlaceholder(name) && !in.secrets && (hasArg == (name == "file" || name == "answer")) {
+	if isSecretPlaceholder(name) && !in.allowSecrets && (hasArg == (name == "file" || name == "answer")) {
 		return templatePart{}, fmt.Errorf("{%s} is not allowed here, because it would be visible", name)
 	}
-	if name == "jwt" && !hasArg && !in.signed {
+	if name == "jwt" && !hasArg && !in.allowJWT {
 		return templatePart{}, errors.New("{jwt} requires exchange.jwt, and cannot be used in it")
 	}
 	switch name {
@@ -197,8 +197,8 @@ type placeholderValues struct {
 	repository string
 	token      inputToken
 	username   string         // "" if the response contains the user name
-	signed     string         // the value of {jwt}
-	answers    map[string]any // responses of earlier steps, by name of the step
+	signedJWT  string         // the value of {jwt}
+	responses  map[string]any // responses of earlier steps, by name of the step
 }
 
 func (v placeholderValues) value(p templatePart) (string, error) {
@@ -206,9 +206,9 @@ func (v placeholderValues) value(p templatePart) (string, error) {
 	case "token":
 		return v.token.text, nil
 	case "jwt":
-		return v.signed, nil
+		return v.signedJWT, nil
 	case "answer":
-		value, err := p.path.findString(v.answers[p.arg])
+		value, err := p.path.findString(v.responses[p.arg])
 		if err != nil {
 			err = fmt.Errorf("{answer:%s}: %w", p.arg, err)
 		}

@@ -57,7 +57,7 @@ func New(opts Options) (*Provider, error) {
 			return nil, opts.nameFlags(err)
 		}
 	}
-	p.applyTemplates()
+	p.inspectTemplates()
 	return p, nil
 }
 
@@ -109,9 +109,9 @@ func (p *Provider) setExchange() (err error) {
 	return err
 }
 
-// applyTemplates determines the cache key type and whether a token is required. If the node signs
+// inspectTemplates determines the cache key type and whether a token is required. If the node signs
 // its own token, a service account token is required only if the request uses its claims.
-func (p *Provider) applyTemplates() {
+func (p *Provider) inspectTemplates() {
 	used := []template{p.username}
 	if p.exchange != nil {
 		used = append(used, p.exchange.allTemplates()...)
@@ -163,7 +163,7 @@ func (p *Provider) credential(ctx context.Context, v placeholderValues) (cred *c
 		case v.token.text == "" && p.opts.Optional:
 			return nil, nil
 		case v.token.text == "":
-			return nil, missingToken(v.req.APIVersion)
+			return nil, missingTokenError(v.req.APIVersion)
 		}
 	}
 	get := p.callSteps

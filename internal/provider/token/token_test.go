@@ -34,10 +34,10 @@ func serviceAccountToken(claims map[string]any) string {
 			delete(all, name)
 		}
 	}
-	return jwtOf(canary.TokenSecret, all)
+	return newJWT(canary.TokenSecret, all)
 }
 
-func jwtOf(first string, claims map[string]any) string {
+func newJWT(first string, claims map[string]any) string {
 	payload, err := json.Marshal(claims)
 	if err != nil {
 		panic(err)
@@ -45,7 +45,7 @@ func jwtOf(first string, claims map[string]any) string {
 	return first + "." + base64.RawURLEncoding.EncodeToString(payload) + ".c2ln"
 }
 
-func request(token string, annotations map[string]string) *plugin.Request {
+func newRequest(token string, annotations map[string]string) *plugin.Request {
 	return &plugin.Request{
 		APIVersion: plugin.V1, Image: "registry.example/team/app",
 		ServiceAccountToken: plugin.NewSecret(token), ServiceAccountAnnotations: annotations,
@@ -71,7 +71,7 @@ type outcome struct {
 	Scope                   plugin.CacheKeyType
 }
 
-func get(t *testing.T, p *Provider, req *plugin.Request) (outcome, error) {
+func getOutcome(t *testing.T, p *Provider, req *plugin.Request) (outcome, error) {
 	t.Helper()
 	resp, err := p.GetCredentials(t.Context(), req)
 	if err != nil {
@@ -88,8 +88,8 @@ func get(t *testing.T, p *Provider, req *plugin.Request) (outcome, error) {
 	return o, nil
 }
 
-// wantError checks that an error contains want. It does not print an error that contains a secret.
-func wantError(t *testing.T, err error, want string) {
+// checkError checks that an error contains want. It does not print an error that contains a secret.
+func checkError(t *testing.T, err error, want string) {
 	t.Helper()
 	switch {
 	case err == nil:
@@ -138,11 +138,11 @@ func TestPassThrough(t *testing.T) {
 		"optional":          {opts: Options{Optional: true}, want: outcome{Scope: plugin.CacheImage}},
 	} {
 		t.Run(title, func(t *testing.T) {
-			req := request(tt.token, nil)
+			req := newRequest(tt.token, nil)
 			if tt.image != "" {
 				req.Image = tt.image
 			}
-			got := must.Get(get(t, newProvider(t, tt.opts), req))(t)
+			got := must.Get(getOutcome(t, newProvider(t, tt.opts), req))(t)
 			same := got.Password == tt.want.Password
 			if got.Password, tt.want.Password = "", ""; !same {
 				t.Error("the password is not the token")
@@ -178,15 +178,15 @@ func TestRefusedTokens(t *testing.T) {
 		"optional expired": {opts: Options{Optional: true}, token: serviceAccountToken(map[string]any{"exp": 1}), want: "expired"},
 	} {
 		t.Run(title, func(t *testing.T) {
-			req := request(tt.token, nil)
+			req := newRequest(tt.token, nil)
 			if tt.apiVersion != "" {
 				req.APIVersion = tt.apiVersion
 			}
 			if title == "empty name" {
 				req.Image = "registry.example"
 			}
-			_, err := get(t, newProvider(t, tt.opts), req)
-			wantError(t, err, tt.want)
+			_, err := getOutcome(t, newProvider(t, tt.opts), req)
+			checkError(t, err, tt.want)
 		})
 	}
 }
@@ -203,21 +203,21 @@ func TestOtherHosts(t *testing.T) {
 	} {
 		t.Run(title, func(t *testing.T) {
 			opts := Options{Registries: []string{"registry.example", "*.reg.example", "part.example/a/"}}
-			req := request(serviceAccountToken(nil), nil)
+			req := newRequest(serviceAccountToken(nil), nil)
 			req.Image = image
 			host, _, _ := strings.Cut(image, "/")
-			_, err := get(t, newProvider(t, opts), req)
-			wantError(t, err, fmt.Sprintf("image host %q is not a configured registry, so it gets no credential; remove it from matchImages, add the registry with --registry or under registries in the configuration file, or set --other-hosts=empty", host))
+			_, err := getOutcome(t, newProvider(t, opts), req)
+			checkError(t, err, fmt.Sprintf("image host %q is not a configured registry, so it gets no credential; remove it from matchImages, add the registry with --registry or under registries in the configuration file, or set --other-hosts=empty", host))
 			opts.OtherHosts = "empty"
-			if got, err := get(t, newProvider(t, opts), req); err != nil || got.Key != "" || got.Cache != 0 {
+			if got, err := getOutcome(t, newProvider(t, opts), req); err != nil || got.Key != "" || got.Cache != 0 {
 				t.Errorf("error %v, or a response that is not empty", err)
 			}
 		})
 	}
-	req := request(serviceAccountToken(nil), nil)
+	req := newRequest(serviceAccountToken(nil), nil)
 	req.Image = "/a"
-	_, err := get(t, newProvider(t, Options{OtherHosts: "empty"}), req)
-	wantError(t, err, `image "/a" does not begin with a registry host`)
+	_, err := getOutcome(t, newProvider(t, Options{OtherHosts: "empty"}), req)
+	checkError(t, err, `image "/a" does not begin with a registry host`)
 }
 
 // TestForAPIServer verifies that a token is not sent if the API server accepts it, because the
@@ -239,21 +239,21 @@ func TestForAPIServer(t *testing.T) {
 		"exchanged, with audience": {Options{Registries: []string{"registry.example"}, Username: "u", Audience: issuer, Exchange: exchange()}, issuer},
 	} {
 		t.Run(title, func(t *testing.T) {
-			_, err := get(t, newProvider(t, tt.opts), request(serviceAccountToken(map[string]any{"aud": tt.audience}), nil))
-			wantError(t, err, `registry.example: the service-account token has the API server's audience, "https://`)
-			wantError(t, err, `so the recipient of the token can act as "system:serviceaccount:team:puller"; set serviceAccountTokenAudience to the registry's audience`)
+			_, err := getOutcome(t, newProvider(t, tt.opts), newRequest(serviceAccountToken(map[string]any{"aud": tt.audience}), nil))
+			checkError(t, err, `registry.example: the service-account token has the API server's audience, "https://`)
+			checkError(t, err, `so the recipient of the token can act as "system:serviceaccount:team:puller"; set serviceAccountTokenAudience to the registry's audience`)
 		})
 	}
 	for _, audience := range []any{nil, []string{}} {
-		_, err := get(t, newProvider(t, exchangeOptions(exchange())), request(serviceAccountToken(map[string]any{"aud": audience}), nil))
-		wantError(t, err, `the service-account token has no audience, so the API server accepts it, and its recipient can act as "system:serviceaccount:team:puller"`)
+		_, err := getOutcome(t, newProvider(t, exchangeOptions(exchange())), newRequest(serviceAccountToken(map[string]any{"aud": audience}), nil))
+		checkError(t, err, `the service-account token has no audience, so the API server accepts it, and its recipient can act as "system:serviceaccount:team:puller"`)
 	}
 	if got := asked.RequestLines(); len(got) > 0 {
 		t.Errorf("the endpoint was called: %q", got)
 	}
 	// This request contains only the namespace, so the token does not leave the node.
 	opts := exchangeOptions(&Exchange{URL: asked.URL(), Form: map[string]string{"who": "{namespace}"}, Response: Response{Secret: "access_token"}})
-	if _, err := get(t, newProvider(t, opts), request(serviceAccountToken(map[string]any{"aud": issuer}), nil)); err != nil {
+	if _, err := getOutcome(t, newProvider(t, opts), newRequest(serviceAccountToken(map[string]any{"aud": issuer}), nil)); err != nil {
 		t.Error(err)
 	}
 }
@@ -330,7 +330,7 @@ func TestNewRefuses(t *testing.T) {
 	} {
 		t.Run(title, func(t *testing.T) {
 			_, err := New(tt.opts)
-			wantError(t, err, tt.want)
+			checkError(t, err, tt.want)
 		})
 	}
 }

@@ -26,7 +26,7 @@ func spiffeToken(claims map[string]any) string {
 
 func TestTokenFile(t *testing.T) {
 	own, ofFile := serviceAccountToken(nil), spiffeToken(map[string]any{"exp": now.Add(10 * time.Minute).Unix()})
-	file := secretOf(t, ofFile+"\n", 0o600)
+	file := writeSecretFile(t, ofFile+"\n", 0o600)
 	for title, tt := range map[string]struct {
 		apiVersion string
 		token      string
@@ -39,9 +39,9 @@ func TestTokenFile(t *testing.T) {
 		"before providers": {plugin.V1Alpha1, "", ofFile, 5 * time.Minute},
 	} {
 		t.Run(title, func(t *testing.T) {
-			req := request(tt.token, nil)
+			req := newRequest(tt.token, nil)
 			req.APIVersion = tt.apiVersion
-			got := must.Get(get(t, newProvider(t, Options{TokenFile: file}), req))(t)
+			got := must.Get(getOutcome(t, newProvider(t, Options{TokenFile: file}), req))(t)
 			if got.Password != tt.want || got.Cache != tt.cache || got.Scope != plugin.CacheRegistry {
 				t.Errorf("scope %s, kept for %v, or another token", got.Scope, got.Cache)
 			}
@@ -51,10 +51,10 @@ func TestTokenFile(t *testing.T) {
 
 // TestTokenFileIsReadAnew verifies that a replaced token file is used for the next request.
 func TestTokenFileIsReadAnew(t *testing.T) {
-	file := secretOf(t, spiffeToken(map[string]any{"jti": "1"}), 0o600)
+	file := writeSecretFile(t, spiffeToken(map[string]any{"jti": "1"}), 0o600)
 	p := newProvider(t, Options{TokenFile: file})
 	for _, id := range []string{"1", "2"} {
-		got, err := get(t, p, request("", nil))
+		got, err := getOutcome(t, p, newRequest("", nil))
 		if err != nil || got.Password != spiffeToken(map[string]any{"jti": id}) {
 			t.Errorf("error %v, or another token than the file's", err)
 		}
@@ -63,7 +63,7 @@ func TestTokenFileIsReadAnew(t *testing.T) {
 }
 
 func TestTokenFileFails(t *testing.T) {
-	file := func(text string) string { return secretOf(t, text, 0o600) }
+	file := func(text string) string { return writeSecretFile(t, text, 0o600) }
 	for title, tt := range map[string]struct {
 		file string
 		opts Options
@@ -71,7 +71,7 @@ func TestTokenFileFails(t *testing.T) {
 	}{
 		"missing":           {file: "/nonexistent/token", want: `read "/nonexistent/token": no such file or directory`},
 		"empty":             {file: file("\n"), want: "FILE: file is empty"},
-		"of everybody":      {file: secretOf(t, spiffeToken(nil), 0o644), want: "FILE: other users can read or change it; run chmod 600 "},
+		"of everybody":      {file: writeSecretFile(t, spiffeToken(nil), 0o644), want: "FILE: other users can read or change it; run chmod 600 "},
 		"a directory":       {file: t.TempDir(), want: "FILE: is a directory, not a regular file"},
 		"two lines":         {file: file(canary.TokenSecret + "\n" + canary.TokenSecret), want: "FILE: not a single line of text"},
 		"a header":          {file: file("Bearer " + spiffeToken(nil)), want: "FILE: not a token; remove spaces, quotes and any prefix before the token"},
@@ -87,13 +87,13 @@ func TestTokenFileFails(t *testing.T) {
 	} {
 		t.Run(title, func(t *testing.T) {
 			tt.opts.TokenFile = tt.file
-			_, err := get(t, newProvider(t, tt.opts), request("", nil))
-			wantError(t, err, "registry.example: ")
-			wantError(t, err, strings.ReplaceAll(tt.want, "FILE", fmt.Sprintf("%q", tt.file)))
+			_, err := getOutcome(t, newProvider(t, tt.opts), newRequest("", nil))
+			checkError(t, err, "registry.example: ")
+			checkError(t, err, strings.ReplaceAll(tt.want, "FILE", fmt.Sprintf("%q", tt.file)))
 		})
 	}
 	// The token in the request takes precedence over the file.
-	if _, err := get(t, newProvider(t, Options{TokenFile: "/nonexistent"}), request(serviceAccountToken(nil), nil)); err != nil {
+	if _, err := getOutcome(t, newProvider(t, Options{TokenFile: "/nonexistent"}), newRequest(serviceAccountToken(nil), nil)); err != nil {
 		t.Error(err)
 	}
 }
@@ -102,13 +102,13 @@ func TestTokenFileFails(t *testing.T) {
 // the file.
 func TestTokenFileExchanged(t *testing.T) {
 	server := newConstantServer(t, `{"access_token":"`+canary.PasswordSecret+`","expires_in":600}`)
-	file := secretOf(t, spiffeToken(nil), 0o600)
-	p := exchangeProvider(t, server, func(o *Options) { o.TokenFile = file })
-	got, err := get(t, p, request("", nil))
+	file := writeSecretFile(t, spiffeToken(nil), 0o600)
+	p := newExchangeProvider(t, server, func(o *Options) { o.TokenFile = file })
+	got, err := getOutcome(t, p, newRequest("", nil))
 	if err != nil || got.Password != canary.PasswordSecret || server.Requests()[0].Form().Get("subject_token") != spiffeToken(nil) {
 		t.Errorf("error %v, or another token was exchanged", err)
 	}
 	server.Close()
-	_, err = get(t, p, request("", nil))
-	wantError(t, err, fmt.Sprintf("registry.example: exchange the token in %q: POST ", file))
+	_, err = getOutcome(t, p, newRequest("", nil))
+	checkError(t, err, fmt.Sprintf("registry.example: exchange the token in %q: POST ", file))
 }

@@ -51,8 +51,8 @@ func (c Collector) Collect(to chan<- prometheus.Metric) {
 	for result, n := range counts.Runs {
 		s.sendCounter("regcred_dispatcher_runs_total", "Number of kubelet requests by result.", n, "result", result)
 	}
-	s.sendCounter("regcred_dispatcher_uncounted_runs_total", "Number of kubelet requests missing from the other metrics because the file was locked.", counts.Dropped)
-	s.sendCounter("regcred_dispatcher_left_out_credentials_total", "Number of credentials omitted from responses.", counts.WithoutKey)
+	s.sendCounter("regcred_dispatcher_uncounted_runs_total", "Number of kubelet requests missing from the other metrics because the file was locked.", counts.DroppedBatches)
+	s.sendCounter("regcred_dispatcher_left_out_credentials_total", "Number of credentials omitted from responses.", counts.DroppedCredentials)
 	s.sendTimestamp("regcred_dispatcher_counted_since_timestamp_seconds", "Time when counting started.", counts.Since)
 }
 
@@ -79,22 +79,22 @@ type metricSender struct{ to chan<- prometheus.Metric }
 
 func (s metricSender) sendCounter(name, help string, n uint64, labels ...string) {
 	desc, values := newDesc(name, help, labels)
-	s.newSend(desc)(prometheus.NewConstMetric(desc, prometheus.CounterValue, float64(n), values...))
+	s.sendFunc(desc)(prometheus.NewConstMetric(desc, prometheus.CounterValue, float64(n), values...))
 }
 
 func (s metricSender) sendTimestamp(name, help string, t time.Time, labels ...string) {
 	desc, values := newDesc(name, help, labels)
-	s.newSend(desc)(prometheus.NewConstMetric(desc, prometheus.GaugeValue, float64(t.Unix()), values...))
+	s.sendFunc(desc)(prometheus.NewConstMetric(desc, prometheus.GaugeValue, float64(t.Unix()), values...))
 }
 
 func (s metricSender) sendSummary(name, help string, n uint64, sum float64, labels ...string) {
 	desc, values := newDesc(name, help, labels)
-	s.newSend(desc)(prometheus.NewConstSummary(desc, n, sum, nil, values...))
+	s.sendFunc(desc)(prometheus.NewConstSummary(desc, n, sum, nil, values...))
 }
 
-// newSend returns a function that sends a metric. If the metric cannot be created, for
+// sendFunc returns a function that sends a metric. If the metric cannot be created, for
 // example because a label is not valid UTF-8, the function sends an invalid metric.
-func (s metricSender) newSend(desc *prometheus.Desc) func(prometheus.Metric, error) {
+func (s metricSender) sendFunc(desc *prometheus.Desc) func(prometheus.Metric, error) {
 	return func(m prometheus.Metric, err error) {
 		if err != nil {
 			m = prometheus.NewInvalidMetric(desc, err)

@@ -22,8 +22,8 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 // TestWrite verifies the complete metrics output.
 func TestWrite(t *testing.T) {
 	c := &tally.Counts{
-		SchemaVersion: 1, Since: noon, Dropped: 3, WithoutKey: 2,
-		Runs: map[string]uint64{tally.RunAnswered: 1, tally.RunFailed: 1},
+		SchemaVersion: 1, Since: noon, DroppedBatches: 3, DroppedCredentials: 2,
+		Runs: map[string]uint64{tally.RunSucceeded: 1, tally.RunFailed: 1},
 		Providers: map[string]*tally.Provider{
 			"ecr":       {Results: map[string]uint64{tally.ResultFound: 1, "timeout": 1}, Runs: 2, Seconds: 2.5, LastRun: noon.Add(time.Minute), LastError: &tally.Error{Time: noon.Add(time.Minute), Stage: "timeout", Message: "no answer"}},
 			`odd"name\`: {Results: map[string]uint64{tally.ResultSkipped: 1}, LastRun: noon},

@@ -19,7 +19,7 @@ import (
 // IsMatchable reports whether any image can match l.
 func IsMatchable(l location.Location) bool {
 	_, bad := InvalidLabel(l)
-	return !bad && IsDomain(l) && IsValidPort(l.Port) && IsValidPath(l.Path)
+	return !bad && IsRegistryHost(l) && IsValidPort(l.Port) && IsValidPath(l.Path)
 }
 
 // InvalidLabel returns the first label of l's host that no image host can have.
@@ -41,21 +41,21 @@ func IsValidLabel(glob string) bool {
 	return err == nil
 }
 
-// IsDomain reports whether l's host can be the registry in an image reference. Such a host contains
+// IsRegistryHost reports whether l's host can be the registry in an image reference. Such a host contains
 // a dot, a port or upper-case letters, or is localhost.
-func IsDomain(l location.Location) bool {
+func IsRegistryHost(l location.Location) bool {
 	if l.Host == "index.docker.io" && l.Port == "" {
 		return false // the kubelet converts this host in image names to docker.io
 	}
-	if !IsDotless(l) || location.MatchLabel(l.Host, "localhost") {
+	if !IsDotlessHost(l) || location.MatchLabel(l.Host, "localhost") {
 		return true
 	}
 	return strings.Contains(l.Host, "*") || HasUpperCase(l.Host)
 }
 
-// IsDotless reports whether l's host has one label and no port. Image references treat such a host
-// as part of a Docker Hub name; [IsDomain] knows the exceptions.
-func IsDotless(l location.Location) bool {
+// IsDotlessHost reports whether l's host has one label and no port. Image references treat such a host
+// as part of a Docker Hub name; [IsRegistryHost] knows the exceptions.
+func IsDotlessHost(l location.Location) bool {
 	return l.Host != "" && l.Port == "" && !strings.ContainsAny(l.Host, ".:[")
 }
 

@@ -16,11 +16,11 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// asMain is an environment variable that makes the test binary run the command.
-const asMain = "REGCRED_TEST_MAIN"
+// runMainEnv is an environment variable that makes the test binary run the command.
+const runMainEnv = "REGCRED_TEST_MAIN"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asMain) != "" {
+	if os.Getenv(runMainEnv) != "" {
 		main()
 		os.Exit(0)
 	}
@@ -41,7 +41,7 @@ func TestSignals(t *testing.T) {
 			exe := must.Get(os.Executable())(t)
 			var said strings.Builder
 			cmd := exec.CommandContext(t.Context(), exe, "-o", filepath.Join(out, "kubelet"))
-			cmd.Env = append(os.Environ(), asMain+"=1", "TMPDIR="+temp, "GOTMPDIR=", "PATH="+bin+":"+os.Getenv("PATH"))
+			cmd.Env = append(os.Environ(), runMainEnv+"=1", "TMPDIR="+temp, "GOTMPDIR=", "PATH="+bin+":"+os.Getenv("PATH"))
 			cmd.Stderr = &said
 			must.Do(t, cmd.Start())
 			for start := time.Now(); ; time.Sleep(time.Millisecond) {

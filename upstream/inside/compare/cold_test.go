@@ -15,8 +15,8 @@ import (
 
 const host = "registry.example"
 
-// cold holds the measurements of the first pods on a node.
-type cold struct {
+// coldResult holds the measurements of the first pods on a node.
+type coldResult struct {
 	execs           int
 	tokens, reads   int           // API server requests
 	pulled, running time.Duration // time from the first pod's creation to the last pull, and until all pods run
@@ -36,14 +36,14 @@ func TestManyImagesFirstPull(t *testing.T) {
 	}{{"0.3", 1}, {"20", pods / 2}} {
 		t.Run(tt.delay, func(t *testing.T) {
 			p := provider{name: "slow", host: host, script: "sleep " + tt.delay}
-			got := coldPods(t, p, pods)
+			got := compareColdPods(t, p, pods)
 			b := newTable()
 			b.coldRows(fmt.Sprintf("%d pods, plugin of %s s: ", pods, tt.delay), got)
-			b.sizes("most memory of the kubelet", func(s string) int64 { return got[s].memory })
-			b.sizes("executable", func(s string) int64 { return got[s].size })
+			b.addSizes("most memory of the kubelet", func(s string) int64 { return got[s].memory })
+			b.addSizes("executable", func(s string) int64 { return got[s].size })
 			b.print(t)
-			if got[embedded].execs != 1 || got[released].execs < tt.least {
-				t.Errorf("execs: %d inside, want 1; %d upstream, want at least %d", got[embedded].execs, got[released].execs, tt.least)
+			if got[embeddedName].execs != 1 || got[unmodifiedName].execs < tt.least {
+				t.Errorf("execs: %d inside, want 1; %d upstream, want at least %d", got[embeddedName].execs, got[unmodifiedName].execs, tt.least)
 			}
 		})
 	}
@@ -56,50 +56,50 @@ func TestServiceAccounts(t *testing.T) {
 	p := provider{name: "slow", host: host, script: "sleep 0.3", tokenAttributes: map[string]any{
 		"serviceAccountTokenAudience": host, "cacheType": "ServiceAccount", "requireServiceAccount": true,
 	}}
-	got := coldPods(t, p, pods)
+	got := compareColdPods(t, p, pods)
 	b := newTable()
 	what := fmt.Sprintf("%d pods of one service account: ", pods)
 	b.coldRows(what, got)
-	b.counts(what+"TokenRequests", func(s string) int { return got[s].tokens })
-	b.counts(what+"reads of the service account", func(s string) int { return got[s].reads })
+	b.addCounts(what+"TokenRequests", func(s string) int { return got[s].tokens })
+	b.addCounts(what+"reads of the service account", func(s string) int { return got[s].reads })
 	b.print(t)
-	if got[embedded].execs != 1 || got[embedded].tokens != 1 {
-		t.Errorf("inside: %d execs and %d TokenRequests, want 1 and 1", got[embedded].execs, got[embedded].tokens)
+	if got[embeddedName].execs != 1 || got[embeddedName].tokens != 1 {
+		t.Errorf("inside: %d execs and %d TokenRequests, want 1 and 1", got[embeddedName].execs, got[embeddedName].tokens)
 	}
-	if got[released].tokens != pods || got[released].reads < pods {
-		t.Errorf("upstream: %d TokenRequests and %d reads, want %d of each", got[released].tokens, got[released].reads, pods)
+	if got[unmodifiedName].tokens != pods || got[unmodifiedName].reads < pods {
+		t.Errorf("upstream: %d TokenRequests and %d reads, want %d of each", got[unmodifiedName].tokens, got[unmodifiedName].reads, pods)
 	}
 }
 
 // coldRows adds the rows that both tests print.
-func (b *table) coldRows(what string, got map[string]cold) {
-	b.counts(what+"execs", func(s string) int { return got[s].execs })
-	b.times(what+"first pod to last pull", func(s string) time.Duration { return got[s].pulled })
-	b.times(what+"first pod to all running", func(s string) time.Duration { return got[s].running })
-	b.times(what+"processor time of the kubelet", func(s string) time.Duration { return got[s].cpu })
+func (b *table) coldRows(what string, got map[string]coldResult) {
+	b.addCounts(what+"execs", func(s string) int { return got[s].execs })
+	b.addTimes(what+"first pod to last pull", func(s string) time.Duration { return got[s].pulled })
+	b.addTimes(what+"first pod to all running", func(s string) time.Duration { return got[s].running })
+	b.addTimes(what+"processor time of the kubelet", func(s string) time.Duration { return got[s].cpu })
 }
 
-// coldPods runs both kubelets alternately on new nodes. For each it returns the median times, the
+// compareColdPods runs both kubelets alternately on new nodes. For each it returns the median times, the
 // largest number of execs, and the other figures of the last round.
-func coldPods(t *testing.T, p provider, pods int) map[string]cold {
+func compareColdPods(t *testing.T, p provider, pods int) map[string]coldResult {
 	t.Helper()
-	got := map[string]cold{}
-	for name, all := range inTurns(t, func(t *testing.T, s side) cold { return s.cold(t, p, pods) }) {
+	got := map[string]coldResult{}
+	for name, all := range alternateKubelets(t, func(t *testing.T, s side) coldResult { return s.cold(t, p, pods) }) {
 		c := all[len(all)-1]
 		for _, o := range all {
 			c.execs = max(c.execs, o.execs)
 		}
 		t.Logf("%s: %+v", name, all)
-		c.pulled = median(all, func(c cold) time.Duration { return c.pulled })
-		c.running = median(all, func(c cold) time.Duration { return c.running })
-		c.cpu = median(all, func(c cold) time.Duration { return c.cpu })
+		c.pulled = median(all, func(c coldResult) time.Duration { return c.pulled })
+		c.running = median(all, func(c coldResult) time.Duration { return c.running })
+		c.cpu = median(all, func(c coldResult) time.Duration { return c.cpu })
 		got[name] = c
 	}
 	return got
 }
 
-// cold runs n pods on a new node and returns the measurements.
-func (s side) cold(t *testing.T, p provider, n int) (got cold) {
+// coldResult runs n pods on a new node and returns the measurements.
+func (s side) cold(t *testing.T, p provider, n int) (got coldResult) {
 	c := s.start(t, []provider{p})
 	c.control.AllowAudience(t, p.host)
 	pods := make([]*corev1.Pod, n)
@@ -109,13 +109,13 @@ func (s side) cold(t *testing.T, p provider, n int) (got cold) {
 	began := c.runAll(t, pods)
 	got.running = c.waitAll(t, n).Sub(began)
 	for i := range pods {
-		times := c.pulls(p.host, fmt.Sprintf("team/app-%d", i))
+		times := c.pullTimes(p.host, fmt.Sprintf("team/app-%d", i))
 		if len(times) == 0 {
 			t.Fatalf("app-%d runs, but %s served it to no client", i, p.host)
 		}
 		got.pulled = max(got.pulled, times[len(times)-1].Sub(began))
 	}
-	got.execs, got.memory, got.size, got.cpu = len(c.runs(t, p.name)), c.memory(t), c.size(t), c.cpu(t)
+	got.execs, got.memory, got.size, got.cpu = len(c.pluginRunTimes(t, p.name)), c.memory(t), c.size(t), c.cpu(t)
 	for _, call := range c.control.AuditCalls(t, "system:node:"+s.name) {
 		switch {
 		case call.Resource == "serviceaccounts/token":

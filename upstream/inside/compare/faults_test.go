@@ -31,7 +31,7 @@ func TestChildHoldsStdout(t *testing.T) {
 		log   []string
 	}
 	p := provider{name: "forks", host: host, script: "(sleep 75; echo >ended) &"}
-	got := each(t, true, func(t *testing.T, s side) (r result) {
+	got := forEachKubelet(t, true, func(t *testing.T, s side) (r result) {
 		c := s.start(t, []provider{p})
 		r.outcome = c.wait(t, c.run(t, c.pod(t, host, "app")), time.Now())
 		_, err := os.Stat(filepath.Join(c.dir, "ended"))
@@ -40,13 +40,13 @@ func TestChildHoldsStdout(t *testing.T) {
 		return r
 	})
 	b := newTable()
-	b.says("a child holds the plugin's output for 75 s", func(s string) string { return got[s].String() })
+	b.addTexts("a child holds the plugin's output for 75 s", func(s string) string { return got[s].String() })
 	b.print(t)
-	t.Logf("the kubelet's log: %q", got[released].log)
-	if r := got[embedded]; !r.pulled || r.ended {
+	t.Logf("the kubelet's log: %q", got[unmodifiedName].log)
+	if r := got[embeddedName]; !r.pulled || r.ended {
 		t.Errorf("inside: %v, the child had ended: %v; want a pull before it ends", r, r.ended)
 	}
-	if r := got[released]; r.pulled || !r.ended {
+	if r := got[unmodifiedName]; r.pulled || !r.ended {
 		t.Errorf("upstream: %v, the child had ended: %v; want no pull, and that only after it ended", r, r.ended)
 	}
 }
@@ -62,7 +62,7 @@ func TestChange(t *testing.T) {
 	}
 	const later = "later.example"
 	old, added := provider{name: "old", host: host}, provider{name: "added", host: later}
-	got := each(t, true, func(t *testing.T, s side) (r result) {
+	got := forEachKubelet(t, true, func(t *testing.T, s side) (r result) {
 		c := s.start(t, []provider{old}, later)
 		if o := c.wait(t, c.run(t, c.pod(t, host, "before")), time.Now()); !o.pulled {
 			t.Fatal(o)
@@ -72,33 +72,33 @@ func TestChange(t *testing.T) {
 		began := time.Now()
 		pod := c.run(t, c.pod(t, later, "app"))
 		r.first = c.wait(t, pod, began)
-		if s.name == embedded {
+		if s.name == embeddedName {
 			r.found = c.waitAll(t, 2).Sub(began)
 		} else {
 			c.waitFailures(t, pod, 2)
 		}
-		r.execs = len(c.runs(t, added.name))
-		if s.name == released {
+		r.execs = len(c.pluginRunTimes(t, added.name))
+		if s.name == unmodifiedName {
 			c.kubelet.Restart(t, nil)
 			r.restarted = c.wait(t, c.run(t, c.pod(t, later, "restarted")), time.Now())
 		}
 		return r
 	})
 	b := newTable()
-	b.says("a provider added to the file: the first pod after it", func(s string) string { return got[s].first.String() })
-	b.counts("a provider added to the file: execs without a restart", func(s string) int { return got[s].execs })
+	b.addTexts("a provider added to the file: the first pod after it", func(s string) string { return got[s].first.String() })
+	b.addCounts("a provider added to the file: execs without a restart", func(s string) int { return got[s].execs })
 	b.print(t)
-	t.Logf("inside, the pod ran %v after the change; upstream, after a restart: %v", got[embedded].found, got[released].restarted)
-	if r := got[released]; r.first.pulled || r.execs != 0 || !r.restarted.pulled {
+	t.Logf("inside, the pod ran %v after the change; upstream, after a restart: %v", got[embeddedName].found, got[unmodifiedName].restarted)
+	if r := got[unmodifiedName]; r.first.pulled || r.execs != 0 || !r.restarted.pulled {
 		t.Errorf("upstream: %+v; want no exec before a restart, and a pull after it", r)
 	}
-	if r := got[embedded]; r.execs == 0 {
+	if r := got[embeddedName]; r.execs == 0 {
 		t.Errorf("inside: %+v; want an exec", r)
 	}
 }
 
 // waitFailures waits until n pulls of a pod have failed.
-func (c *scene) waitFailures(t *testing.T, pod *corev1.Pod, n int) {
+func (c *kubeletNode) waitFailures(t *testing.T, pod *corev1.Pod, n int) {
 	t.Helper()
 	node.Eventually(t, podTimeout, func(ctx context.Context) error {
 		list, err := c.control.Client.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(pod.UID)})
@@ -107,7 +107,7 @@ func (c *scene) waitFailures(t *testing.T, pod *corev1.Pod, n int) {
 		}
 		failed := 0
 		for _, e := range list.Items {
-			if e.Reason == "Failed" && !isState(e.Message) {
+			if e.Reason == "Failed" && !isStateEvent(e.Message) {
 				failed += int(max(e.Count, 1))
 			}
 		}
@@ -125,7 +125,7 @@ func TestEvents(t *testing.T) {
 	cases := []struct {
 		provider
 		what   string
-		reason string // text expected in the event
+		reason string // indentedJSON expected in the event
 	}{
 		{provider{name: "refused", host: "refused.example", script: "echo 'the role team-pull may not be assumed' >&2; exit 1"},
 			"exit status 1, a reason on standard error", "the role team-pull may not be assumed"},
@@ -140,7 +140,7 @@ func TestEvents(t *testing.T) {
 	for _, tt := range cases {
 		providers = append(providers, tt.provider)
 	}
-	got := each(t, true, func(t *testing.T, s side) []outcome {
+	got := forEachKubelet(t, true, func(t *testing.T, s side) []outcome {
 		c := s.start(t, providers)
 		var pods []*corev1.Pod
 		began := time.Now()
@@ -156,12 +156,12 @@ func TestEvents(t *testing.T) {
 	})
 	b := newTable()
 	for i, tt := range cases {
-		b.says(tt.what, func(s string) string { return got[s][i].String() })
+		b.addTexts(tt.what, func(s string) string { return got[s][i].String() })
 		name := fmt.Sprintf("%q", tt.name)
-		if o := got[released][i]; o.pulled || strings.Contains(o.event, name) || strings.Contains(o.event, tt.reason) {
+		if o := got[unmodifiedName][i]; o.pulled || strings.Contains(o.event, name) || strings.Contains(o.event, tt.reason) {
 			t.Errorf("%s: upstream: %v; the page says that the reason is not told", tt.what, o)
 		}
-		if o := got[embedded][i]; o.pulled || !strings.Contains(o.event, tt.reason) || !strings.Contains(o.event, name) {
+		if o := got[embeddedName][i]; o.pulled || !strings.Contains(o.event, tt.reason) || !strings.Contains(o.event, name) {
 			t.Errorf("%s: inside: %v; want %q and the provider's name", tt.what, o, tt.reason)
 		}
 	}
@@ -178,18 +178,18 @@ func TestFlood(t *testing.T) {
 	}
 	const size = 256 << 20
 	p := provider{name: "floods", host: host, script: fmt.Sprintf("head -c %d /dev/zero; exit 1", size)}
-	got := each(t, false, func(t *testing.T, s side) (r result) {
+	got := forEachKubelet(t, false, func(t *testing.T, s side) (r result) {
 		c := s.start(t, []provider{p})
 		r.outcome = c.wait(t, c.run(t, c.pod(t, host, "app")), time.Now())
 		r.memory = c.memory(t)
 		return r
 	})
 	b := newTable()
-	b.sizes(fmt.Sprintf("a plugin that writes %d MB: most memory of the kubelet", size>>20), func(s string) int64 { return got[s].memory })
-	b.says("its event", func(s string) string { return got[s].String() })
+	b.addSizes(fmt.Sprintf("a plugin that writes %d MB: most memory of the kubelet", size>>20), func(s string) int64 { return got[s].memory })
+	b.addTexts("its event", func(s string) string { return got[s].String() })
 	b.print(t)
-	if got[released].memory < size || got[embedded].memory >= size {
-		t.Errorf("memory: upstream %d, want the output kept; inside %d, want less than %d", got[released].memory, got[embedded].memory, size)
+	if got[unmodifiedName].memory < size || got[embeddedName].memory >= size {
+		t.Errorf("memory: upstream %d, want the output kept; inside %d, want less than %d", got[unmodifiedName].memory, got[embeddedName].memory, size)
 	}
 }
 
@@ -203,12 +203,12 @@ func TestFailing(t *testing.T) {
 		shared = "shared.example"
 	)
 	type result struct {
-		execs, lookups map[string]int // counts by host
+		execs, lookups map[string]int // addCounts by host
 		pulls          int
 	}
 	const fails = "sleep 0.3; echo '429 Too Many Requests' >&2; exit 2"
 	providers := []provider{{name: "own", host: host, script: fails}, {name: "shared", host: shared, script: fails}}
-	got := each(t, true, func(t *testing.T, s side) result {
+	got := forEachKubelet(t, true, func(t *testing.T, s side) result {
 		c := s.start(t, providers)
 		var list []*corev1.Pod
 		image := c.registry[shared].PushApp(t, "team/app", "v1")
@@ -221,17 +221,17 @@ func TestFailing(t *testing.T) {
 		for _, p := range providers {
 			// Count in this order: an exec is recorded when it starts, a lookup when it ends.
 			r.lookups[p.host] = len(c.kubelet.LogRecords(t, "Failed to provide credentials for image", p.host+"/"))
-			r.execs[p.host] = len(c.runs(t, p.name))
+			r.execs[p.host] = len(c.pluginRunTimes(t, p.name))
 		}
 		return r
 	})
 	b := newTable()
 	for _, half := range []struct{ host, what string }{{host, "an image each"}, {shared, "one image"}} {
 		what := fmt.Sprintf("a plugin fails after 0.3 s, %d pods with %s, two minutes: ", pods, half.what)
-		b.counts(what+"lookups", func(s string) int { return got[s].lookups[half.host] })
-		b.counts(what+"execs", func(s string) int { return got[s].execs[half.host] })
+		b.addCounts(what+"lookups", func(s string) int { return got[s].lookups[half.host] })
+		b.addCounts(what+"execs", func(s string) int { return got[s].execs[half.host] })
 	}
-	b.counts("the same, all pods: pulls that were tried", func(s string) int { return got[s].pulls })
+	b.addCounts("the same, all pods: pulls that were tried", func(s string) int { return got[s].pulls })
 	b.print(t)
 	for name, r := range got {
 		own, all := r.lookups[host], r.lookups[host]+r.lookups[shared]
@@ -257,11 +257,11 @@ func TestEmpty(t *testing.T) {
 		execs  int // execs in the two minutes after the fix
 	}
 	p := provider{name: "empty", host: host}
-	got := each(t, true, func(t *testing.T, s side) (r result) {
+	got := forEachKubelet(t, true, func(t *testing.T, s side) (r result) {
 		c := s.start(t, []provider{p})
 		good := filepath.Join(c.dir, p.name+".answer")
 		content := must.Get(os.ReadFile(good))(t)
-		writeFile(t, good, answer(t, map[string]any{}))
+		writeFile(t, good, pluginResponse(t, map[string]any{}))
 		pod := c.run(t, c.pod(t, host, "app"))
 		if o := c.wait(t, pod, time.Now()); o.pulled {
 			t.Fatal(o)
@@ -271,16 +271,16 @@ func TestEmpty(t *testing.T) {
 			now := must.Get(c.control.Client.CoreV1().Pods(pod.Namespace).Get(t.Context(), pod.Name, metav1.GetOptions{}))(t)
 			r.pulled = running(now)
 		}
-		r.execs = len(c.runs(t, p.name))
+		r.execs = len(c.pluginRunTimes(t, p.name))
 		return r
 	})
 	b := newTable()
-	b.counts("an answer without credentials, for an hour: execs in the next two minutes", func(s string) int { return got[s].execs })
+	b.addCounts("an answer without credentials, for an hour: execs in the next two minutes", func(s string) int { return got[s].execs })
 	b.print(t)
-	if r := got[released]; r.pulled || r.execs != 1 {
+	if r := got[unmodifiedName]; r.pulled || r.execs != 1 {
 		t.Errorf("upstream: %+v; want the response kept", r)
 	}
-	if r := got[embedded]; !r.pulled || r.execs < 2 {
+	if r := got[embeddedName]; !r.pulled || r.execs < 2 {
 		t.Errorf("inside: %+v; want another exec, and a pull", r)
 	}
 }
@@ -289,7 +289,7 @@ func TestEmpty(t *testing.T) {
 func TestSecret(t *testing.T) {
 	node.SkipUnlessSupported(t)
 	t.Parallel()
-	got := each(t, true, func(t *testing.T, s side) outcome {
+	got := forEachKubelet(t, true, func(t *testing.T, s side) outcome {
 		c := s.start(t, []provider{{name: "unused", host: "unused.example"}}, host)
 		c.control.AddPullSecret(t, "team", "good", host, user, canary.PasswordSecret)
 		broken := &corev1.Secret{
@@ -302,9 +302,9 @@ func TestSecret(t *testing.T) {
 		return c.wait(t, c.run(t, pod), time.Now())
 	})
 	b := newTable()
-	b.says("one of two pull secrets is broken", func(s string) string { return got[s].String() })
+	b.addTexts("one of two pull secrets is broken", func(s string) string { return got[s].String() })
 	b.print(t)
-	if o := got[released]; o.pulled {
+	if o := got[unmodifiedName]; o.pulled {
 		t.Errorf("upstream: %v; the page says that the pull fails", o)
 	}
 }

@@ -20,9 +20,9 @@ import (
 
 var rounds = flag.Int("rounds", 1, "how often to take each time; the tables have medians")
 
-// insideVariable is the environment variable with the path of the kubelet with regcred embedded. If
+// insideKubeletEnv is the environment variable with the path of the kubelet with regcred embedded. If
 // it is set, the tests do not build that kubelet.
-const insideVariable = "REGCRED_INSIDE_KUBELET"
+const insideKubeletEnv = "REGCRED_INSIDE_KUBELET"
 
 // TestMain builds the kubelet with regcred embedded and passes its path to the process that runs
 // the tests.
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 }
 
 func prepare() error {
-	if os.Getenv(insideVariable) != "" || runtime.GOOS != "linux" || os.Geteuid() != 0 {
+	if os.Getenv(insideKubeletEnv) != "" || runtime.GOOS != "linux" || os.Geteuid() != 0 {
 		return nil
 	}
 	cache, err := os.UserCacheDir()
@@ -54,5 +54,5 @@ func prepare() error {
 	if err := inside.Build(ctx, path); err != nil {
 		return err
 	}
-	return os.Setenv(insideVariable, path)
+	return os.Setenv(insideKubeletEnv, path)
 }

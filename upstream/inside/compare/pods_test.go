@@ -24,19 +24,19 @@ import (
 const podTimeout = 5 * time.Minute
 
 // pod pushes the image team/NAME to a host's registry and returns a pod that runs it.
-func (c *scene) pod(t *testing.T, host, name string) *corev1.Pod {
+func (c *kubeletNode) pod(t *testing.T, host, name string) *corev1.Pod {
 	t.Helper()
 	return node.NewPod("team", name, c.registry[host].PushApp(t, "team/"+name, "v1"))
 }
 
 // run creates a pod on the node.
-func (c *scene) run(t *testing.T, pod *corev1.Pod) *corev1.Pod {
+func (c *kubeletNode) run(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	t.Helper()
 	return c.control.RunPod(t, c.kubelet, pod)
 }
 
 // runAll creates the pods concurrently and returns when it started.
-func (c *scene) runAll(t *testing.T, pods []*corev1.Pod) (began time.Time) {
+func (c *kubeletNode) runAll(t *testing.T, pods []*corev1.Pod) (began time.Time) {
 	t.Helper()
 	began = time.Now()
 	g, ctx := errgroup.WithContext(t.Context())
@@ -53,7 +53,7 @@ func (c *scene) runAll(t *testing.T, pods []*corev1.Pod) (began time.Time) {
 }
 
 // waitAll waits until n pods run and returns the time at which the last one started.
-func (c *scene) waitAll(t *testing.T, n int) time.Time {
+func (c *kubeletNode) waitAll(t *testing.T, n int) time.Time {
 	t.Helper()
 	node.Eventually(t, podTimeout, func(ctx context.Context) error {
 		list, err := c.control.Client.CoreV1().Pods("team").List(ctx, metav1.ListOptions{})
@@ -94,7 +94,7 @@ func (o outcome) String() string {
 }
 
 // wait waits until a pod runs or its pull has failed, and returns the outcome.
-func (c *scene) wait(t *testing.T, pod *corev1.Pod, began time.Time) (o outcome) {
+func (c *kubeletNode) wait(t *testing.T, pod *corev1.Pod, began time.Time) (o outcome) {
 	t.Helper()
 	node.Eventually(t, podTimeout, func(ctx context.Context) error {
 		now, err := c.control.Client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
@@ -121,24 +121,24 @@ func (c *scene) wait(t *testing.T, pod *corev1.Pod, began time.Time) (o outcome)
 }
 
 // failures returns the events that explain why a pod's image was not pulled.
-func (c *scene) failures(ctx context.Context, pod *corev1.Pod) (texts []string, err error) {
+func (c *kubeletNode) failures(ctx context.Context, pod *corev1.Pod) (texts []string, err error) {
 	events, err := c.control.PodEvents(ctx, pod)
 	for _, e := range events {
-		if text, ok := strings.CutPrefix(e, "Failed: "); ok && !isState(text) {
+		if text, ok := strings.CutPrefix(e, "Failed: "); ok && !isStateEvent(text) {
 			texts = append(texts, text)
 		}
 	}
 	return texts, err
 }
 
-// isState reports whether an event only contains a container's state. The kubelet sends such an
+// isStateEvent reports whether an event only contains a container's state. The kubelet sends such an
 // event in addition to the event with the reason.
-func isState(text string) bool {
+func isStateEvent(text string) bool {
 	return text == "Error: ErrImagePull" || text == "Error: ImagePullBackOff"
 }
 
-// pulls returns the times at which the registry sent a manifest to the user.
-func (c *scene) pulls(host, repo string) (times []time.Time) {
+// pullTimes returns the times at which the registry sent a manifest to the user.
+func (c *kubeletNode) pullTimes(host, repo string) (times []time.Time) {
 	for _, r := range c.registry[host].ManifestRequests(repo) {
 		if r.User == user && r.Status == http.StatusOK {
 			times = append(times, r.Time)

@@ -41,14 +41,14 @@ cat %[2]s.answer
 func (p provider) write(t *testing.T, dir string) {
 	t.Helper()
 	writeFile(t, filepath.Join(dir, "bin", p.name), fmt.Sprintf(plugin, dir, p.name, p.script))
-	writeFile(t, filepath.Join(dir, p.name+".answer"), answer(t, map[string]any{p.host: map[string]string{"username": user, "password": canary.PasswordSecret}}))
+	writeFile(t, filepath.Join(dir, p.name+".answer"), pluginResponse(t, map[string]any{p.host: map[string]string{"username": user, "password": canary.PasswordSecret}}))
 }
 
-// answer returns a plugin response with this auth field. It is cached for an hour for the whole
+// pluginResponse returns a plugin response with this auth field. It is cached for an hour for the whole
 // registry.
-func answer(t *testing.T, auth map[string]any) string {
+func pluginResponse(t *testing.T, auth map[string]any) string {
 	t.Helper()
-	return text(t, map[string]any{
+	return indentedJSON(t, map[string]any{
 		"apiVersion": "credentialprovider.kubelet.k8s.io/v1", "kind": "CredentialProviderResponse",
 		"cacheKeyType": "Registry", "cacheDuration": "1h", "auth": auth,
 	})
@@ -68,17 +68,17 @@ func configText(t *testing.T, providers []provider) string {
 		}
 		entries = append(entries, entry)
 	}
-	return text(t, map[string]any{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": entries})
+	return indentedJSON(t, map[string]any{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": entries})
 }
 
-func text(t *testing.T, value any) string {
+func indentedJSON(t *testing.T, value any) string {
 	t.Helper()
 	data := must.Get(json.MarshalIndent(value, "", "  "))(t)
 	return string(data)
 }
 
-// runs returns the times at which a plugin ran, in order.
-func (c *scene) runs(t *testing.T, name string) (times []time.Time) {
+// pluginRunTimes returns the times at which a plugin ran, in order.
+func (c *kubeletNode) pluginRunTimes(t *testing.T, name string) (times []time.Time) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(c.dir, name+".runs"))
 	if err != nil && !os.IsNotExist(err) {

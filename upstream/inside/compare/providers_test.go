@@ -22,28 +22,28 @@ func TestProviders(t *testing.T) {
 		providers = append(providers, provider{name: name, host: host, script: "sleep 0.3"})
 	}
 	got := map[string]result{}
-	for name, all := range inTurns(t, func(t *testing.T, s side) (r result) {
+	for name, all := range alternateKubelets(t, func(t *testing.T, s side) (r result) {
 		c := s.start(t, providers)
 		if o := c.wait(t, c.run(t, c.pod(t, host, "app")), time.Now()); !o.pulled {
 			t.Fatal(o)
 		}
 		began := time.Now()
 		for _, p := range providers {
-			for _, at := range c.runs(t, p.name) {
+			for _, at := range c.pluginRunTimes(t, p.name) {
 				r.execs++
 				if at.Before(began) {
 					began = at
 				}
 			}
 		}
-		r.took = c.pulls(host, "team/app")[0].Sub(began)
+		r.took = c.pullTimes(host, "team/app")[0].Sub(began)
 		return r
 	}) {
 		got[name] = result{all[0].execs, median(all, func(r result) time.Duration { return r.took })}
 	}
 	b := newTable()
-	b.counts("three providers of 0.3 s: execs", func(s string) int { return got[s].execs })
-	b.times("three providers of 0.3 s: first exec to first pull", func(s string) time.Duration { return got[s].took })
+	b.addCounts("three providers of 0.3 s: execs", func(s string) int { return got[s].execs })
+	b.addTimes("three providers of 0.3 s: first exec to first pull", func(s string) time.Duration { return got[s].took })
 	b.print(t)
 	for name, r := range got {
 		if r.execs != len(providers) {

@@ -21,17 +21,17 @@ import (
 
 // The names of the two kubelets, which are also the names of their nodes.
 const (
-	released = "kubelet"
-	embedded = "inside"
+	unmodifiedName = "kubelet"
+	embeddedName   = "inside"
 )
 
-// each calls run for both kubelets as subtests, optionally in parallel, and returns the results by
+// forEachKubelet calls run for both kubelets as subtests, optionally in parallel, and returns the results by
 // the kubelet's name.
-func each[T any](t *testing.T, parallel bool, run func(t *testing.T, s side) T) (of map[string]T) {
+func forEachKubelet[T any](t *testing.T, parallel bool, run func(t *testing.T, s side) T) (of map[string]T) {
 	t.Helper()
 	results := [2]T{}
 	t.Run("on", func(t *testing.T) {
-		for i, s := range []side{{name: released}, {name: embedded, program: os.Getenv(insideVariable)}} {
+		for i, s := range []side{{name: unmodifiedName}, {name: embeddedName, program: os.Getenv(insideKubeletEnv)}} {
 			t.Run(s.name, func(t *testing.T) {
 				if parallel {
 					t.Parallel()
@@ -43,16 +43,16 @@ func each[T any](t *testing.T, parallel bool, run func(t *testing.T, s side) T) 
 	if t.Failed() {
 		t.FailNow()
 	}
-	return map[string]T{released: results[0], embedded: results[1]}
+	return map[string]T{unmodifiedName: results[0], embeddedName: results[1]}
 }
 
-// inTurns calls run repeatedly for each kubelet. It alternates between them so that other load
+// alternateKubelets calls run repeatedly for each kubelet. It alternates between them so that other load
 // affects both equally.
-func inTurns[T any](t *testing.T, run func(t *testing.T, s side) T) (of map[string][]T) {
+func alternateKubelets[T any](t *testing.T, run func(t *testing.T, s side) T) (of map[string][]T) {
 	t.Helper()
 	of = map[string][]T{}
 	for range *rounds {
-		for name, result := range each(t, false, run) {
+		for name, result := range forEachKubelet(t, false, run) {
 			of[name] = append(of[name], result)
 		}
 	}
@@ -68,8 +68,8 @@ type side struct {
 // user is the name of a user who may pull from all registries.
 const user = "ci"
 
-// scene is a node with one of the kubelets. Its runtime has no images.
-type scene struct {
+// kubeletNode is a node with one of the kubelets. Its runtime has no images.
+type kubeletNode struct {
 	side
 	control  *node.ControlPlane
 	registry map[string]*node.Registry // registries by host
@@ -79,10 +79,10 @@ type scene struct {
 
 // start starts a node whose kubelet has these providers. It also starts a registry for each
 // provider's host and for each of hosts.
-func (s side) start(t *testing.T, providers []provider, hosts ...string) *scene {
+func (s side) start(t *testing.T, providers []provider, hosts ...string) *kubeletNode {
 	t.Helper()
 	net := node.NewFakeNetwork(t)
-	c := &scene{side: s, control: node.StartControlPlane(t), registry: map[string]*node.Registry{}, dir: t.TempDir()}
+	c := &kubeletNode{side: s, control: node.StartControlPlane(t), registry: map[string]*node.Registry{}, dir: t.TempDir()}
 	c.control.AddNamespace(t, "team")
 	for _, p := range providers {
 		hosts = append(hosts, p.host)
@@ -106,7 +106,7 @@ func (s side) start(t *testing.T, providers []provider, hosts ...string) *scene 
 }
 
 // configure replaces the kubelet's configuration atomically.
-func (c *scene) configure(t *testing.T, providers []provider) (path string) {
+func (c *kubeletNode) configure(t *testing.T, providers []provider) (path string) {
 	t.Helper()
 	path = filepath.Join(c.dir, "config.json")
 	must.Do(t, os.Rename(writeFile(t, path+".new", configText(t, providers)), path))
@@ -114,7 +114,7 @@ func (c *scene) configure(t *testing.T, providers []provider) (path string) {
 }
 
 // memory returns the kubelet's peak resident memory in bytes (VmHWM).
-func (c *scene) memory(t *testing.T) (n int64) {
+func (c *kubeletNode) memory(t *testing.T) (n int64) {
 	t.Helper()
 	status := must.Get(os.ReadFile(filepath.Join(c.process(t), "status")))(t)
 	_, most, _ := strings.Cut(string(status), "\nVmHWM:")
@@ -125,7 +125,7 @@ func (c *scene) memory(t *testing.T) (n int64) {
 }
 
 // cpu returns the kubelet's CPU time, without its plugins.
-func (c *scene) cpu(t *testing.T) time.Duration {
+func (c *kubeletNode) cpu(t *testing.T) time.Duration {
 	t.Helper()
 	stat := must.Get(os.ReadFile(filepath.Join(c.process(t), "stat")))(t)
 	// proc(5): the process's name, which may contain spaces, is followed by eleven fields and then
@@ -144,14 +144,14 @@ func (c *scene) cpu(t *testing.T) time.Duration {
 }
 
 // size returns the size of the kubelet's executable.
-func (c *scene) size(t *testing.T) int64 {
+func (c *kubeletNode) size(t *testing.T) int64 {
 	t.Helper()
 	info := must.Get(os.Stat(filepath.Join(c.process(t), "exe")))(t)
 	return info.Size()
 }
 
 // process returns the kubelet's directory in /proc.
-func (c *scene) process(t *testing.T) (dir string) {
+func (c *kubeletNode) process(t *testing.T) (dir string) {
 	t.Helper()
 	found := must.Get(filepath.Glob("/proc/[0-9]*/cmdline"))(t)
 	for _, path := range found {

@@ -23,24 +23,24 @@ func newTable() *table {
 
 func (b *table) row(cells ...string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
 
-// counts adds a row with both kubelets' counts.
-func (b *table) counts(what string, n func(side string) int) {
-	b.row(what, fmt.Sprint(n(released)), fmt.Sprint(n(embedded)), ratio(float64(n(released)), float64(n(embedded))))
+// addCounts adds a row with both kubelets' counts.
+func (b *table) addCounts(what string, n func(side string) int) {
+	b.row(what, fmt.Sprint(n(unmodifiedName)), fmt.Sprint(n(embeddedName)), ratio(float64(n(unmodifiedName)), float64(n(embeddedName))))
 }
 
-// times adds a row with both kubelets' times.
-func (b *table) times(what string, d func(side string) time.Duration) {
-	b.row(what, seconds(d(released)), seconds(d(embedded)), ratio(d(released).Seconds(), d(embedded).Seconds()))
+// addTimes adds a row with both kubelets' times.
+func (b *table) addTimes(what string, d func(side string) time.Duration) {
+	b.row(what, seconds(d(unmodifiedName)), seconds(d(embeddedName)), ratio(d(unmodifiedName).Seconds(), d(embeddedName).Seconds()))
 }
 
-// sizes adds a row with both kubelets' sizes in bytes.
-func (b *table) sizes(what string, n func(side string) int64) {
-	b.row(what, megabytes(n(released)), megabytes(n(embedded)), ratio(float64(n(released)), float64(n(embedded))))
+// addSizes adds a row with both kubelets' sizes in bytes.
+func (b *table) addSizes(what string, n func(side string) int64) {
+	b.row(what, megabytes(n(unmodifiedName)), megabytes(n(embeddedName)), ratio(float64(n(unmodifiedName)), float64(n(embeddedName))))
 }
 
-// says adds a row with a text for each kubelet.
-func (b *table) says(what string, text func(side string) string) {
-	b.row(what, text(released), text(embedded), "")
+// addTexts adds a row with a text for each kubelet.
+func (b *table) addTexts(what string, text func(side string) string) {
+	b.row(what, text(unmodifiedName), text(embeddedName), "")
 }
 
 func (b *table) print(t *testing.T) {

@@ -16,18 +16,18 @@ import (
 // files are old enough to be trusted.
 func BenchmarkLookup(b *testing.B) {
 	for _, providers := range []int{1, 20} {
-		list := []provider{{lasting: "1h"}}
+		list := []provider{{cacheDuration: "1h"}}
 		for i := range providers - 1 {
 			name := fmt.Sprintf("other-%d", i)
 			list = append(list, provider{name: name, match: "[" + name + ".example, '*." + name + ".example']"})
 		}
-		at := newPlace(b, list...)
+		at := newPluginDir(b, list...)
 		for _, s := range subjects {
 			if err := s.register(at.path, at.dir, kubelet.TokenFuncs{}); err != nil {
 				b.Fatal(err)
 			}
 			if s.name == ours.name {
-				plugin.Later(time.Hour)
+				plugin.ShiftClock(time.Hour)
 			}
 			b.Run(fmt.Sprintf("%s/%d", s.name, providers), func(b *testing.B) {
 				b.ReportAllocs()

@@ -18,9 +18,9 @@ import (
 	"github.com/regcred/regcred/upstream/inside/plugin"
 )
 
-// testsElsewhere maps tests of the kubelet to the tests of this package that cover them. It omits
+// coveringTests maps tests of the kubelet to the tests of this package that cover them. It omits
 // the tests that the two tables cover.
-var testsElsewhere = map[string]string{
+var coveringTests = map[string]string{
 	"TestSingleflightProvide":                                      "TestConcurrentLookups",
 	"Test_ProvideParallel/provide for registry 1":                  "TestConcurrentLookups",
 	"Test_ProvideParallel/provide for registry 2":                  "TestConcurrentLookups",
@@ -47,8 +47,8 @@ const (
 	accountK = "TestGenerateServiceAccountCacheKey"
 )
 
-// without maps tests of the kubelet that have no equivalent here to the reason.
-var without = map[string]string{
+// withoutEquivalent maps tests of the kubelet that have no equivalent here to the reason.
+var withoutEquivalent = map[string]string{
 	"TestRegisterCredentialProviderPlugin/duplicate registration should panic": "of an unexported function; two providers of one name are refused with the configuration, and to register again replaces what was registered",
 	"TestRequiredAnnotationNotFoundErr/other error":                            "of an unexported type of error; \"no account\" of TestLookup is such an error",
 	cached + purge: "counts entries of the cache by a clock of its own after 18 minutes; that what has expired is not used is tested",
@@ -69,7 +69,7 @@ var without = map[string]string{
 // without the two flags. The kubelet's own package cannot be reset to that state, because its
 // metrics must be registered first.
 func TestKubeletWithoutProviders(t *testing.T) {
-	plugin.Forget()
+	plugin.ResetProviders()
 	ring := ours.keyring("team", "web", "uid", "builder")
 	if creds, ok := ring.Lookup("registry.example/app"); ok || creds == nil || len(creds) != 0 || errorOf(ring) != nil {
 		t.Errorf("%d credentials, %t, %v; want none", len(creds), ok, errorOf(ring))
@@ -81,14 +81,14 @@ func TestKubeletWithoutProviders(t *testing.T) {
 func TestKubeletTests(t *testing.T) {
 	known := map[string]bool{}
 	for _, c := range configCases() {
-		known[c.stands] = true
+		known[c.covers] = true
 	}
 	for _, c := range lookupCases() {
-		for _, name := range c.stands {
+		for _, name := range c.covers {
 			known[name] = true
 		}
 	}
-	for _, list := range []map[string]string{testsElsewhere, without} {
+	for _, list := range []map[string]string{coveringTests, withoutEquivalent} {
 		for name := range list {
 			if known[name] {
 				t.Errorf("%s is in two lists", name)
@@ -110,7 +110,7 @@ func TestKubeletTests(t *testing.T) {
 			t.Errorf("%s: the kubelet has no such test", name)
 		}
 	}
-	t.Logf("%d cases: %d have no equivalent", len(real), len(without))
+	t.Logf("%d cases: %d have no equivalent", len(real), len(withoutEquivalent))
 }
 
 // kubeletTests returns the names of the kubelet package's test functions or, for table

@@ -42,10 +42,10 @@ func TestConcurrentLookups(t *testing.T) {
 		ours   int
 		perPod bool
 	}{
-		{"one image", provider{lasting: "1h"}, sameImage, noPod, 1, 1, false},
-		{"one image, one token", provider{lasting: "1h", more: inMode("ServiceAccount")}, sameImage, samePod, 1, 1, false},
-		{"one image, a token each", provider{more: inMode("Token")}, sameImage, ownPod, 5, 5, true},
-		{"an image each", provider{scope: "Registry", lasting: "1h"}, ownImage, noPod, 5, 1, false},
+		{"one image", provider{cacheDuration: "1h"}, sameImage, noPod, 1, 1, false},
+		{"one image, one token", provider{cacheDuration: "1h", extraYAML: inMode("ServiceAccount")}, sameImage, samePod, 1, 1, false},
+		{"one image, a token each", provider{extraYAML: inMode("Token")}, sameImage, ownPod, 5, 5, true},
+		{"an image each", provider{scope: "Registry", cacheDuration: "1h"}, ownImage, noPod, 5, 1, false},
 	} {
 		for _, s := range subjects {
 			t.Run(tt.name+"/"+s.name, func(t *testing.T) {
@@ -55,10 +55,10 @@ func TestConcurrentLookups(t *testing.T) {
 				}
 				p := tt.p
 				p.script = waitForRuns(want) + p.answerScript()
-				at := newPlace(t, p)
+				at := newPluginDir(t, p)
 				api := server{settings: settings{annotations: annotated, perPod: tt.perPod}}
 				must.Do(t, s.register(at.path, at.dir, api.tokens()))
-				lookAll(t, s, tt.image, tt.pod)
+				lookUpConcurrently(t, s, tt.image, tt.pod)
 				if n := len(at.runs(t, "p")); n != want {
 					t.Errorf("%d runs, want %d", n, want)
 				}
@@ -76,7 +76,7 @@ func waitForRuns(runs int) string {
 func sameImage(int) string  { return "registry.example/app" }
 func ownImage(i int) string { return fmt.Sprintf("registry.example/app-%d", i) }
 func noPod(int) pod         { return pod{} }
-func samePod(int) pod       { return mine }
+func samePod(int) pod       { return testPod }
 func ownPod(i int) pod      { return pod{fmt.Sprintf("web-%d", i), "builder"} }
 
 // answerScript returns a script that prints the provider's response.
@@ -86,7 +86,7 @@ func (p provider) answerScript() string {
 	return text
 }
 
-func lookAll(t *testing.T, s subject, image func(int) string, of func(int) pod) {
+func lookUpConcurrently(t *testing.T, s implementation, image func(int) string, of func(int) pod) {
 	var wg sync.WaitGroup
 	for i := range 5 {
 		wg.Go(func() {
@@ -102,11 +102,11 @@ func lookAll(t *testing.T, s subject, image func(int) string, of func(int) pod) 
 
 // TestConcurrentKeyring verifies that one keyring is safe for concurrent use.
 func TestConcurrentKeyring(t *testing.T) {
-	at := newPlace(t, provider{lasting: "1h", more: inMode("ServiceAccount")})
+	at := newPluginDir(t, provider{cacheDuration: "1h", extraYAML: inMode("ServiceAccount")})
 	for _, s := range subjects {
 		api := server{settings: settings{annotations: annotated}}
 		must.Do(t, s.register(at.path, at.dir, api.tokens()))
-		ring := s.keyring("team", mine.name, "uid", mine.account)
+		ring := s.keyring("team", testPod.name, "uid", testPod.account)
 		var wg sync.WaitGroup
 		for range 10 {
 			wg.Go(func() {
@@ -124,14 +124,14 @@ func TestConcurrentKeyring(t *testing.T) {
 // TestHash verifies that both packages return the same credential hash, which the kubelet stores in
 // its records of pulled images. With the feature gate off, the hash must be empty.
 func TestHash(t *testing.T) {
-	at := newPlace(t, provider{more: inMode("Token")})
+	at := newPluginDir(t, provider{extraYAML: inMode("Token")})
 	for _, on := range []bool{true, false} {
 		featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.KubeletEnsureSecretPulledImages, on)
 		var both [][]credentialprovider.TrackedAuthConfig
 		for _, s := range subjects {
 			api := server{settings: settings{annotations: annotated}}
 			must.Do(t, s.register(at.path, at.dir, api.tokens()))
-			creds, _ := s.keyring("team", mine.name, "uid", mine.account).Lookup("registry.example/app")
+			creds, _ := s.keyring("team", testPod.name, "uid", testPod.account).Lookup("registry.example/app")
 			if len(creds) != 1 || (creds[0].AuthConfigHash != "") != on || (creds[0].Source != nil) != on {
 				t.Fatalf("%s, gate %t: %d credentials, or a hash and a source that are not as the gate says", s.name, on, len(creds))
 			}
@@ -148,10 +148,10 @@ func TestHash(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	t.Setenv("REGCRED_TEST_A", "inherited")
 	t.Setenv("REGCRED_TEST_B", "inherited")
-	p := provider{more: "  env: [{name: REGCRED_TEST_B, value: own}, {name: REGCRED_TEST_C, value: own}]\n"}
+	p := provider{extraYAML: "  env: [{name: REGCRED_TEST_B, value: own}, {name: REGCRED_TEST_C, value: own}]\n"}
 	p.script = "env | grep ^REGCRED_TEST_[ABC]= | sort > \"$0.env\"\n" + p.answerScript()
 	for _, s := range subjects {
-		at := newPlace(t, p)
+		at := newPluginDir(t, p)
 		must.Do(t, s.register(at.path, at.dir, (&server{}).tokens()))
 		s.keyring("", "", "", "").Lookup("registry.example/app")
 		if got, want := readFile(t, filepath.Join(at.dir, "p.env")), "REGCRED_TEST_A=inherited\nREGCRED_TEST_B=own\nREGCRED_TEST_C=own\n"; got != want {
@@ -163,7 +163,7 @@ func TestEnvironment(t *testing.T) {
 // TestWithLookupErr verifies that WithLookupErr appends one short line to the pull's error.
 func TestWithLookupErr(t *testing.T) {
 	p := provider{script: "i=0; while [ $i -lt 400 ]; do printf 'word \\303\\244 ' >&2; i=$((i+1)); done; exit 1\n"}
-	at := newPlace(t, p, provider{name: "a", script: "printf 'two\\nlines' >&2; exit 4\n"})
+	at := newPluginDir(t, p, provider{name: "a", script: "printf 'two\\nlines' >&2; exit 4\n"})
 	must.Do(t, ours.register(at.path, at.dir, (&server{}).tokens()))
 	ring := ours.keyring("", "", "", "")
 	ring.Lookup("registry.example/app")
@@ -206,7 +206,7 @@ func TestFailingProvidersAreNamed(t *testing.T) {
 				}
 				list = append(list, p)
 			}
-			at := newPlace(t, list...)
+			at := newPluginDir(t, list...)
 			must.Do(t, ours.register(at.path, at.dir, kubelet.TokenFuncs{}))
 			ring := ours.keyring("", "", "", "")
 			ring.Lookup("registry.example/app")
@@ -253,9 +253,9 @@ func TestGetters(t *testing.T) {
 	}
 	for _, tt := range cases {
 		t.Run(tt.name, func(t *testing.T) {
-			at := newPlace(t, provider{more: inMode("Token")})
+			at := newPluginDir(t, provider{extraYAML: inMode("Token")})
 			must.Do(t, ours.register(at.path, at.dir, tt.tokens))
-			ring := ours.keyring("team", mine.name, "uid", mine.account)
+			ring := ours.keyring("team", testPod.name, "uid", testPod.account)
 			ring.Lookup("registry.example/app")
 			text := fmt.Sprint(errorOf(ring))
 			if !strings.Contains(text, tt.want) || len(text) > 480 || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {

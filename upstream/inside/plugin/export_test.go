@@ -25,12 +25,12 @@ func NewMetrics() (gather func() ([]*dto.MetricFamily, error)) {
 	return r.Gather
 }
 
-// Forget resets the registered providers.
-func Forget() { currentProviders.Store(nil) }
+// ResetProviders resets the registered providers.
+func ResetProviders() { currentProviders.Store(nil) }
 
-// Later shifts the clock of the registered providers, so that the configuration files are old
+// ShiftClock shifts the clock of the registered providers, so that the configuration files are old
 // enough to be trusted.
-func Later(d time.Duration) {
+func ShiftClock(d time.Duration) {
 	currentProviders.Load().now = func() time.Time { return time.Now().Add(d) }
 }
 

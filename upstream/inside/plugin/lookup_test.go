@@ -28,12 +28,12 @@ type lookup struct {
 // lookupCase is a configuration and a series of lookups.
 type lookupCase struct {
 	name    string
-	stands  []string // names of the kubelet tests that this case covers
+	covers  []string // names of the kubelet tests that this case covers
 	list    []provider
 	server  settings
 	gateOff bool // turn the feature gate off after the provider is registered
 	steps   []lookup
-	says    string // text in the error of the last step, for regcred only
+	says    string // replacedFile in the error of the last step, for regcred only
 	request string // expected request of the first run
 }
 
@@ -48,18 +48,18 @@ const (
 )
 
 var (
-	mine   = pod{"web", "builder"}
-	user   = []string{"user of p"}
-	forSA  = []string{"user of p for team/builder uid of builder"}
-	none   = []string{}
-	inMode = func(cacheType string) string {
-		return attributes("registry.example", cacheType, "true", "[a.example/x]", "[a.example/y]")
+	testPod = pod{"web", "builder"}
+	user    = []string{"user of p"}
+	forSA   = []string{"user of p for team/builder uid of builder"}
+	none    = []string{}
+	inMode  = func(cacheType string) string {
+		return tokenAttributesYAML("registry.example", cacheType, "true", "[a.example/x]", "[a.example/y]")
 	}
 	annotated = map[string]string{"a.example/x": "1", "a.example/y": "2", "a.example/z": "3"}
 )
 
-// answered returns p with a text in its response replaced.
-func answered(p provider, old, new string) provider {
+// withResponseText returns p with a text in its response replaced.
+func withResponseText(p provider, old, new string) provider {
 	text := p.executable()
 	_, text, _ = strings.Cut(text, "<<'END'\n")
 	p.answer = strings.Replace(strings.TrimSuffix(text, "\nEND\n"), old, new, 1)
@@ -69,37 +69,37 @@ func answered(p provider, old, new string) provider {
 func lookupCases() []lookupCase {
 	once := []lookup{{want: user, runs: 1}}
 	list := []lookupCase{
-		{name: "host", stands: []string{provide + "exact image match, with Registry cache key", several + "single provider with config"}, list: []provider{{scope: "Registry"}}, steps: once},
-		{name: "path", stands: []string{provide + "exact image match, with Image cache key"}, list: []provider{{match: "[registry.example/app]", key: "registry.example/app"}}, steps: []lookup{{want: user, runs: 1}, {image: "registry.example/other", want: none, runs: 1}}},
-		{name: "bare host", stands: []string{provide + "exact image match, with Global cache key"}, list: []provider{{scope: "Global"}}, steps: []lookup{{image: "registry.example", want: user, runs: 1}}},
-		{name: "glob with a port", stands: []string{provide + "wild card image match, with Registry cache key"}, list: []provider{{match: "['*.example:8080']", key: "*.example:8080", scope: "Registry"}}, steps: []lookup{{image: "registry.example:8080/app", want: user, runs: 1}, {want: none, runs: 1}}},
-		{name: "two globs", stands: []string{provide + "wild card image match, with Image cache key"}, list: []provider{{match: "['*.*.example']", key: "*.*.example"}}, steps: []lookup{{image: "a.b.example/app", want: user, runs: 1}, {want: none, runs: 1}}},
-		{name: "glob of a bare host", stands: []string{provide + "wild card image match, with Global cache key"}, list: []provider{{match: "['*.example']", key: "*.example", scope: "Global"}}, steps: []lookup{{image: "registry.example", want: user, runs: 1}}},
-		{name: "no service account", stands: []string{provide + "[service account mode] sa name required but empty"}, list: []provider{{more: inMode("Token")}}, server: settings{annotations: annotated}, steps: []lookup{{pod: pod{name: "static"}, want: none}}, says: `provider "p" was not run`},
-		{name: "no annotation", stands: []string{provide + "[service account mode] sa does not have required annotations", "TestRequiredAnnotationNotFoundErr/required annotation not found error"}, list: []provider{{more: inMode("Token")}}, steps: []lookup{{pod: mine, want: none}}, says: `lacks the required annotation "a.example/x"`},
-		{name: "no account", list: []provider{{more: inMode("Token")}}, server: settings{missing: true}, steps: []lookup{{pod: mine, want: none}}, says: "there is no such account"},
-		{name: "no token", stands: []string{provide + "[service account mode] failed to get service account token"}, list: []provider{{more: inMode("Token")}}, server: settings{annotations: annotated, refuses: true}, steps: []lookup{{pod: mine, want: none}}, says: "tokens are refused"},
-		{name: "echoed token", stands: []string{provide + "[service account mode] cache type not token but service account echoed back"}, list: []provider{answered(provider{more: inMode("ServiceAccount")}, password, "canary-token-of-builder")}, server: settings{annotations: annotated}, steps: []lookup{{pod: mine, want: none, runs: 1}}, says: "returned the service account token as the password"},
-		{name: "echoed token that may be", list: []provider{answered(provider{more: inMode("Token")}, password, "canary-token-of-builder")}, server: settings{annotations: annotated}, steps: []lookup{{pod: mine, want: forSA, runs: 1}}},
-		{name: "service account", stands: []string{provide + "[service account mode] exact image match", several + "single provider with service account coordinates", newRing + "feature gate enabled - pod information should be set"}, list: []provider{{more: inMode("ServiceAccount")}}, server: settings{annotations: annotated}, steps: []lookup{{pod: mine, want: forSA, runs: 1}}},
-		{name: "gate off", stands: []string{newRing + "feature gate disabled - pod information should be empty"}, list: []provider{{more: attributes("registry.example", "Token", "false", "", "[a.example/y]")}}, server: settings{annotations: annotated}, gateOff: true, steps: []lookup{{pod: mine, want: user, runs: 1}}},
+		{name: "host", covers: []string{provide + "exact image match, with Registry cache key", several + "single provider with config"}, list: []provider{{scope: "Registry"}}, steps: once},
+		{name: "path", covers: []string{provide + "exact image match, with Image cache key"}, list: []provider{{match: "[registry.example/app]", key: "registry.example/app"}}, steps: []lookup{{want: user, runs: 1}, {image: "registry.example/other", want: none, runs: 1}}},
+		{name: "bare host", covers: []string{provide + "exact image match, with Global cache key"}, list: []provider{{scope: "Global"}}, steps: []lookup{{image: "registry.example", want: user, runs: 1}}},
+		{name: "glob with a port", covers: []string{provide + "wild card image match, with Registry cache key"}, list: []provider{{match: "['*.example:8080']", key: "*.example:8080", scope: "Registry"}}, steps: []lookup{{image: "registry.example:8080/app", want: user, runs: 1}, {want: none, runs: 1}}},
+		{name: "two globs", covers: []string{provide + "wild card image match, with Image cache key"}, list: []provider{{match: "['*.*.example']", key: "*.*.example"}}, steps: []lookup{{image: "a.b.example/app", want: user, runs: 1}, {want: none, runs: 1}}},
+		{name: "glob of a bare host", covers: []string{provide + "wild card image match, with Global cache key"}, list: []provider{{match: "['*.example']", key: "*.example", scope: "Global"}}, steps: []lookup{{image: "registry.example", want: user, runs: 1}}},
+		{name: "no service account", covers: []string{provide + "[service account mode] sa name required but empty"}, list: []provider{{extraYAML: inMode("Token")}}, server: settings{annotations: annotated}, steps: []lookup{{pod: pod{name: "static"}, want: none}}, says: `provider "p" was not run`},
+		{name: "no annotation", covers: []string{provide + "[service account mode] sa does not have required annotations", "TestRequiredAnnotationNotFoundErr/required annotation not found error"}, list: []provider{{extraYAML: inMode("Token")}}, steps: []lookup{{pod: testPod, want: none}}, says: `lacks the required annotation "a.example/x"`},
+		{name: "no account", list: []provider{{extraYAML: inMode("Token")}}, server: settings{missing: true}, steps: []lookup{{pod: testPod, want: none}}, says: "there is no such account"},
+		{name: "no token", covers: []string{provide + "[service account mode] failed to get service account token"}, list: []provider{{extraYAML: inMode("Token")}}, server: settings{annotations: annotated, refuses: true}, steps: []lookup{{pod: testPod, want: none}}, says: "tokens are refused"},
+		{name: "echoed token", covers: []string{provide + "[service account mode] cache type not token but service account echoed back"}, list: []provider{withResponseText(provider{extraYAML: inMode("ServiceAccount")}, password, "canary-token-of-builder")}, server: settings{annotations: annotated}, steps: []lookup{{pod: testPod, want: none, runs: 1}}, says: "returned the service account token as the password"},
+		{name: "echoed token that may be", list: []provider{withResponseText(provider{extraYAML: inMode("Token")}, password, "canary-token-of-builder")}, server: settings{annotations: annotated}, steps: []lookup{{pod: testPod, want: forSA, runs: 1}}},
+		{name: "service account", covers: []string{provide + "[service account mode] exact image match", several + "single provider with service account coordinates", newRing + "feature gate enabled - pod information should be set"}, list: []provider{{extraYAML: inMode("ServiceAccount")}}, server: settings{annotations: annotated}, steps: []lookup{{pod: testPod, want: forSA, runs: 1}}},
+		{name: "gate off", covers: []string{newRing + "feature gate disabled - pod information should be empty"}, list: []provider{{extraYAML: tokenAttributesYAML("registry.example", "Token", "false", "", "[a.example/y]")}}, server: settings{annotations: annotated}, gateOff: true, steps: []lookup{{pod: testPod, want: user, runs: 1}}},
 
-		{name: "kept for a minute", stands: []string{cached + "/It should return not expired credential"}, list: []provider{{lasting: "1m"}}, steps: []lookup{{want: user, runs: 1}, {want: user, runs: 1}}},
-		{name: "expired", stands: []string{cached + "/It should not return expired credential"}, list: []provider{{lasting: "1ns"}}, steps: []lookup{{want: user, runs: 1}, {want: user, runs: 2}}},
-		{name: "kept for an account", stands: []string{cached + "_pluginUsingServiceAccount/It should return not expired credential"}, list: []provider{{lasting: "1m", more: inMode("ServiceAccount")}}, server: settings{annotations: annotated}, steps: []lookup{{pod: mine, want: forSA, runs: 1}, {pod: mine, want: forSA, runs: 1}}},
-		{name: "expired for an account", stands: []string{cached + "_pluginUsingServiceAccount/It should not return expired credential"}, list: []provider{{lasting: "1ns", more: inMode("ServiceAccount")}}, server: settings{annotations: annotated}, steps: []lookup{{pod: mine, want: forSA, runs: 1}, {pod: mine, want: forSA, runs: 2}}},
-		{name: "not to be kept", stands: []string{"Test_NoCacheResponse"}, list: []provider{{lasting: "0s", scope: "Global", cache: "1h"}}, steps: []lookup{{want: user, runs: 1}, {want: user, runs: 2}}},
+		{name: "kept for a minute", covers: []string{cached + "/It should return not expired credential"}, list: []provider{{cacheDuration: "1m"}}, steps: []lookup{{want: user, runs: 1}, {want: user, runs: 1}}},
+		{name: "expired", covers: []string{cached + "/It should not return expired credential"}, list: []provider{{cacheDuration: "1ns"}}, steps: []lookup{{want: user, runs: 1}, {want: user, runs: 2}}},
+		{name: "kept for an account", covers: []string{cached + "_pluginUsingServiceAccount/It should return not expired credential"}, list: []provider{{cacheDuration: "1m", extraYAML: inMode("ServiceAccount")}}, server: settings{annotations: annotated}, steps: []lookup{{pod: testPod, want: forSA, runs: 1}, {pod: testPod, want: forSA, runs: 1}}},
+		{name: "expired for an account", covers: []string{cached + "_pluginUsingServiceAccount/It should not return expired credential"}, list: []provider{{cacheDuration: "1ns", extraYAML: inMode("ServiceAccount")}}, server: settings{annotations: annotated}, steps: []lookup{{pod: testPod, want: forSA, runs: 1}, {pod: testPod, want: forSA, runs: 2}}},
+		{name: "not to be kept", covers: []string{"Test_NoCacheResponse"}, list: []provider{{cacheDuration: "0s", scope: "Global", cache: "1h"}}, steps: []lookup{{want: user, runs: 1}, {want: user, runs: 2}}},
 		{name: "kept as configured", list: []provider{{cache: "1h"}}, steps: []lookup{{want: user, runs: 1}, {want: user, runs: 1}}},
 
-		{name: "another kind", stands: []string{decode + "wrong Kind"}, list: []provider{answered(provider{}, "CredentialProviderResponse", "Other")}, steps: []lookup{{want: none, runs: 1}}, says: "kind"},
-		{name: "another group", stands: []string{decode + "wrong Group"}, list: []provider{answered(provider{}, protocolGroup, "other.example/")}, steps: []lookup{{want: none, runs: 1}}, says: "apiVersion"},
+		{name: "another kind", covers: []string{decode + "wrong Kind"}, list: []provider{withResponseText(provider{}, "CredentialProviderResponse", "Other")}, steps: []lookup{{want: none, runs: 1}}, says: "kind"},
+		{name: "another group", covers: []string{decode + "wrong Group"}, list: []provider{withResponseText(provider{}, protocolGroup, "other.example/")}, steps: []lookup{{want: none, runs: 1}}, says: "apiVersion"},
 
-		{name: "request with a token", stands: []string{encode + "successful with v1, with service account token and annotations"}, list: []provider{{more: inMode("Token")}}, server: settings{annotations: annotated}, steps: []lookup{{pod: mine, want: forSA, runs: 1}},
+		{name: "request with a token", covers: []string{encode + "successful with v1, with service account token and annotations"}, list: []provider{{extraYAML: inMode("Token")}}, server: settings{annotations: annotated}, steps: []lookup{{pod: testPod, want: forSA, runs: 1}},
 			request: `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"registry.example/app","serviceAccountToken":"canary-token-of-builder","serviceAccountAnnotations":{"a.example/x":"1","a.example/y":"2"}}`},
 
-		{name: "two providers", stands: []string{several + "multiple providers", newRing + "multiple providers registered"}, list: []provider{{}, {name: "a", more: inMode("Token")}}, server: settings{annotations: annotated}, steps: []lookup{{pod: mine, want: []string{"user of p", "user of a for team/builder uid of builder"}, runs: 2}}},
-		{name: "an empty answer", stands: []string{several + "provider with empty config"}, list: []provider{answered(provider{}, `"registry.example":{"username":"user of p","password":"`+password+`"}`, "")}, steps: []lookup{{want: none, runs: 1}}},
-		{name: "one of two not asked", list: []provider{{more: inMode("Token")}, {name: "a"}}, steps: []lookup{{pod: pod{name: "static"}, want: []string{"user of a"}, runs: 1}}},
+		{name: "two providers", covers: []string{several + "multiple providers", newRing + "multiple providers registered"}, list: []provider{{}, {name: "a", extraYAML: inMode("Token")}}, server: settings{annotations: annotated}, steps: []lookup{{pod: testPod, want: []string{"user of p", "user of a for team/builder uid of builder"}, runs: 2}}},
+		{name: "an empty answer", covers: []string{several + "provider with empty config"}, list: []provider{withResponseText(provider{}, `"registry.example":{"username":"user of p","password":"`+password+`"}`, "")}, steps: []lookup{{want: none, runs: 1}}},
+		{name: "one of two not asked", list: []provider{{extraYAML: inMode("Token")}, {name: "a"}}, steps: []lookup{{pod: pod{name: "static"}, want: []string{"user of a"}, runs: 1}}},
 		{name: "bare host, a pattern with a path", list: []provider{{match: "[registry.example/app]"}}, steps: []lookup{{image: "registry.example", want: none}}},
 		{name: "no host", list: []provider{{}}, steps: []lookup{{image: "[:::1]:5000/app", want: none}}, says: "the text in brackets is not an IPv6 address"},
 		{name: "the more specific first", list: []provider{{}, {name: "a", key: "registry.example/app"}}, steps: []lookup{{want: []string{"user of a", "user of p"}, runs: 2}}},
@@ -108,7 +108,7 @@ func lookupCases() []lookupCase {
 	}
 	for _, version := range []string{"v1", "v1beta1", "v1alpha1"} {
 		list = append(list, lookupCase{
-			name: version, stands: []string{encode + "successful with " + version, decode + "success with " + version}, list: []provider{{api: version}}, steps: once,
+			name: version, covers: []string{encode + "successful with " + version, decode + "success with " + version}, list: []provider{{api: version}}, steps: once,
 			request: `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/` + version + `","image":"registry.example/app"}`,
 		})
 	}
@@ -120,22 +120,22 @@ func lookupCases() []lookupCase {
 func cacheCases() (list []lookupCase) {
 	runs := map[string][2]int{"Image": {2, 3}, "Registry": {1, 2}, "Global": {1, 1}} // runs after a lookup of another image, and after one of another registry
 	for scope, n := range runs {
-		p := provider{match: "['*.example']", key: "*.example", scope: scope, lasting: "1h"}
+		p := provider{match: "['*.example']", key: "*.example", scope: scope, cacheDuration: "1h"}
 		first, other, far := "registry.example/app", "registry.example/other", "far.example/app"
 		list = append(list, lookupCase{
-			name: scope, stands: []string{keys + strings.ToLower(scope) + "-no-sa"}, list: []provider{p},
+			name: scope, covers: []string{keys + strings.ToLower(scope) + "-no-sa"}, list: []provider{p},
 			steps: []lookup{{image: first, want: user, runs: 1}, {image: first, want: user, runs: 1}, {image: other, want: user, runs: n[0]}, {image: far, want: user, runs: n[1]}},
 		})
 		for _, cacheType := range []string{"ServiceAccount", "Token"} {
-			p.more = inMode(cacheType)
+			p.extraYAML = inMode(cacheType)
 			last := n[1]
 			if cacheType == "Token" {
 				last++ // each pod has its own token
 			}
 			list = append(list, lookupCase{
-				name: scope + " " + cacheType, stands: []string{keys + strings.ToLower(scope) + "-sa-" + strings.ToLower(cacheType)}, list: []provider{p}, server: settings{annotations: annotated, perPod: true},
+				name: scope + " " + cacheType, covers: []string{keys + strings.ToLower(scope) + "-sa-" + strings.ToLower(cacheType)}, list: []provider{p}, server: settings{annotations: annotated, perPod: true},
 				steps: []lookup{
-					{image: first, pod: mine, want: forSA, runs: 1}, {image: first, pod: mine, want: forSA, runs: 1}, {image: other, pod: mine, want: forSA, runs: n[0]}, {image: far, pod: mine, want: forSA, runs: n[1]},
+					{image: first, pod: testPod, want: forSA, runs: 1}, {image: first, pod: testPod, want: forSA, runs: 1}, {image: other, pod: testPod, want: forSA, runs: n[0]}, {image: far, pod: testPod, want: forSA, runs: n[1]},
 					{image: first, pod: pod{"web-2", "builder"}, want: forSA, runs: last},
 					{image: first, pod: pod{"db", "dba"}, want: []string{"user of p for team/dba uid of dba"}, runs: last + 1},
 				},
@@ -155,18 +155,18 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-func (c *lookupCase) run(t *testing.T, s subject) {
-	setTokens(t, true)
-	at := newPlace(t, c.list...)
+func (c *lookupCase) run(t *testing.T, s implementation) {
+	setTokenGate(t, true)
+	at := newPluginDir(t, c.list...)
 	api := server{settings: c.server}
 	must.Do(t, s.register(at.path, at.dir, api.tokens()))
-	setTokens(t, !c.gateOff)
+	setTokenGate(t, !c.gateOff)
 	var last error
 	for i, step := range c.steps {
 		image := orDefault(step.image, "registry.example/app")
 		ring := s.keyring("team", step.pod.name, "uid of "+step.pod.name, step.pod.account)
 		creds, ok := ring.Lookup(image)
-		if diff := cmp.Diff(step.want, found(creds)); diff != "" || ok != (len(step.want) > 0) {
+		if diff := cmp.Diff(step.want, formatCredentials(creds)); diff != "" || ok != (len(step.want) > 0) {
 			t.Errorf("step %d, %s: found %t (-want +got)\n%s", i, image, ok, diff)
 		}
 		var ran []string

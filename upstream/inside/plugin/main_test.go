@@ -48,19 +48,19 @@ func registerOwnMetrics() error {
 	)
 }
 
-// subject is the kubelet's package or this package.
-type subject struct {
+// implementation is the kubelet's package or this package.
+type implementation struct {
 	name     string
 	register func(path, binDir string, tokens kubelet.TokenFuncs) error
 	keyring  func(namespace, pod, podUID, serviceAccount string) credentialprovider.DockerKeyring
 }
 
 var (
-	theirs = subject{"kubelet", kubelet.RegisterPlugins, kubelet.NewKeyring}
-	ours   = subject{"regcred", func(path, binDir string, tokens kubelet.TokenFuncs) error {
+	theirs = implementation{"kubelet", kubelet.RegisterPlugins, kubelet.NewKeyring}
+	ours   = implementation{"regcred", func(path, binDir string, tokens kubelet.TokenFuncs) error {
 		return plugin.RegisterCredentialProviderPlugins(path, binDir, tokens.Token, tokens.ServiceAccount)
 	}, plugin.NewExternalCredentialProviderDockerKeyring}
-	subjects = []subject{theirs, ours}
+	subjects = []implementation{theirs, ours}
 )
 
 // password is a password that can be searched for in a test's output.
@@ -69,16 +69,16 @@ const password = "canary-password-4b1d"
 // provider is a provider in a configuration, and its executable. The comments show the values of
 // empty fields.
 type provider struct {
-	name    string // "p"
-	match   string // a list in YAML: "[registry.example]"
-	api     string // v1
-	cache   string // defaultCacheDuration in the configuration: "0s"
-	more    string // more fields of the provider in YAML, each line indented by two
-	script  string // shell script; "" prints the response
-	answer  string // response; "" is generated from the fields below
-	scope   string // cacheKeyType of the generated response: "Image"
-	lasting string // cacheDuration of the generated response: none
-	key     string // key in the generated response's auth: "registry.example"
+	name          string // "p"
+	match         string // a list in YAML: "[registry.example]"
+	api           string // v1
+	cache         string // defaultCacheDuration in the configuration: "0s"
+	extraYAML     string // extraYAML fields of the provider in YAML, each line indented by two
+	script        string // shell script; "" prints the response
+	answer        string // response; "" is generated from the fields below
+	scope         string // cacheKeyType of the generated response: "Image"
+	cacheDuration string // cacheDuration of the generated response: none
+	key           string // key in the generated response's auth: "registry.example"
 }
 
 func orDefault(s, otherwise string) string {
@@ -98,7 +98,7 @@ func configOf(list ...provider) string {
 	b.WriteString("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n")
 	for _, p := range list {
 		fmt.Fprintf(&b, "- name: %s\n  matchImages: %s\n  defaultCacheDuration: %s\n  apiVersion: %s%s\n%s", p.title(),
-			orDefault(p.match, "[registry.example]"), orDefault(p.cache, "0s"), protocolGroup, orDefault(p.api, "v1"), p.more)
+			orDefault(p.match, "[registry.example]"), orDefault(p.cache, "0s"), protocolGroup, orDefault(p.api, "v1"), p.extraYAML)
 	}
 	return b.String()
 }
@@ -109,8 +109,8 @@ func (p provider) executable() string {
 	answer := p.answer
 	if answer == "" {
 		var lasting string
-		if p.lasting != "" {
-			lasting = fmt.Sprintf("%q:%q,", "cacheDuration", p.lasting)
+		if p.cacheDuration != "" {
+			lasting = fmt.Sprintf("%q:%q,", "cacheDuration", p.cacheDuration)
 		}
 		answer = fmt.Sprintf(`{"kind":"CredentialProviderResponse","apiVersion":"%s%s","cacheKeyType":"%s",%s"auth":{"%s":{"username":"user of %s","password":"%s"}}}`,
 			protocolGroup, orDefault(p.api, "v1"), orDefault(p.scope, "Image"), lasting, orDefault(p.key, "registry.example"), p.title(), password)
@@ -118,14 +118,14 @@ func (p provider) executable() string {
 	return "#!/bin/sh\ncat >>\"$0.ran\"\n" + orDefault(p.script, "cat <<'END'\n"+answer+"\nEND\n")
 }
 
-// place is a directory with executables, and a configuration file.
-type place struct {
+// pluginDir is a directory with executables, and a configuration file.
+type pluginDir struct {
 	dir, path string
 }
 
-func newPlace(t testing.TB, list ...provider) *place {
+func newPluginDir(t testing.TB, list ...provider) *pluginDir {
 	t.Helper()
-	at := &place{dir: t.TempDir()}
+	at := &pluginDir{dir: t.TempDir()}
 	at.path = filepath.Join(t.TempDir(), "config.yaml")
 	for _, p := range list {
 		write(t, filepath.Join(at.dir, p.title()), p.executable(), 0o700)
@@ -135,7 +135,7 @@ func newPlace(t testing.TB, list ...provider) *place {
 }
 
 // runs returns the requests that a provider's executable has received.
-func (at *place) runs(t testing.TB, name string) []string {
+func (at *pluginDir) runs(t testing.TB, name string) []string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(at.dir, name+".ran"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -193,8 +193,8 @@ func (s *server) tokens() kubelet.TokenFuncs {
 	}
 }
 
-// found formats credentials as user names and service accounts.
-func found(creds []credentialprovider.TrackedAuthConfig) []string {
+// formatCredentials formats credentials as user names and service accounts.
+func formatCredentials(creds []credentialprovider.TrackedAuthConfig) []string {
 	list := []string{}
 	for _, c := range creds {
 		text := c.Username

@@ -26,17 +26,17 @@ import (
 // executables work, fail, are missing, or print an invalid response.
 func TestMetrics(t *testing.T) {
 	list := []provider{{name: "works"}, {name: "fails", script: "exit 1\n"}, {name: "nonsense", script: "echo x\n"}, {name: "leaves", script: "rm \"$0\"\n"}}
-	var at *place
+	var at *pluginDir
 	gather := map[string]func() ([]*dto.MetricFamily, error){theirs.name: legacyregistry.DefaultGatherer.Gather, ours.name: plugin.NewMetrics()}
 	var both [][]string
 	for _, s := range subjects {
-		before := values(t, gather[s.name])
-		at = newPlace(t, list...)
+		before := metricValues(t, gather[s.name])
+		at = newPluginDir(t, list...)
 		must.Do(t, s.register(at.path, at.dir, kubelet.TokenFuncs{}))
 		for range 2 {
 			s.keyring("", "", "", "").Lookup("registry.example/app")
 		}
-		both = append(both, slices.DeleteFunc(values(t, gather[s.name]), func(v string) bool { return slices.Contains(before, v) }))
+		both = append(both, slices.DeleteFunc(metricValues(t, gather[s.name]), func(v string) bool { return slices.Contains(before, v) }))
 	}
 	if diff := cmp.Diff(both[0], both[1]); diff != "" {
 		t.Errorf("-kubelet +regcred\n%s", diff)
@@ -62,13 +62,13 @@ func TestMetrics(t *testing.T) {
 func TestTimeouts(t *testing.T) {
 	gather := plugin.NewMetrics()
 	plugin.Observe(regcred.Event{Kind: regcred.EventExec, Provider: "slow", Stage: protocol.StageTimeout, Duration: time.Minute})
-	if got, want := values(t, gather), "kubelet_credential_provider_plugin_errors_total COUNTER plugin_name=slow 1"; !slices.Contains(got, want) {
+	if got, want := metricValues(t, gather), "kubelet_credential_provider_plugin_errors_total COUNTER plugin_name=slow 1"; !slices.Contains(got, want) {
 		t.Errorf("there is no %q in %q", want, got)
 	}
 }
 
-// values returns the metrics of credential providers, without durations.
-func values(t *testing.T, gather func() ([]*dto.MetricFamily, error)) (list []string) {
+// metricValues returns the metrics of credential providers, without durations.
+func metricValues(t *testing.T, gather func() ([]*dto.MetricFamily, error)) (list []string) {
 	t.Helper()
 	families := must.Get(gather())(t)
 	for _, f := range families {

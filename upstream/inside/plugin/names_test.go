@@ -27,7 +27,7 @@ var onlyInOnePackage = map[string]string{
 // TestNames verifies that this package exports the names that the rest of the kubelet uses. Their
 // types are checked when a kubelet is built.
 func TestNames(t *testing.T) {
-	want, got := declared(t, "k8s.io/kubernetes/pkg/credentialprovider/plugin"), declared(t, ".")
+	want, got := exportedNames(t, "k8s.io/kubernetes/pkg/credentialprovider/plugin"), exportedNames(t, ".")
 	if len(want) != 4 {
 		t.Errorf("the kubelet's package declares %q, want 4 names beside those that are listed", want)
 	}
@@ -36,8 +36,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// declared returns a package's exported names, except those in onlyInOnePackage.
-func declared(t *testing.T, pkg string) (names []string) {
+// exportedNames returns a package's exported names, except those in onlyInOnePackage.
+func exportedNames(t *testing.T, pkg string) (names []string) {
 	out, err := exec.Command("go", "list", "-f", `{{$dir := .Dir}}{{range .GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}`, pkg).Output()
 	if err != nil {
 		t.Fatal(err)

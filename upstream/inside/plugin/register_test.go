@@ -19,13 +19,13 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// setTokens sets the feature gate for service account tokens until the test ends.
-func setTokens(t *testing.T, on bool) {
+// setTokenGate sets the feature gate for service account tokens until the test ends.
+func setTokenGate(t *testing.T, on bool) {
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.KubeletServiceAccountTokenForCredentialProviders, on)
 }
 
-// attributes returns tokenAttributes in YAML. It omits empty arguments.
-func attributes(audience, cacheType, require, required, optional string) string {
+// tokenAttributesYAML returns tokenAttributes in YAML. It omits empty arguments.
+func tokenAttributesYAML(audience, cacheType, require, required, optional string) string {
 	text := "  tokenAttributes:\n"
 	for _, line := range [][2]string{
 		{"serviceAccountTokenAudience", audience}, {"cacheType", cacheType}, {"requireServiceAccount", require},
@@ -41,16 +41,16 @@ func attributes(audience, cacheType, require, required, optional string) string 
 // configCase is a configuration that a kubelet accepts or rejects. It is a file, or a directory of
 // files.
 type configCase struct {
-	stands  string // name of the kubelet's test case that it covers
+	covers  string // name of the kubelet's test case that it covers
 	files   map[string]string
 	gateOff bool
-	refused string // text in regcred's error; "" if the configuration is accepted
+	refused string // replacedFile in regcred's error; "" if the configuration is accepted
 }
 
-func one(p provider) map[string]string { return map[string]string{"": configOf(p)} }
+func singleProviderFile(p provider) map[string]string { return map[string]string{"": configOf(p)} }
 
-// text returns a configuration file with one provider, in which old is replaced with new.
-func text(p provider, old, new string) map[string]string {
+// replacedFile returns a configuration file with one provider, in which old is replaced with new.
+func replacedFile(p provider, old, new string) map[string]string {
 	return map[string]string{"": strings.Replace(configOf(p), old, new, 1)}
 }
 
@@ -62,63 +62,63 @@ const (
 )
 
 var (
-	withEnv   = provider{more: "  args: [-a, b]\n  env: [{name: A, value: b}]\n"}
-	withToken = provider{more: attributes("registry.example", "Token", "true", "[a.example/x, a.example/y]", "[a.example/z]")}
+	withEnv   = provider{extraYAML: "  args: [-a, b]\n  env: [{name: A, value: b}]\n"}
+	withToken = provider{extraYAML: tokenAttributesYAML("registry.example", "Token", "true", "[a.example/x, a.example/y]", "[a.example/z]")}
 )
 
 func configCases() []configCase {
 	tokens := func(audience, cacheType, require, required, optional string) map[string]string {
-		return one(provider{more: attributes(audience, cacheType, require, required, optional)})
+		return singleProviderFile(provider{extraYAML: tokenAttributesYAML(audience, cacheType, require, required, optional)})
 	}
 	two := configOf(provider{}, provider{name: "q", match: "[other.example]"})
 	list := []configCase{
-		{stands: read + "empty directory with no JSON or YAML files", files: map[string]string{}, refused: "no configuration files"},
-		{stands: read + "directory with unsupported file extensions", files: map[string]string{"a.txt": "x", "b.md": "y"}, refused: "no configuration files"},
-		{stands: read + "config with 1 plugin and 1 image matcher", files: text(withEnv, "[registry.example]", "[registry.example/app]")},
-		{stands: read + "config with 1 plugin and 1 image matcher (JSON!)", files: map[string]string{"": asJSON}},
-		{stands: read + "config with 1 plugin and a wildcard image match", files: one(provider{match: "['*.example']"})},
-		{stands: read + "config with 1 plugin and multiple image matchers", files: one(provider{match: "['*.example', b.example/c]"})},
-		{stands: read + "config with multiple providers", files: map[string]string{"": strings.ReplaceAll(two, "/v1\n", "/v1alpha1\n")}},
-		{stands: read + "v1beta1 config with multiple providers", files: map[string]string{"": strings.ReplaceAll(two, "/v1\n", "/v1beta1\n")}},
-		{stands: read + "v1 config with multiple providers", files: map[string]string{"": two}},
-		{stands: read + "config with wrong Kind", files: text(withEnv, "kind: CredentialProviderConfig", "kind: Other"), refused: "kind"},
-		{stands: read + "config with wrong apiversion", files: text(withEnv, v1, "other.example/v1"), refused: "apiVersion"},
-		{stands: read + "config with invalid typo", files: one(provider{more: "  matchImage: x\n"}), refused: "matchImage"},
-		{stands: read + "v1alpha1 config with token attributes should fail", files: text(withToken, v1, v1+"alpha1"), refused: "tokenAttributes"},
-		{stands: read + "v1beta1 config with token attributes should fail", files: text(withToken, v1, v1+"beta1"), refused: "tokenAttributes"},
-		{stands: read + "directory with multiple config files in lexicographic order", files: map[string]string{"b.yaml": configOf(provider{}), "a.yaml": configOf(provider{name: "q"})}},
-		{stands: read + "directory with mixed API versions in config files", files: map[string]string{"a.yaml": strings.Replace(configOf(provider{}), v1, v1+"beta1", 1), "b.yaml": configOf(provider{name: "q"})}},
-		{stands: read + "directory with duplicate provider names, throw error", files: map[string]string{"a.yaml": configOf(provider{}), "b.yaml": configOf(provider{})}, refused: "p"},
-		{stands: read + "directory with mixed supported and unsupported file extensions", files: map[string]string{"a.yaml": configOf(provider{name: "q"}), "b.txt": "x: [", "c.json": asJSON}},
-		{stands: read + "directory with one invalid config file", files: map[string]string{"a.yaml": configOf(provider{}), "b.yaml": strings.Replace(configOf(provider{name: "q"}), "kind: C", "kind: D", 1)}, refused: "b.yaml"},
+		{covers: read + "empty directory with no JSON or YAML files", files: map[string]string{}, refused: "no configuration files"},
+		{covers: read + "directory with unsupported file extensions", files: map[string]string{"a.txt": "x", "b.md": "y"}, refused: "no configuration files"},
+		{covers: read + "config with 1 plugin and 1 image matcher", files: replacedFile(withEnv, "[registry.example]", "[registry.example/app]")},
+		{covers: read + "config with 1 plugin and 1 image matcher (JSON!)", files: map[string]string{"": asJSON}},
+		{covers: read + "config with 1 plugin and a wildcard image match", files: singleProviderFile(provider{match: "['*.example']"})},
+		{covers: read + "config with 1 plugin and multiple image matchers", files: singleProviderFile(provider{match: "['*.example', b.example/c]"})},
+		{covers: read + "config with multiple providers", files: map[string]string{"": strings.ReplaceAll(two, "/v1\n", "/v1alpha1\n")}},
+		{covers: read + "v1beta1 config with multiple providers", files: map[string]string{"": strings.ReplaceAll(two, "/v1\n", "/v1beta1\n")}},
+		{covers: read + "v1 config with multiple providers", files: map[string]string{"": two}},
+		{covers: read + "config with wrong Kind", files: replacedFile(withEnv, "kind: CredentialProviderConfig", "kind: Other"), refused: "kind"},
+		{covers: read + "config with wrong apiversion", files: replacedFile(withEnv, v1, "other.example/v1"), refused: "apiVersion"},
+		{covers: read + "config with invalid typo", files: singleProviderFile(provider{extraYAML: "  matchImage: x\n"}), refused: "matchImage"},
+		{covers: read + "v1alpha1 config with token attributes should fail", files: replacedFile(withToken, v1, v1+"alpha1"), refused: "tokenAttributes"},
+		{covers: read + "v1beta1 config with token attributes should fail", files: replacedFile(withToken, v1, v1+"beta1"), refused: "tokenAttributes"},
+		{covers: read + "directory with multiple config files in lexicographic order", files: map[string]string{"b.yaml": configOf(provider{}), "a.yaml": configOf(provider{name: "q"})}},
+		{covers: read + "directory with mixed API versions in config files", files: map[string]string{"a.yaml": strings.Replace(configOf(provider{}), v1, v1+"beta1", 1), "b.yaml": configOf(provider{name: "q"})}},
+		{covers: read + "directory with duplicate provider names, throw error", files: map[string]string{"a.yaml": configOf(provider{}), "b.yaml": configOf(provider{})}, refused: "p"},
+		{covers: read + "directory with mixed supported and unsupported file extensions", files: map[string]string{"a.yaml": configOf(provider{name: "q"}), "b.txt": "x: [", "c.json": asJSON}},
+		{covers: read + "directory with one invalid config file", files: map[string]string{"a.yaml": configOf(provider{}), "b.yaml": strings.Replace(configOf(provider{name: "q"}), "kind: C", "kind: D", 1)}, refused: "b.yaml"},
 
-		{stands: validate + "no providers provided", files: map[string]string{"": "apiVersion: " + v1 + "\nkind: CredentialProviderConfig\n"}, refused: "providers"},
-		{stands: validate + "no matchImages provided", files: one(provider{match: "[]"}), refused: "matchImages"},
-		{stands: validate + "no default cache duration provided", files: text(provider{}, "  defaultCacheDuration: 0s\n", ""), refused: "defaultCacheDuration"},
-		{stands: validate + "name contains '/'", files: one(provider{name: "a/../p"}), refused: "name"},
-		{stands: validate + "name is '.'", files: one(provider{name: "."}), refused: "name"},
-		{stands: validate + "name is '..'", files: one(provider{name: ".."}), refused: "name"},
-		{stands: validate + "name contains spaces", files: one(provider{name: "a p"}), refused: "name"},
-		{stands: validate + "duplicate names", files: map[string]string{"": configOf(provider{}, provider{match: "[other.example]"})}, refused: "name"},
-		{stands: validate + "no apiVersion", files: text(provider{}, "  apiVersion: credentialprovider.kubelet.k8s.io/v1\n", ""), refused: "apiVersion"},
-		{stands: validate + "invalid apiVersion", files: one(provider{api: "v1alpha0"}), refused: "apiVersion"},
-		{stands: validate + "negative default cache duration", files: one(provider{cache: "-1m"}), refused: "defaultCacheDuration"},
-		{stands: validate + "invalid match image", files: one(provider{match: "['%x%']"}), refused: "matchImages"},
-		{stands: validate + "valid config", files: one(provider{api: "v1alpha1", cache: "1m"})},
-		{stands: validate + "token attributes set without KubeletServiceAccountTokenForCredentialProviders feature gate enabled", files: one(withToken), gateOff: true, refused: "KubeletServiceAccountTokenForCredentialProviders"},
-		{stands: validate + "token attributes not nil but empty ServiceAccountTokenAudience", files: tokens("", "Token", "true", "[a.example/x]", ""), refused: "serviceAccountTokenAudience"},
-		{stands: validate + "token attributes not nil but empty CacheType", files: tokens("a", "", "true", "", ""), refused: "cacheType"},
-		{stands: validate + "token attributes not nil, invalid CacheType", files: tokens("a", "Other", "true", "", ""), refused: "cacheType"},
-		{stands: validate + "token attributes not nil but empty ServiceAccountTokenRequired", files: tokens("a", "ServiceAccount", "", "[a.example/x]", ""), refused: "requireServiceAccount"},
-		{stands: validate + "required service account annotation keys not qualified name (same validation as metav1.ObjectMeta)", files: tokens("a", "Token", "true", "[ends-, a.example/x]", ""), refused: "requiredServiceAccountAnnotationKeys"},
-		{stands: validate + "optional service account annotation keys not qualified name (same validation as metav1.ObjectMeta)", files: tokens("a", "ServiceAccount", "true", "", "[ends-, a.example/x]"), refused: "optionalServiceAccountAnnotationKeys"},
-		{stands: validate + "duplicate required service account annotation keys", files: tokens("a", "Token", "true", "[a.example/x, a.example/x]", ""), refused: "requiredServiceAccountAnnotationKeys"},
-		{stands: validate + "duplicate optional service account annotation keys", files: tokens("a", "ServiceAccount", "true", "", "[a.example/x, a.example/x]"), refused: "optionalServiceAccountAnnotationKeys"},
-		{stands: validate + "annotation key in required and optional keys", files: tokens("a", "Token", "true", "[a.example/x, a.example/y]", "[a.example/y, a.example/z]"), refused: "a.example/y"},
-		{stands: validate + "required annotation keys set when requireServiceAccount is false", files: tokens("a", "ServiceAccount", "false", "[a.example/x]", ""), refused: "equireServiceAccount"},
-		{stands: validate + "valid config with KubeletServiceAccountTokenForCredentialProviders feature gate enabled", files: one(withToken)},
-		{stands: validate + "tokenAttributes set with credentialprovider.kubelet.k8s.io/v1alpha1 APIVersion", files: text(withToken, protocolGroup+"v1", protocolGroup+"v1alpha1"), refused: "tokenAttributes"},
-		{stands: validate + "tokenAttributes set with credentialprovider.kubelet.k8s.io/v1beta1 APIVersion", files: text(withToken, protocolGroup+"v1", protocolGroup+"v1beta1"), refused: "tokenAttributes"},
+		{covers: validate + "no providers provided", files: map[string]string{"": "apiVersion: " + v1 + "\nkind: CredentialProviderConfig\n"}, refused: "providers"},
+		{covers: validate + "no matchImages provided", files: singleProviderFile(provider{match: "[]"}), refused: "matchImages"},
+		{covers: validate + "no default cache duration provided", files: replacedFile(provider{}, "  defaultCacheDuration: 0s\n", ""), refused: "defaultCacheDuration"},
+		{covers: validate + "name contains '/'", files: singleProviderFile(provider{name: "a/../p"}), refused: "name"},
+		{covers: validate + "name is '.'", files: singleProviderFile(provider{name: "."}), refused: "name"},
+		{covers: validate + "name is '..'", files: singleProviderFile(provider{name: ".."}), refused: "name"},
+		{covers: validate + "name contains spaces", files: singleProviderFile(provider{name: "a p"}), refused: "name"},
+		{covers: validate + "duplicate names", files: map[string]string{"": configOf(provider{}, provider{match: "[other.example]"})}, refused: "name"},
+		{covers: validate + "no apiVersion", files: replacedFile(provider{}, "  apiVersion: credentialprovider.kubelet.k8s.io/v1\n", ""), refused: "apiVersion"},
+		{covers: validate + "invalid apiVersion", files: singleProviderFile(provider{api: "v1alpha0"}), refused: "apiVersion"},
+		{covers: validate + "negative default cache duration", files: singleProviderFile(provider{cache: "-1m"}), refused: "defaultCacheDuration"},
+		{covers: validate + "invalid match image", files: singleProviderFile(provider{match: "['%x%']"}), refused: "matchImages"},
+		{covers: validate + "valid config", files: singleProviderFile(provider{api: "v1alpha1", cache: "1m"})},
+		{covers: validate + "token attributes set without KubeletServiceAccountTokenForCredentialProviders feature gate enabled", files: singleProviderFile(withToken), gateOff: true, refused: "KubeletServiceAccountTokenForCredentialProviders"},
+		{covers: validate + "token attributes not nil but empty ServiceAccountTokenAudience", files: tokens("", "Token", "true", "[a.example/x]", ""), refused: "serviceAccountTokenAudience"},
+		{covers: validate + "token attributes not nil but empty CacheType", files: tokens("a", "", "true", "", ""), refused: "cacheType"},
+		{covers: validate + "token attributes not nil, invalid CacheType", files: tokens("a", "Other", "true", "", ""), refused: "cacheType"},
+		{covers: validate + "token attributes not nil but empty ServiceAccountTokenRequired", files: tokens("a", "ServiceAccount", "", "[a.example/x]", ""), refused: "requireServiceAccount"},
+		{covers: validate + "required service account annotation keys not qualified name (same validation as metav1.ObjectMeta)", files: tokens("a", "Token", "true", "[ends-, a.example/x]", ""), refused: "requiredServiceAccountAnnotationKeys"},
+		{covers: validate + "optional service account annotation keys not qualified name (same validation as metav1.ObjectMeta)", files: tokens("a", "ServiceAccount", "true", "", "[ends-, a.example/x]"), refused: "optionalServiceAccountAnnotationKeys"},
+		{covers: validate + "duplicate required service account annotation keys", files: tokens("a", "Token", "true", "[a.example/x, a.example/x]", ""), refused: "requiredServiceAccountAnnotationKeys"},
+		{covers: validate + "duplicate optional service account annotation keys", files: tokens("a", "ServiceAccount", "true", "", "[a.example/x, a.example/x]"), refused: "optionalServiceAccountAnnotationKeys"},
+		{covers: validate + "annotation key in required and optional keys", files: tokens("a", "Token", "true", "[a.example/x, a.example/y]", "[a.example/y, a.example/z]"), refused: "a.example/y"},
+		{covers: validate + "required annotation keys set when requireServiceAccount is false", files: tokens("a", "ServiceAccount", "false", "[a.example/x]", ""), refused: "equireServiceAccount"},
+		{covers: validate + "valid config with KubeletServiceAccountTokenForCredentialProviders feature gate enabled", files: singleProviderFile(withToken)},
+		{covers: validate + "tokenAttributes set with credentialprovider.kubelet.k8s.io/v1alpha1 APIVersion", files: replacedFile(withToken, protocolGroup+"v1", protocolGroup+"v1alpha1"), refused: "tokenAttributes"},
+		{covers: validate + "tokenAttributes set with credentialprovider.kubelet.k8s.io/v1beta1 APIVersion", files: replacedFile(withToken, protocolGroup+"v1", protocolGroup+"v1beta1"), refused: "tokenAttributes"},
 	}
 	return list
 }
@@ -140,10 +140,10 @@ func (c configCase) put(t *testing.T) (path string) {
 // TestRegister verifies that both packages accept or reject the same configurations, in the cases
 // of the kubelet's tests.
 func TestRegister(t *testing.T) {
-	bin := newPlace(t, provider{}, provider{name: "q"}).dir
+	bin := newPluginDir(t, provider{}, provider{name: "q"}).dir
 	for _, c := range configCases() {
-		t.Run(c.stands, func(t *testing.T) {
-			setTokens(t, !c.gateOff)
+		t.Run(c.covers, func(t *testing.T) {
+			setTokenGate(t, !c.gateOff)
 			path := c.put(t)
 			for _, s := range subjects {
 				if err := s.register(path, bin, kubelet.TokenFuncs{}); (err != nil) != (c.refused != "") {
@@ -204,10 +204,10 @@ func knownDifference(path string, err error) bool {
 
 // TestRelativeBinDir verifies that executables are run from a relative directory, not from PATH.
 func TestRelativeBinDir(t *testing.T) {
-	at := newPlace(t, provider{})
+	at := newPluginDir(t, provider{})
 	t.Chdir(at.dir)
 	must.Do(t, ours.register(at.path, ".", kubelet.TokenFuncs{}))
-	if n := look(); n != 1 {
+	if n := countCredentials(); n != 1 {
 		t.Errorf("%d credentials, want 1", n)
 	}
 }
@@ -215,7 +215,7 @@ func TestRelativeBinDir(t *testing.T) {
 // TestRegisterRefuses verifies that the error names what is missing, and that the registered
 // providers stay registered.
 func TestRegisterRefuses(t *testing.T) {
-	at := newPlace(t, provider{})
+	at := newPluginDir(t, provider{})
 	for _, s := range subjects {
 		must.Do(t, s.register(at.path, at.dir, kubelet.TokenFuncs{}))
 	}
@@ -233,7 +233,7 @@ func TestRegisterRefuses(t *testing.T) {
 			if err := ours.register(tt.path, tt.dir, kubelet.TokenFuncs{}); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q in it", err, tt.want)
 			}
-			if n := look(); n != 1 {
+			if n := countCredentials(); n != 1 {
 				t.Errorf("%d credentials, want 1 of the earlier registration", n)
 			}
 			if err := theirs.register(tt.path, tt.dir, kubelet.TokenFuncs{}); err == nil {

@@ -25,16 +25,16 @@ import (
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
-// journal collects log lines. When a line contains hold, it sends on held and waits until it
+// logBuffer collects log lines. When a line contains hold, it sends on held and waits until it
 // receives from release or release is closed.
-type journal struct {
+type logBuffer struct {
 	mu            sync.Mutex
 	text          strings.Builder
 	hold          string
 	held, release chan struct{}
 }
 
-func (j *journal) Write(line []byte) (int, error) {
+func (j *logBuffer) Write(line []byte) (int, error) {
 	j.mu.Lock()
 	j.text.Write(line)
 	j.mu.Unlock()
@@ -45,16 +45,16 @@ func (j *journal) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-func (j *journal) String() string {
+func (j *logBuffer) String() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.text.String()
 }
 
-// logged captures the log in a journal until the test ends.
-func logged(t *testing.T, verbosity int) *journal {
+// captureLog captures the log in a journal until the test ends.
+func captureLog(t *testing.T, verbosity int) *logBuffer {
 	t.Helper()
-	var b journal
+	var b logBuffer
 	var flags flag.FlagSet
 	klog.InitFlags(&flags)
 	flags.Set("v", strconv.Itoa(verbosity))
@@ -70,17 +70,17 @@ func logged(t *testing.T, verbosity int) *journal {
 // is logged once and ignored.
 func TestReload(t *testing.T) {
 	gather := plugin.NewMetrics()
-	at := newPlace(t, provider{lasting: "1h"})
+	at := newPluginDir(t, provider{cacheDuration: "1h"})
 	must.Do(t, ours.register(at.path, at.dir, kubelet.TokenFuncs{}))
-	log := logged(t, 0)
-	metrics := func() string { return strings.Join(values(t, gather), "\n") }
+	log := captureLog(t, 0)
+	metrics := func() string { return strings.Join(metricValues(t, gather), "\n") }
 	hash := func() string { return regexp.MustCompile("hash=.*").FindString(metrics()) }
-	newer := provider{name: "newer", lasting: "1h"}
+	newer := provider{name: "newer", cacheDuration: "1h"}
 	for _, step := range []struct {
 		name string
 		do   func()
 		want []string
-		says string // text that must be logged once
+		says string // replacedFile that must be logged once
 	}{
 		{"as it was", func() {}, user, ""},
 		{"a provider more, without its executable", func() { write(t, at.path, configOf(provider{}, newer), 0o600) }, user, `"Changed credential provider configuration cannot be used`},
@@ -96,7 +96,7 @@ func TestReload(t *testing.T) {
 		step.do()
 		creds, _ := ours.keyring("", "", "", "").Lookup("registry.example/app")
 		ours.keyring("", "", "", "").Lookup("registry.example/app")
-		if diff := cmp.Diff(step.want, found(creds)); diff != "" {
+		if diff := cmp.Diff(step.want, formatCredentials(creds)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", step.name, diff)
 		}
 		said := log.String()[before:]
@@ -129,10 +129,10 @@ func TestReload(t *testing.T) {
 // TestLog verifies the log lines that users search for. They must be the same as the kubelet's,
 // contain the reason, and contain no secrets.
 func TestLog(t *testing.T) {
-	at := newPlace(t, provider{script: "echo the first line >&2; echo canary-value-4b1d \"$SECRET\" >&2; exit 3\n", more: "  env: [{name: SECRET, value: canary-env-4b1d}]\n" + inMode("Token")}, provider{name: "a"})
+	at := newPluginDir(t, provider{script: "echo the first line >&2; echo canary-value-4b1d \"$SECRET\" >&2; exit 3\n", extraYAML: "  env: [{name: SECRET, value: canary-env-4b1d}]\n" + inMode("Token")}, provider{name: "a"})
 	api := server{settings: settings{annotations: annotated}}
 	must.Do(t, ours.register(at.path, at.dir, api.tokens()))
-	log := logged(t, 5)
+	log := captureLog(t, 5)
 	ring := ours.keyring("team", "web", "uid", "builder")
 	ring.Lookup("registry.example/app")
 	api.annotations = nil
@@ -156,13 +156,13 @@ func TestLog(t *testing.T) {
 	canary.AssertAbsent(t, "the log", strings.ReplaceAll(log.String(), "canary-value-4b1d", ""))
 }
 
-// checkHeld starts a lookup and returns when its check of the files logs a line that contains word.
+// holdCheck starts a lookup and returns when its check of the files logs a line that contains word.
 // The check blocks until end is called.
-func checkHeld(t *testing.T, word string) (log *journal, end func()) {
-	log = logged(t, 0)
+func holdCheck(t *testing.T, word string) (log *logBuffer, end func()) {
+	log = captureLog(t, 0)
 	log.hold, log.held, log.release = word, make(chan struct{}), make(chan struct{})
 	done := make(chan int)
-	go func() { done <- look() }()
+	go func() { done <- countCredentials() }()
 	<-log.held
 	return log, sync.OnceFunc(func() {
 		close(log.release)
@@ -170,8 +170,8 @@ func checkHeld(t *testing.T, word string) (log *journal, end func()) {
 	})
 }
 
-// look looks up an image and returns the number of credentials.
-func look() int {
+// countCredentials looks up an image and returns the number of credentials.
+func countCredentials() int {
 	creds, _ := ours.keyring("", "", "", "").Lookup("registry.example/app")
 	return len(creds)
 }
@@ -179,15 +179,15 @@ func look() int {
 // TestChangeDuringCheck verifies a lookup that starts during another lookup's check. If the files
 // change after that check has read them, the new lookup must use the change.
 func TestChangeDuringCheck(t *testing.T) {
-	at := newPlace(t, provider{match: "[a.example]"})
+	at := newPluginDir(t, provider{match: "[a.example]"})
 	must.Do(t, ours.register(at.path, at.dir, kubelet.TokenFuncs{}))
-	plugin.Later(time.Hour) // the files are old enough to be trusted
+	plugin.ShiftClock(time.Hour) // the files are old enough to be trusted
 	write(t, at.path, configOf(provider{match: "[b.example]"}), 0o600)
-	log, end := checkHeld(t, "is in use")
+	log, end := holdCheck(t, "is in use")
 	defer end()
 	write(t, at.path, configOf(provider{}), 0o600)
 	second := make(chan int)
-	go func() { second <- look() }()
+	go func() { second <- countCredentials() }()
 	time.Sleep(100 * time.Millisecond) // the second lookup is waiting now
 	log.release <- struct{}{}          // release only the first check
 	select {
@@ -209,13 +209,13 @@ func TestChangeDuringCheck(t *testing.T) {
 // TestHangingCheck verifies that only one lookup waits for a check that hangs, and that lookups
 // then continue with the old configuration. When the check ends, they use the change.
 func TestHangingCheck(t *testing.T) {
-	at := newPlace(t, provider{})
+	at := newPluginDir(t, provider{})
 	must.Do(t, ours.register(at.path, at.dir, kubelet.TokenFuncs{}))
 	write(t, at.path, "providers: [", 0o600)
-	_, end := checkHeld(t, "cannot be used")
+	_, end := holdCheck(t, "cannot be used")
 	defer end()
 	start := time.Now()
-	if n := look(); n != 1 {
+	if n := countCredentials(); n != 1 {
 		t.Errorf("%d credentials, want 1", n)
 	}
 	if waited := time.Since(start); waited < time.Second || waited > 30*time.Second {
@@ -223,7 +223,7 @@ func TestHangingCheck(t *testing.T) {
 	}
 	start = time.Now()
 	for range 5 {
-		if n := look(); n != 1 {
+		if n := countCredentials(); n != 1 {
 			t.Errorf("%d credentials, want 1", n)
 		}
 	}
@@ -232,12 +232,12 @@ func TestHangingCheck(t *testing.T) {
 	}
 	write(t, at.path, configOf(provider{match: "[other.example]"}), 0o600)
 	end()
-	for start = time.Now(); look() != 0; time.Sleep(time.Millisecond) {
+	for start = time.Now(); countCredentials() != 0; time.Sleep(time.Millisecond) {
 		if time.Since(start) > 10*time.Second {
 			t.Fatal("the change is not in use")
 		}
 	}
-	look() // waits for the check that reloads the files and logs
+	countCredentials() // waits for the check that reloads the files and logs
 }
 
 // TestRegisterBesideLookups verifies that a lookup in progress finishes with the old providers if
@@ -245,10 +245,10 @@ func TestHangingCheck(t *testing.T) {
 func TestRegisterBesideLookups(t *testing.T) {
 	slow := provider{}
 	slow.script = "until [ -e \"$0.go\" ]; do sleep 0.02; done\n" + slow.answerScript()
-	former, next := newPlace(t, slow), newPlace(t, provider{match: "[other.example]"})
+	former, next := newPluginDir(t, slow), newPluginDir(t, provider{match: "[other.example]"})
 	must.Do(t, ours.register(former.path, former.dir, kubelet.TokenFuncs{}))
 	ring, first := ours.keyring("", "", "", ""), make(chan int)
-	go func() { first <- look() }()
+	go func() { first <- countCredentials() }()
 	for len(former.runs(t, "p")) == 0 {
 		time.Sleep(time.Millisecond)
 	}

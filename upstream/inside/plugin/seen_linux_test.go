@@ -19,11 +19,11 @@ import (
 // TestNotReadAgain verifies that a lookup does not read an unchanged configuration. The cost of a
 // lookup must not depend on the configuration's size.
 func TestNotReadAgain(t *testing.T) {
-	list := []provider{{lasting: "1h"}}
+	list := []provider{{cacheDuration: "1h"}}
 	for i := range 50 {
 		list = append(list, provider{name: fmt.Sprint("other-", i), match: fmt.Sprintf("[other-%d.example]", i)})
 	}
-	at := newPlace(t, list...)
+	at := newPluginDir(t, list...)
 	for _, path := range []string{at.path, filepath.Dir(at.path)} {
 		must.Do(t, ours.register(path, at.dir, kubelet.TokenFuncs{}))
 		allocated := func() int {
@@ -34,18 +34,18 @@ func TestNotReadAgain(t *testing.T) {
 		if n := allocated(); n < 1000 {
 			t.Errorf("%s: %d allocations where it was just written: it has to be read", path, n)
 		}
-		plugin.Later(5 * time.Second)
+		plugin.ShiftClock(5 * time.Second)
 		if n := allocated(); n > 100 {
 			t.Errorf("%s: %d allocations, want 100 at most: it is read each time", path, n)
 		}
 		rested := time.Now().Add(-time.Hour)
 		must.Do(t, os.Chtimes(at.path, rested, rested))
-		plugin.Later(0)
+		plugin.ShiftClock(0)
 		if n := allocated(); n < 1000 {
 			t.Errorf("%s: %d allocations where it was just changed and the time of that set back: it has to be read", path, n)
 		}
-		plugin.Later(20 * time.Second)
-		if n := look(); n != 1 {
+		plugin.ShiftClock(20 * time.Second)
+		if n := countCredentials(); n != 1 {
 			t.Errorf("%s: %d credentials, want 1", path, n)
 		}
 	}
@@ -79,8 +79,8 @@ func TestChangeOfSettledFiles(t *testing.T) {
 		{"in place, a file that came later", true, func(t *testing.T, dir string) { write(t, dir+"/c.yaml", doesNot, 0o600) },
 			func(t *testing.T, dir string) {
 				write(t, dir+"/d.yaml", configOf(provider{name: "q", match: "[registry.exampl2]"}), 0o600)
-				look()
-				look()
+				countCredentials()
+				countCredentials()
 				overwrite(t, dir+"/d.yaml", configOf(provider{name: "q"}))
 			}},
 		{"a file moved there", false, func(t *testing.T, dir string) {
@@ -91,21 +91,21 @@ func TestChangeOfSettledFiles(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			at, dir := newPlace(t, provider{}, provider{name: "q"}), t.TempDir()
+			at, dir := newPluginDir(t, provider{}, provider{name: "q"}), t.TempDir()
 			tt.lay(t, dir)
 			path := dir + "/c.yaml"
 			if tt.dir {
 				path = dir
 			}
 			must.Do(t, ours.register(path, at.dir, kubelet.TokenFuncs{}))
-			plugin.Later(time.Hour)
+			plugin.ShiftClock(time.Hour)
 			for range 2 {
-				if n := look(); n != 0 {
+				if n := countCredentials(); n != 0 {
 					t.Fatalf("%d credentials before the change, want none", n)
 				}
 			}
 			tt.change(t, dir)
-			if n := look(); n != 1 {
+			if n := countCredentials(); n != 1 {
 				t.Errorf("%d credentials, want 1", n)
 			}
 		})
@@ -115,7 +115,7 @@ func TestChangeOfSettledFiles(t *testing.T) {
 // TestChangeAndBack switches from one configuration to another and back. The recorded state of the
 // files must belong to the configuration that was read.
 func TestChangeAndBack(t *testing.T) {
-	at, dir := newPlace(t, provider{}), t.TempDir()
+	at, dir := newPluginDir(t, provider{}), t.TempDir()
 	write(t, dir+"/1", configOf(provider{}), 0o600)
 	write(t, dir+"/2", configOf(provider{match: "[registry.exampl2]"}), 0o600)
 	soon := time.Now().Add(2 * time.Hour)
@@ -124,11 +124,11 @@ func TestChangeAndBack(t *testing.T) {
 	}
 	relink(t, "1", dir+"/c.yaml")
 	must.Do(t, ours.register(dir+"/c.yaml", at.dir, kubelet.TokenFuncs{}))
-	plugin.Later(time.Hour)
-	look()
+	plugin.ShiftClock(time.Hour)
+	countCredentials()
 	for i, file := range []string{"1", "2", "1"} {
 		relink(t, file, dir+"/c.yaml")
-		if n := look(); n != (i+1)%2 {
+		if n := countCredentials(); n != (i+1)%2 {
 			t.Errorf("change %d: %d credentials, want %d", i, n, (i+1)%2)
 		}
 	}
@@ -137,7 +137,7 @@ func TestChangeAndBack(t *testing.T) {
 // TestMemoryMappedWrite verifies that a write through a memory map, which may not change the file's times, takes effect
 // within ten seconds.
 func TestMemoryMappedWrite(t *testing.T) {
-	at := newPlace(t, provider{match: "[registry.exampl2]"})
+	at := newPluginDir(t, provider{match: "[registry.exampl2]"})
 	f := must.Get(os.OpenFile(at.path, os.O_RDWR, 0))(t)
 	defer f.Close()
 	does := configOf(provider{})
@@ -145,14 +145,14 @@ func TestMemoryMappedWrite(t *testing.T) {
 	defer syscall.Munmap(text)
 	copy(text, configOf(provider{match: "[registry.exampl2]"})) // only the first write changes the file's times
 	must.Do(t, ours.register(at.path, at.dir, kubelet.TokenFuncs{}))
-	plugin.Later(time.Hour)
-	if n := look(); n != 0 {
+	plugin.ShiftClock(time.Hour)
+	if n := countCredentials(); n != 0 {
 		t.Fatalf("%d credentials before the change, want none", n)
 	}
 	copy(text, does)
-	t.Logf("%d credentials at once", look())
-	plugin.Later(time.Hour + 11*time.Second)
-	if n := look(); n != 1 {
+	t.Logf("%d credentials at once", countCredentials())
+	plugin.ShiftClock(time.Hour + 11*time.Second)
+	if n := countCredentials(); n != 1 {
 		t.Errorf("%d credentials, want 1", n)
 	}
 }
@@ -161,7 +161,7 @@ func TestMemoryMappedWrite(t *testing.T) {
 // not change the file's times. From Linux 6.13, the times change if they were read between the two
 // writes. TestNotReadAgain covers that.
 func TestChangeWithinATick(t *testing.T) {
-	at := newPlace(t, provider{})
+	at := newPluginDir(t, provider{})
 	must.Do(t, ours.register(at.path, at.dir, kubelet.TokenFuncs{}))
 	for i := range 60 {
 		text, want := configOf(provider{match: "[registry.exampl2]"}), 0
@@ -170,7 +170,7 @@ func TestChangeWithinATick(t *testing.T) {
 		}
 		must.Do(t, os.WriteFile(at.path, []byte(text), 0o600))
 		for range 2 {
-			if n := look(); n != want {
+			if n := countCredentials(); n != want {
 				t.Fatalf("change %d: %d credentials, want %d", i, n, want)
 			}
 		}

@@ -42,13 +42,13 @@ func TestThreeRegistries(t *testing.T) {
 		t.Skip("a kubelet is built for minutes: set REGCRED_TEST_REQUIRE=inside, or give the path of one by -program")
 	}
 	s := &scene{net: node.NewFakeNetwork(t), dir: t.TempDir(), binDir: t.TempDir()}
-	good, bad := s.registry(t, "good.example", answer), s.registry(t, "bad.example", "echo 'the cloud is away' >&2; exit 3\n")
+	good, bad := s.registry(t, "good.example", responseScript), s.registry(t, "bad.example", "echo 'the cloud is away' >&2; exit 3\n")
 	s.kubelet = node.StartKubelet(t, node.KubeletOptions{Program: kubelet(t), Runtime: node.StartContainerd(t, s.net), BinDir: s.binDir, ProviderConfig: s.config()})
 
 	t.Run("answers", func(t *testing.T) { s.run(t, "good", good) })
 	t.Run("fails", func(t *testing.T) { s.fail(t, "bad", bad) })
 	t.Run("is added", func(t *testing.T) {
-		late := s.registry(t, "late.example", answer)
+		late := s.registry(t, "late.example", responseScript)
 		s.run(t, "late", late)
 		if s.kubelet.LogRecords(t, "Changed credential provider configuration is in use", "late") == nil {
 			t.Error("the log does not say that the configuration has changed")
@@ -68,8 +68,8 @@ func kubelet(t *testing.T) string {
 	return path
 }
 
-// answer is a plugin that returns the registry's password for all requests.
-const answer = `cat <<'END'
+// responseScript is a plugin that returns the registry's password for all requests.
+const responseScript = `cat <<'END'
 {"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Registry","cacheDuration":"1h","auth":{"*.example":{"username":"robot","password":"` + password + `"}}}
 END
 `

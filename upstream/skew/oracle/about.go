@@ -47,12 +47,12 @@ func listGates() []protocol.Gate {
 	var list []protocol.Gate
 	for name, spec := range all {
 		if gateNamePattern.MatchString(string(name)) {
-			list = append(list, protocol.Gate{Name: string(name), Default: spec.Default, Locked: spec.LockToDefault, Stage: gateStage(spec), Off: setGate(name, false), On: setGate(name, true)})
+			list = append(list, protocol.Gate{Name: string(name), Default: spec.Default, Locked: spec.LockToDefault, Stage: gateStage(spec), OffError: setGate(name, false), OnError: setGate(name, true)})
 		}
 	}
 	for _, name := range protocol.AlwaysReported {
 		if _, ok := all[featuregate.Feature(name)]; !ok {
-			list = append(list, protocol.Gate{Name: name, Gone: true, Off: setGate(featuregate.Feature(name), false), On: setGate(featuregate.Feature(name), true)})
+			list = append(list, protocol.Gate{Name: name, Gone: true, OffError: setGate(featuregate.Feature(name), false), OnError: setGate(featuregate.Feature(name), true)})
 		}
 	}
 	slices.SortFunc(list, func(a, b protocol.Gate) int { return strings.Compare(a.Name, b.Name) })

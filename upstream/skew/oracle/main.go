@@ -75,7 +75,7 @@ func queryVector(asker *vector.VectorRunner, q protocol.Query) (any, error) {
 	}
 	for _, k := range vector.Kinds {
 		if k.Name == q.Kind {
-			return k.Ask(asker, q.Case)
+			return k.RunJSON(asker, q.Case)
 		}
 	}
 	return nil, fmt.Errorf("no kind of cases: %q", q.Kind)

@@ -36,13 +36,13 @@ type Build struct {
 // Gate is a feature gate. Off and On are the kubelet's errors when the gate is turned off or on; ""
 // means that the kubelet starts.
 type Gate struct {
-	Name    string `json:"name"`
-	Default bool   `json:"default"`
-	Locked  bool   `json:"locked,omitempty"`
-	Stage   string `json:"stage,omitempty"`
-	Gone    bool   `json:"gone,omitempty"`
-	Off     string `json:"off,omitempty"`
-	On      string `json:"on,omitempty"`
+	Name     string `json:"name"`
+	Default  bool   `json:"default"`
+	Locked   bool   `json:"locked,omitempty"`
+	Stage    string `json:"stage,omitempty"`
+	Gone     bool   `json:"gone,omitempty"`
+	OffError string `json:"off,omitempty"`
+	OnError  string `json:"on,omitempty"`
 }
 
 // IsLocked reports whether a kubelet fails to start if the gate is not at its default.
