@@ -99,7 +99,7 @@ func consoleSteps(text string) []authorStep {
 type docReader struct {
 	dir       string
 	environ   []string
-	downloads map[string]string // relativePackage replacements for commands that download
+	downloads map[string]string // local replacements for commands that download
 }
 
 func newAuthor(t *testing.T) *docReader {

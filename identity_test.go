@@ -28,7 +28,7 @@ func TestAttemptIdentity(t *testing.T) {
 	held := Request{Image: "r.example/a", Token: tokenWithClaims("", `{"aud":["`+audience+`"]}`), Annotations: map[string]string{role: "x"}}
 	tests := []struct {
 		name     string
-		requests []Request // errHookContext up in order; want is the identity of the last one
+		requests []Request // looked up in order; want is the identity of the last one
 		cache    config.TokenCacheType
 		required []string
 		api      ServiceAccountClient

@@ -596,7 +596,7 @@ func TestNothingPrintsASecret(t *testing.T) {
 var cachedOptions = map[string]Options{
 	"none":         {},
 	"Observer":     {Observer: func(Event) {}},
-	"Logger":       {Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}, // stage level Info
+	"Logger":       {Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}, // at level Info
 	"RefreshAhead": {RefreshAhead: time.Minute},
 	"all":          {Observer: func(Event) {}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), RefreshAhead: time.Minute},
 }

@@ -25,7 +25,7 @@ import (
 // The tests in this file replay testdata/parity, which upstream/record recorded by running the
 // kubelet's own packages. docs/project/parity.md lists the deliberate differences.
 
-// text is a string in a test vector. Invalid UTF-8 is encoded as {"base64": "…"}.
+// vectorText is a string in a test vector. Invalid UTF-8 is encoded as {"base64": "…"}.
 type vectorText string
 
 func (s *vectorText) UnmarshalJSON(data []byte) error {
@@ -169,7 +169,7 @@ const (
 	outOfTreeCase = "registry credential config" // name of the test case with a file of the out-of-tree proposal
 )
 
-// refusal returns the deliberate difference because of which regcred rejects v although the
+// deliberateDifference returns the deliberate difference because of which regcred rejects v although the
 // kubelet accepts it, or "".
 func (v configVector) deliberateDifference() string {
 	if strings.HasPrefix(v.Name, "internal version") {

@@ -177,7 +177,7 @@ func TestPredecessorWrongProtocol(t *testing.T) {
 	for name, tt := range map[string]struct {
 		content string
 		stage   plugin.Stage
-		want    string // docText that the error must contain
+		want    string // text that the error must contain
 	}{
 		"today's answer to the predecessor's question": {old("regcred_test_plugin: only-new"), plugin.StageAPIVersion, "CredentialProviderResponse"},
 		"the predecessor's answer to today's question": {today, plugin.StageAPIVersion, "RegistryCredentialPluginResponse"},

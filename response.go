@@ -53,7 +53,7 @@ type response struct {
 	keys    []string // keys of the entries, for Attempts
 	origin  *responseOrigin
 
-	key        cacheKey // authSets for plugin responses; the scope is set even if the response is not cached
+	key        cacheKey // set for plugin responses; the scope is set even if the response is not cached
 	generation uint64   // random; differs from later responses with the same key
 	stderr     string
 	storedAt   time.Time
@@ -63,7 +63,7 @@ type response struct {
 	lastRefresh atomic.Int64 // start of the last background refresh, relative to stored; 0 if never
 }
 
-// origin describes where the credentials of a response came from.
+// responseOrigin describes where the credentials of a response came from.
 type responseOrigin struct {
 	provider string
 	source   Origin

@@ -50,7 +50,7 @@ const (
 type Origin struct {
 	Kind           OriginKind `json:"kind"`
 	PullSecret     *ObjectRef `json:"pullSecret,omitempty"`     // for FromPullSecret
-	ServiceAccount *ObjectRef `json:"serviceAccount,omitempty"` // authSets for FromProvider in service-account mode
+	ServiceAccount *ObjectRef `json:"serviceAccount,omitempty"` // set for FromProvider in service-account mode
 	File           string     `json:"file,omitempty"`           // for FromNode
 }
 
@@ -88,7 +88,7 @@ type Attempt struct {
 	Identity *Identity `json:"identity,omitempty"`
 
 	Cache       CacheResult         `json:"cache,omitempty"`
-	CacheKey    plugin.CacheKeyType `json:"cacheKey,omitempty"`   // lastScope of the response
+	CacheKey    plugin.CacheKeyType `json:"cacheKey,omitempty"`   // scope of the response
 	Age         time.Duration       `json:"-"`                    // age of a cached response; JSON: ageSeconds
 	CachedUntil time.Time           `json:"cachedUntil,omitzero"` // expiry of the cache entry; zero if not cached
 	Duration    time.Duration       `json:"-"`                    // duration of the exec or of reading the source; JSON: durationSeconds

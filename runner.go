@@ -29,13 +29,13 @@ type runner struct {
 	tokenAttributes *config.TokenAttributes // entry.TokenAttributes; nil outside service-account mode
 	executable      executable.Attributes   // attributes when the runner was created
 	provider        plugin.Provider
-	position        atomic.Pointer[providerPosition] // executableChanged by Reload, because an unchanged provider may have moved within the file
+	position        atomic.Pointer[providerPosition] // replaced by Reload, because an unchanged provider may have moved within the file
 	cache           *responseCache
-	origin          *responseOrigin // responseOrigin of responses without a service account
+	origin          *responseOrigin // origin of responses without a service account
 
 	mu                sync.Mutex
 	inFlight          map[flightKey]*flight
-	lastScope         plugin.CacheKeyType // lastScope of the last response; "" if unknown
+	lastScope         plugin.CacheKeyType // scope of the last response; "" if unknown
 	executableChanged bool                // the executable has changed since the runner was created
 	retired           bool                // Reload has removed the provider
 	backoff           map[string]backoff  // by image
@@ -201,7 +201,7 @@ func (r *runner) isUnchanged(p *config.Provider) bool {
 	return !r.executableChanged && r.providerConfig.Equal(p) && r.executable.IsSame(now)
 }
 
-// goCommand runs the plugin. It returns standard error even if the run succeeds.
+// runPlugin runs the plugin. It returns standard error even if the run succeeds.
 func (r *runner) runPlugin(ctx context.Context, req *plugin.Request) (resp *plugin.Response, stderr string, err error) {
 	start := time.Now()
 	if command, ok := r.provider.(plugin.Command); ok {

@@ -187,7 +187,7 @@ func (s *soak) lookup(rnd *rand.Rand) {
 	s.outcomes[what]++
 }
 
-// goCommand does lookups for the duration d. Meanwhile it reloads the configuration, and opens and
+// run does lookups for the duration d. Meanwhile it reloads the configuration, and opens and
 // closes other keyrings. It returns when all goroutines have ended.
 func (s *soak) run(d time.Duration, seed uint64) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)

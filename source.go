@@ -99,7 +99,7 @@ func NodeDockerConfig(p NodePaths) Source { return &nodeDockerConfig{paths: p} }
 func (p NodePaths) Files() []string {
 	var paths []string
 	for _, c := range (&nodeDockerConfig{paths: p}).candidates() {
-		if !slices.Contains(paths, c.path) { // twoProviders of the directories may be the same
+		if !slices.Contains(paths, c.path) { // two of the directories may be the same
 			paths = append(paths, c.path)
 		}
 	}

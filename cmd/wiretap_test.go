@@ -27,7 +27,7 @@ type tap struct {
 	secrets   [][2]string // value and placeholder
 }
 
-// hide replaces a secret with a placeholder.
+// mask replaces a secret with a placeholder.
 func (p *tap) mask(secret, placeholder string) {
 	p.secrets = append(p.secrets, [2]string{secret, "{" + placeholder + "}"})
 }

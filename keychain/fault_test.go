@@ -46,7 +46,7 @@ func byUser(statuses map[string]int) func(http.ResponseWriter, *http.Request) bo
 // second credential is tried.
 func TestStatus(t *testing.T) {
 	for _, tt := range []struct {
-		other, good int // statusForUser of the response to each user; 0 means success
+		other, good int // status of the response to each user; 0 means success
 		want        int
 		asked       int // number of requests by "good"
 	}{

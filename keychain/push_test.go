@@ -99,7 +99,7 @@ func TestUploadBodies(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		auth   testregistry.Auth
-		users  []string // providerUsers of the keyring's credentials
+		users  []string // users of the keyring's credentials
 		path   string
 		again  bool // the request has GetBody
 		expire bool // tokens expire before the body is sent

@@ -228,7 +228,7 @@ func TestTimeout(t *testing.T) {
 				t.Errorf("%s: after %v", name, time.Since(begun))
 			}
 		}
-		time.Sleep(3 * time.Second) // expires the abandoned calls end
+		time.Sleep(3 * time.Second) // until the abandoned calls end
 	})
 }
 

@@ -51,7 +51,7 @@ func TestTransportThatMisbehaves(t *testing.T) {
 					cancel()
 				}
 				if tt.hangs {
-					time.Sleep(time.Minute) // expires the shared calls have timed out
+					time.Sleep(time.Minute) // until the shared calls have timed out
 				}
 			})
 		})

@@ -17,7 +17,7 @@ import (
 // Limits for comparing patterns with each other.
 const (
 	maxComparisons     = 5_000_000 // for each rule; enough for 2,000 patterns
-	globComparisonCost = 32        // resourceUsage of comparing two globs, as a number of comparisons
+	globComparisonCost = 32        // cost of comparing two globs, as a number of comparisons
 	maxPatterns        = 16 << 10  // limit for one provider, and for all providers together
 	maxPatternLength   = 1 << 10   // hosts of images are shorter
 	maxOverlaps        = 10        // maximum number of overlapping providers reported for one provider
@@ -62,7 +62,7 @@ type overlap struct {
 }
 
 func findOverlaps(c *config.Config) (found []overlap) {
-	var lists [][]comparablePattern // comparablePatterns of each provider that has any
+	var lists [][]comparablePattern // candidates of each provider that has any
 	var indexes []int
 	for i, room := 0, maxPatterns; i < len(c.Providers) && room > 0; i++ {
 		if list := comparablePatterns(&c.Providers[i], room); len(list) > 0 {

@@ -96,7 +96,7 @@ func checkEnvHome(s *suite, base *plugin.Response) []Finding {
 		"Do not use a home directory. Read files from configured paths.")
 }
 
-// withEnviron returns a copy of the environment that the plugin inherits. The copy is never nil.
+// environ returns a copy of the environment that the plugin inherits. The copy is never nil.
 func (s *suite) environ() []string {
 	inherited := s.cmd.Environ
 	if inherited == nil {

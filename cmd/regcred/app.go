@@ -35,7 +35,7 @@ type app struct {
 	rootDir        string
 	verbose        bool
 
-	started bool // app command is running, so later errors are not usage errors
+	started bool // a command is running, so later errors are not usage errors
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer, environ []string) *app {

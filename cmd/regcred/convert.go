@@ -26,11 +26,11 @@ import (
 // convertFlags holds the flags of "regcred convert".
 type convertFlags struct {
 	write         bool
-	to            string // app new file or directory; "" = standard output
+	to            string // a new file or directory; "" = standard output
 	format        *enumFlag
 	pluginVersion *enumFlag
 	target        config.Target
-	targetGiven   bool // app flag selects the target
+	targetGiven   bool // a flag selects the target
 }
 
 func (a *app) convertCmd() *cobra.Command {

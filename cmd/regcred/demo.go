@@ -94,7 +94,7 @@ type demo struct {
 	a      *app
 	run    runFunc
 	report demoReport
-	json   bool // printResult no text
+	json   bool // print no text
 	out    io.Writer
 	steps  int
 }

@@ -195,7 +195,7 @@ func decodeResult(t *testing.T, command, document string, result any) {
 	if err := dec.Decode(result); err != nil {
 		t.Errorf("%s: %v", command, err)
 	}
-	written, err := json.Marshal(result) // app type with an UnmarshalJSON method ignores unknown fields
+	written, err := json.Marshal(result) // a type with an UnmarshalJSON method ignores unknown fields
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func TestWarnEnds(t *testing.T) {
 		`^warning: the credential for r\.example/a is not renewed in the files; its cache entry expires at .* but the credential might be valid for longer\n$`: {Password: plugin.NewSecret("x"), CachedUntil: soon},
 		`^warning: the credential for r\.example/a is not renewed in the files, and its lifetime is unknown\n$`:                                                {Password: plugin.NewSecret("x"), Provider: "p"},
 		`^warning: the credential for r\.example/a expired at 1970-01-01T00:00:01Z\n$`:                                                                         {Password: plugin.NewSecret(testcloud.AzureJWT(map[string]any{"exp": 1, "jti": canary.TokenSecret}))},
-		`^$`: {Password: plugin.NewSecret("x")}, // app password from a file on the node
+		`^$`: {Password: plugin.NewSecret("x")}, // a password from a file on the node
 	} {
 		var stderr bytes.Buffer
 		a := newApp(strings.NewReader(""), nil, &stderr, nil)

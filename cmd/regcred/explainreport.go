@@ -89,7 +89,7 @@ func renderExplanation(t *terminal.Text, r *report.Explanation) {
 	for _, s := range r.Sources {
 		t.Item(sourceMark(&s, r.Credentials), s.Title())
 		attempt, fix := s.Attempt, s.Fix
-		attempt.Fix = "" // printedFindings below the reason
+		attempt.Fix = "" // printed below the reason
 		renderAttempt(t, &attempt)
 		if s.WithoutUsername > 0 {
 			t.Detail("%s without a user name, so the runtime pulls anonymously", terminal.FormatCount(s.WithoutUsername, "credential"))

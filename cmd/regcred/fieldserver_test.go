@@ -222,7 +222,7 @@ func (n *fieldNet) startDNS() error {
 				return
 			}
 			answer := slices.Clone(buf[:size])
-			answer[2] |= 0x80             // app response
+			answer[2] |= 0x80             // a response
 			answer[3] = 0x80 | 3          // recursion available, no such name (RFC 1035, 4.1.1)
 			answer[10], answer[11] = 0, 0 // no additional records
 			conn.WriteTo(cutQuestion(answer), from)

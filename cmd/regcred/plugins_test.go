@@ -35,7 +35,7 @@ func testPlugins() map[string]func() int {
 			req := readRequest()
 			return writeResponse(req.APIVersion, "Image", login(registryOf(req), fmt.Sprintf("token=%v role=%s", req.Token != "", req.Annotations["example.com/role"]), canary.PasswordSecret))
 		},
-		// mustBeFixedBy returns a password that is not a canary secret. It is for outputs that must contain
+		// open returns a password that is not a canary secret. It is for outputs that must contain
 		// the password.
 		"open": func() int {
 			req := readRequest()

@@ -26,7 +26,7 @@ func TestPluginTestOnTerminal(t *testing.T) {
 		environ string
 		args    []string
 		colours bool
-		bar     bool // app single check may be too fast for the bar
+		bar     bool // a single check may be too fast for the bar
 	}{
 		{"colours", "TERM=xterm", nil, true, true},
 		{"NO_COLOR", "NO_COLOR=1", []string{"--check", "cache-duration"}, false, true},

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	if plugin, ok := testPlugins()[name]; ok {
 		os.Exit(plugin())
 	}
-	if name == demoProvider { // app copy of this program, made by the demo
+	if name == demoProvider { // a copy of this program, made by the demo
 		if os.Getenv("TEST_DEMO_FAILS") != "" {
 			os.Exit(3)
 		}
@@ -267,7 +267,7 @@ func ruleNames(findings any) any {
 	for _, f := range list {
 		finding, ok := f.(map[string]any)
 		if !ok {
-			return findings // app golden file's list of names
+			return findings // a golden file's list of names
 		}
 		if finding["rule"] != "dynamic-binary" {
 			names = append(names, finding["rule"])

@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/internal/terminal"
 )
 
-// kubeletVersion is set by the linker in release builds: -ldflags "-X main.version=v1.2.3".
+// version is set by the linker in release builds: -ldflags "-X main.version=v1.2.3".
 var version string
 
 // versionInfo is the result of "regcred version -o json".

@@ -76,7 +76,7 @@ type call struct {
 	signed        bool // authorized by a token that the node has signed
 }
 
-// between is the token that the first endpoint returns and the second endpoint accepts.
+// intermediateToken is the token that the first endpoint returns and the second endpoint accepts.
 const intermediateToken = canary.EnvSecret + "-between"
 
 // samples lists the samples in docs/plugins/token with the values that

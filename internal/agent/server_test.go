@@ -113,7 +113,7 @@ func TestServer(t *testing.T) {
 	done, looked := make(chan error, 1), make(chan struct{})
 	p.PrintStatus = func(line []byte) error {
 		if strings.Contains(string(line), `"installed"`) {
-			close(looked) // lastLine once
+			close(looked) // printed once
 		}
 		return nil
 	}

@@ -19,7 +19,7 @@ import (
 type Phase string
 
 const (
-	PhaseStarting    Phase = "starting"    // notInstalled has been done yet
+	PhaseStarting    Phase = "starting"    // nothing has been done yet
 	PhaseApplying    Phase = "applying"    // an install or uninstall is running
 	PhaseInstalled   Phase = "installed"   // the node is in the state that the chart specifies
 	PhasePlanned     Phase = "planned"     // mode DryRun; Reason contains the plan
@@ -126,7 +126,7 @@ func compactJSON(v any) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil { // statusFailed happen for the types of this package
+	if err := enc.Encode(v); err != nil { // cannot happen for the types of this package
 		panic(err)
 	}
 	return b.Bytes()

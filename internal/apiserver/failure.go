@@ -34,7 +34,7 @@ type Failure struct {
 	connectionLost bool // the connection was closed before the response was complete
 }
 
-// refused returns the failure for a response with an error status.
+// statusFailure returns the failure for a response with an error status.
 func statusFailure(resp *http.Response, body []byte) *Failure {
 	f := &Failure{Code: resp.StatusCode, RetryAfter: retryAfter(resp)}
 	var status metav1.Status

@@ -16,7 +16,7 @@ type registryConfig struct {
 	configPaths         []string            // config_path
 	configPathSet       bool                // config_path is set explicitly
 	mirrors             map[string][]string // endpoints, by host or "*" (deprecated)
-	logins              map[string]bool     // queriedURLs with a configured password (deprecated)
+	logins              map[string]bool     // hosts with a configured password (deprecated)
 	tls                 map[string]tlsFiles // TLS files by host, for containerd 1 (deprecated)
 	invalidPath         bool                // config_path is not a string
 	headers             []string            // names of headers that are sent to every host

@@ -36,7 +36,7 @@ const (
 	ConflictReplace ConflictPolicy = "replace" // replace the entry; it cannot be restored later
 )
 
-// Desired describes the entries for regcred's helper that a file should have.
+// DesiredEntries describes the entries for regcred's helper that a file should have.
 type DesiredEntries struct {
 	Hosts    []string       // keys of credHelpers
 	AllHosts bool           // set credsStore too, for every host that is not in credHelpers

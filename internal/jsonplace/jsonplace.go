@@ -37,7 +37,7 @@ const (
 type Value struct {
 	Kind       Kind
 	Start, End int      // bytes
-	Text       string   // decodeValue text of a KindString
+	Text       string   // decoded text of a KindString
 	Members    []Member // members of a KindObject, in order
 	Items      []*Value // of a KindArray
 }

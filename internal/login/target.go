@@ -24,7 +24,7 @@ type Target struct {
 	Registry name.Registry
 	Scope    string // scope of the token, such as "repository:team/app:pull"
 
-	allowsPlainHTTP bool // allowsPlainHTTP HTTP is allowed
+	allowsPlainHTTP bool // plain HTTP is allowed
 }
 
 // NewTarget returns a target that allows plain HTTP for registries on loopback, and for

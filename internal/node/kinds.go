@@ -12,7 +12,7 @@ type kindSpec struct {
 
 	markers   []kindMarker // a node is of this kind if any of these files matches
 	unitReads []string     // base names of drop-ins and paths of environment files of kubelet.service that identify this kind
-	unit      string       // kubeletName or pattern of the kubelet's unit; "" means kubelet.service
+	unit      string       // name or pattern of the kubelet's unit; "" means kubelet.service
 
 	program   string   // base name of the executable that the service starts; "" means kubelet
 	processes []string // process names of the kubelet; nil means "kubelet"; empty means that only the unit identifies it
@@ -31,7 +31,7 @@ type kindSpec struct {
 
 	refusalReason  string // why changes to the node would be lost; "" if they persist
 	reapplied      bool   // see [ChangeRefusal.Reapplied]
-	manualTemplate string // kubeletName of the template with the manual instructions; "" means "flags"
+	manualTemplate string // name of the template with the manual instructions; "" means "flags"
 	helmValues     string // additional Helm values in the manual instructions
 }
 

@@ -22,7 +22,7 @@ import (
 // a service would start.
 type kubelet struct {
 	pid     int    // 0 if the kubelet is not running
-	unit    string // kubeletName of the service, if the kubelet is not running
+	unit    string // name of the service, if the kubelet is not running
 	root    string // root directory of the paths in flags; "" means "/"
 	files   []string
 	flags   map[string]string

@@ -67,7 +67,7 @@ type DesiredConfig struct {
 // DesiredProvider holds a provider's settings. Systems such as Bottlerocket have their own
 // configuration format for them.
 type DesiredProvider struct {
-	Name          string // kubeletName of the executable
+	Name          string // name of the executable
 	MatchImages   []string
 	CacheDuration string // such as "10m0s"
 	Env           map[string]string

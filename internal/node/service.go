@@ -15,7 +15,7 @@ import (
 type kubeletService struct {
 	kind         Kind
 	init         InitSystem
-	name         string       // kubeletName of the service in the init system; "" if there is no service
+	name         string       // name of the service in the init system; "" if there is no service
 	unit         *systemdUnit // nil unless the init system is systemd
 	originalUnit *systemdUnit // the unit without regcred's drop-in
 	vars         map[string]envVariable

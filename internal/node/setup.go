@@ -11,7 +11,7 @@ type Setup struct {
 	Refusal *ChangeRefusal `json:",omitempty"` // why regcred does not change the node; nil if it can
 
 	Init    InitSystem
-	Service string `json:",omitempty"` // kubeletName of the service that starts the kubelet, such as "kubelet.service" or "k3s"
+	Service string `json:",omitempty"` // name of the service that starts the kubelet, such as "kubelet.service" or "k3s"
 	Unit    *Unit  `json:",omitempty"` // nil if systemd does not start the kubelet
 
 	// Flags holds the provider flags for the kubelet's next start, including regcred's drop-in.
@@ -123,7 +123,7 @@ const (
 	TypeUnknown   FileType = "unknown" // permission denied; see Setup.Unread
 )
 
-// Place describes a path that a kubelet flag contains, and the file at that path.
+// PathStatus describes a path that a kubelet flag contains, and the file at that path.
 type PathStatus struct {
 	Path  string   `json:",omitempty"` // the value of the kubelet's flag
 	Type  FileType `json:",omitempty"`

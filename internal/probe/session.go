@@ -24,7 +24,7 @@ import (
 	"github.com/regcred/regcred/internal/shown"
 )
 
-// loginSession queries one host.
+// session queries one host.
 type session struct {
 	*Prober
 	hop    route.Hop
@@ -41,7 +41,7 @@ type session struct {
 
 	registry          *login.Registry
 	tokens            *tokenRecorder
-	loginSession      *login.Session            // loginSession with the current credential; nil without a credential
+	loginSession      *login.Session            // session with the current credential; nil without a credential
 	anonymousResponse serverResponse            // response to the request without a credential
 	dialed            map[string]netip.AddrPort // from host:port to the address that was reached
 }

@@ -33,7 +33,7 @@ type plan struct {
 
 	sizes            map[v1.Hash]int64         // sizes of blobs
 	fetchedManifests map[v1.Hash]v1.Descriptor // descriptors of fetched manifests
-	manifestsSize    int                       // downloaded of manifests
+	manifestsSize    int                       // bytes of manifests
 }
 
 // blob is a layer or a configuration.

@@ -216,6 +216,6 @@ type Event struct {
 	Digest string
 	Config bool  // the blob is an image configuration, not a layer
 	Size   int64 // size in bytes, from the manifest
-	Bytes  int64 // downloaded received so far
+	Bytes  int64 // bytes received so far
 	Reused bool  // with EventDone: the layout already had it
 }

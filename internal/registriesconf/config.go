@@ -90,7 +90,7 @@ type endpoint struct {
 	hadTrailingSlash bool // the location ended with a slash
 }
 
-// document is one parsed file.
+// parsedFile is one parsed file.
 type parsedFile struct {
 	Registry []registry `toml:"registry"`
 	Search   *[]string  `toml:"unqualified-search-registries"`

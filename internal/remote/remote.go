@@ -58,7 +58,7 @@ type Call struct {
 	Form   url.Values // sent as application/x-www-form-urlencoded
 	Body   []byte     // sent unchanged; set Content-Type in Header
 
-	// Accept lists the statuses of a successful response; empty means only 200.
+	// AcceptStatuses lists the statuses of a successful response; empty means only 200.
 	AcceptStatuses []int
 
 	// RetryStatuses lists additional statuses to retry.

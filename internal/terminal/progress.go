@@ -18,7 +18,7 @@ import (
 // Progress displays are drawn on standard error if it is a terminal. Their Close methods remove
 // them. All methods are safe for concurrent use.
 
-// progress returns the container for progress bars, or nil if no progress is to be drawn.
+// newProgress returns the container for progress bars, or nil if no progress is to be drawn.
 func (t *Terminal) newProgress() *mpb.Progress {
 	if asTerminal(t.Stderr) == nil || t.isDumb() || t.Quiet {
 		return nil

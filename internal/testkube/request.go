@@ -66,5 +66,5 @@ type Request struct {
 	ExpirationSeconds   *int64
 	Token               plugin.Secret // the issued token; empty after an error
 
-	logIndex int // logIndex in Server.requestLog
+	logIndex int // index in Server.requestLog
 }

@@ -38,7 +38,7 @@ type dockerConfig struct {
 	withHelper map[string]bool       // registries in credHelpers, keyed by scope
 }
 
-// entry is a member of auths.
+// authEntry is a member of auths.
 type authEntry struct {
 	config *dockerConfig
 	jsonplace.Member

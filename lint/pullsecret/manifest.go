@@ -89,7 +89,7 @@ type manifest struct {
 	limit      error          // the limit of regcred that a document exceeds, or nil
 }
 
-// object contains the fields of a Kubernetes object that the checks use.
+// kubeObject contains the fields of a Kubernetes object that the checks use.
 type kubeObject struct {
 	Kind       string         `json:"kind"`
 	Type       string         `json:"type"`

@@ -160,7 +160,7 @@ func (w *testCloud) mustGetCredentials(req *plugin.Request) *plugin.Response {
 	return must.Get(w.getCredentials(req))(w.t)
 }
 
-// keyDir returns the user name of each key in a response, followed by ":secret" or ":token" if there
+// authSummary returns the user name of each key in a response, followed by ":secret" or ":token" if there
 // is a password.
 func authSummary(resp *plugin.Response) map[string]string {
 	got := map[string]string{}

@@ -33,7 +33,7 @@ type managedSource struct {
 	address             string
 	version             string // API version
 	headerName          string // name of the authorization header
-	headerValue         string // headerValue of the authorization header
+	headerValue         string // value of the authorization header
 	resourceIDParameter string // name of the parameter for a resource ID
 	isArc               bool   // the Azure Arc agent, which requires a key
 }

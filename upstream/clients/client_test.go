@@ -32,7 +32,7 @@ type client struct {
 
 // job is a task for a client.
 type job struct {
-	program string // pathPatternConfig of the client
+	program string // path of the client
 	image   string
 	home    string // HOME, a writable directory
 	environ []string
@@ -63,7 +63,7 @@ const (
 	breaks             = "breaks the pull"
 )
 
-// pathPatternConfig returns the client's path, or "" if it is missing.
+// path returns the client's path, or "" if it is missing.
 func (c *client) path() string {
 	if c.module == "" {
 		path, err := exec.LookPath(c.program)

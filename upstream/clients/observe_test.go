@@ -25,7 +25,7 @@ type bench struct {
 	site   *site
 	client *client
 
-	// right, wrong and path are configurations of the helper with the right password, with a wrong
+	// rightConfig, wrong and path are configurations of the helper with the right password, with a wrong
 	// one, and with a path in the pattern.
 	rightConfig, wrongPasswordConfig, pathPatternConfig string
 	publicFailureConfig, privateFailureConfig           string // configurations with a plugin that fails for the public or the private registry

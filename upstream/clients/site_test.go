@@ -29,7 +29,7 @@ import (
 
 const helperName = "docker-credential-regcred"
 
-// privateHost and the following constants name the registries. The private registry listens on two
+// private and the following constants name the registries. The private registry listens on two
 // ports. Another registry has the names of Docker Hub.
 const (
 	privateHost = "registry.example"

@@ -81,7 +81,7 @@ func shell(script string) hostrun.Command {
 	return hostrun.Command{Path: "/bin/sh", Args: []string{"-c", script}}
 }
 
-// startPod runs c in the background and waits until c has created a file. end waits until c exits and
+// start runs c in the background and waits until c has created a file. end waits until c exits and
 // returns its result.
 func (h podRunner) start(t *testing.T, c hostrun.Command, file string) (end func() runResult) {
 	t.Helper()

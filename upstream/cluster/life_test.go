@@ -42,7 +42,7 @@ const (
 	stateDir     = "/var/lib/regcred"
 )
 
-// firstHost and the following constants are the registries, each with its own provider.
+// first and the following constants are the registries, each with its own provider.
 const (
 	firstHost, laterHost, brokenHost, thirdPartyHost = "registry.example", "partner.example", "broken.example", "vendor.example"
 )

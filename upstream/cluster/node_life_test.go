@@ -46,7 +46,7 @@ func TestLifecycleWithThirdParty(t *testing.T) {
 func (l *lifecycleMachine) runSteps(t *testing.T, others, middle func(*testing.T)) {
 	step := func(name string, f func(*testing.T)) {
 		if t.Failed() {
-			return // laterHost steps depend on this one
+			return // later steps depend on this one
 		}
 		t.Run(name, func(t *testing.T) {
 			f(t)

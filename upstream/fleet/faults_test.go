@@ -26,7 +26,7 @@ const aksMarkerFile = "/opt/azure/containers/provision.complete"
 func (f *fleet) testFaults(t *testing.T) {
 	step := func(name string, do func(*testing.T)) {
 		if t.Failed() {
-			return // laterHost steps depend on earlier ones
+			return // later steps depend on earlier ones
 		}
 		t.Run(name, do)
 	}

@@ -23,7 +23,7 @@ import (
 func (f *fleet) testLife(t *testing.T) {
 	step := func(name string, do func(*testing.T)) {
 		if t.Failed() {
-			return // laterHost steps depend on earlier ones
+			return // later steps depend on earlier ones
 		}
 		t.Run(name, do)
 	}

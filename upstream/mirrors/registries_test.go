@@ -49,7 +49,7 @@ type loggedRequest struct {
 	user string // user name; "" for an anonymous request
 }
 
-// hosts holds the registries, each with its own images.
+// registryHosts holds the registries, each with its own images.
 type registryHosts struct {
 	ca      string // path of the CA file
 	storage http.Handler

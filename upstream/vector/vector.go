@@ -21,7 +21,7 @@ import (
 type Kind struct {
 	Name  string
 	Cases func() []any // returns the cases of package corpus
-	// Ask returns the vector of a JSON case, as JSON.
+	// RunJSON returns the vector of a JSON case, as JSON.
 	RunJSON func(a *VectorRunner, data []byte) (any, error)
 	vector  func(a *VectorRunner, c any) (any, error)
 }

@@ -125,7 +125,7 @@ func TestEvents(t *testing.T) {
 	cases := []struct {
 		provider
 		what   string
-		reason string // indentedJSON expected in the event
+		reason string // text expected in the event
 	}{
 		{provider{name: "refused", host: "refused.example", script: "echo 'the role team-pull may not be assumed' >&2; exit 1"},
 			"exit status 1, a reason on standard error", "the role team-pull may not be assumed"},
@@ -203,7 +203,7 @@ func TestFailing(t *testing.T) {
 		shared = "shared.example"
 	)
 	type result struct {
-		execs, lookups map[string]int // addCounts by host
+		execs, lookups map[string]int // counts by host
 		pulls          int
 	}
 	const fails = "sleep 0.3; echo '429 Too Many Requests' >&2; exit 2"

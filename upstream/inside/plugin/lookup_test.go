@@ -33,7 +33,7 @@ type lookupCase struct {
 	server  settings
 	gateOff bool // turn the feature gate off after the provider is registered
 	steps   []lookup
-	says    string // replacedFile in the error of the last step, for regcred only
+	says    string // text in the error of the last step, for regcred only
 	request string // expected request of the first run
 }
 

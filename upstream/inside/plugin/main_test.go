@@ -73,7 +73,7 @@ type provider struct {
 	match         string // a list in YAML: "[registry.example]"
 	api           string // v1
 	cache         string // defaultCacheDuration in the configuration: "0s"
-	extraYAML     string // extraYAML fields of the provider in YAML, each line indented by two
+	extraYAML     string // more fields of the provider in YAML, each line indented by two
 	script        string // shell script; "" prints the response
 	answer        string // response; "" is generated from the fields below
 	scope         string // cacheKeyType of the generated response: "Image"

@@ -44,7 +44,7 @@ type configCase struct {
 	covers  string // name of the kubelet's test case that it covers
 	files   map[string]string
 	gateOff bool
-	refused string // replacedFile in regcred's error; "" if the configuration is accepted
+	refused string // text in regcred's error; "" if the configuration is accepted
 }
 
 func singleProviderFile(p provider) map[string]string { return map[string]string{"": configOf(p)} }

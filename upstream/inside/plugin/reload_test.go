@@ -80,7 +80,7 @@ func TestReload(t *testing.T) {
 		name string
 		do   func()
 		want []string
-		says string // replacedFile that must be logged once
+		says string // text that must be logged once
 	}{
 		{"as it was", func() {}, user, ""},
 		{"a provider more, without its executable", func() { write(t, at.path, configOf(provider{}, newer), 0o600) }, user, `"Changed credential provider configuration cannot be used`},
