@@ -71,9 +71,6 @@ with --strict, if a finding is a warning. Otherwise, it is 0.`,
 	addRuleFlags(cmd, &v.rules)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		named := f.Changed("kubelet-version") || f.Changed("feature-gates")
-		if err := checkKubeletVersion(target.KubeletVersion); err != nil {
-			return err
-		}
 		v.kubelet = report.Kubelet{Version: target.KubeletVersion, FeatureGates: target.FeatureGates, Explicit: named}
 		return a.validate(cmd.Context(), v, args)
 	}
@@ -86,6 +83,10 @@ func (a *app) validate(ctx context.Context, v *validateFlags, paths []string) er
 	}
 	var list []*report.Validation
 	var errs []error
+	several := len(paths) > 1
+	if err := checkKubeletVersion(v.kubelet.Version); err != nil {
+		errs, paths = []error{err}, nil
+	}
 	for _, path := range paths {
 		r, err := a.validatePath(ctx, v, path)
 		if err != nil {
@@ -107,7 +108,7 @@ func (a *app) validate(ctx context.Context, v *validateFlags, paths []string) er
 		}
 		errs = append(errs, a.WriteForeignJSON(report.SARIF(buildVersion(), readFileIfPossible, results, suppressed, errs)))
 	} else if len(list) > 0 {
-		errs = append(errs, a.printValidations(v.output, list, len(paths) > 1))
+		errs = append(errs, a.printValidations(v.output, list, several))
 	}
 	for _, r := range list {
 		errs = append(errs, validationError(r, v.strict))

@@ -14,6 +14,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/shown"
 )
@@ -29,6 +30,7 @@ type checker struct {
 	text, kubelet string
 	cfg           *config.Config
 	invalid       error // why the kubelet would not start, for explain
+	unchecked     error // the text exceeds a limit of this program
 	findings      []finding.Finding
 	lastResponse  map[string]any
 }
@@ -59,6 +61,11 @@ func (r *checker) parseText(text, kubelet string) {
 	if err == nil {
 		r.invalid = cfg.Validate()
 	}
+	if errors.Is(err, regularfile.ErrLimit) { // the kubelet may accept the text
+		r.unchecked = err
+		setResult(r.lastResponse, "validation", nil, err)
+		return
+	}
 	selected := report.Kubelet{Version: cmp.Or(kubelet, newestKubelet), Explicit: kubelet != ""}
 	v, failed := report.Validate(messageFileName, cfg, err, selected, "")
 	if failed == nil {
@@ -82,6 +89,9 @@ func setResult(answer map[string]any, name string, v any, err error) {
 }
 
 func (r *checker) explainImage(image string) (*report.Explanation, error) {
+	if r.unchecked != nil {
+		return nil, r.unchecked
+	}
 	req := regcred.Request{Image: image}
 	x := report.NewExplanation(req, report.ConfigFile{Path: messageFileName, From: "flags"})
 	x.Environment, x.DryRun = "caller", true
