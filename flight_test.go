@@ -157,7 +157,7 @@ func TestCachedResponse(t *testing.T) {
 	}
 }
 
-// errHookContext is a context that calls the function at when its Err method is called.
+// errHookContext is a context that calls a function when its Err method is called.
 type errHookContext struct {
 	context.Context
 	at func()

@@ -37,7 +37,7 @@ const soakRate = 334
 const (
 	soakDescriptors = 8
 	soakGoroutines  = 8
-	soakHeap        = 4 << 20  // in bytes, plus a quarter of the initial value
+	soakHeap        = 4 << 20  // maximum growth in bytes, in addition to a quarter of the initial heap
 	soakRSS         = 24 << 20 // in bytes, plus a quarter of the initial value
 )
 

@@ -18,7 +18,7 @@ import (
 const (
 	maxComparisons     = 5_000_000 // for each rule; enough for 2,000 patterns
 	globComparisonCost = 32        // cost of comparing two globs, as a number of comparisons
-	maxPatterns        = 16 << 10  // limit for one provider, and for all providers together
+	maxPatterns        = 16 << 10  // limit for all providers together, so one provider may have them all
 	maxPatternLength   = 1 << 10   // hosts of images are shorter
 	maxOverlaps        = 10        // maximum number of overlapping providers reported for one provider
 )

@@ -20,7 +20,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// outOfTreeCommand returns a Command of the out-of-tree protocol whose plugin is the test binary.
+// outOfTreeCommand returns a Command that runs the test binary as a plugin of the out-of-tree
+// protocol.
 func outOfTreeCommand(t testing.TB, mode string, env ...string) Command {
 	c := testCommand(t, mode, env...)
 	c.APIVersion = OutOfTree

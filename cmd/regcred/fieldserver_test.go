@@ -332,7 +332,7 @@ func (n *fieldNet) startKubelet(c *fieldCase, args []string) error {
 	}
 	cmd := exec.Command("kubelet", args...)
 	cmd.Dir, cmd.Env = n.dir, []string{"GORACE=" + noRaceSleep, "PATH=" + os.Getenv("PATH")}
-	if _, err := cmd.StdinPipe(); err != nil { // the process ends when this process closes the pipe
+	if _, err := cmd.StdinPipe(); err != nil { // the command exits when its stdin is closed
 		return err
 	}
 	stdout, err := cmd.StdoutPipe()

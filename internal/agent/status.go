@@ -79,7 +79,7 @@ const (
 	maxDriftTextLength = 256
 )
 
-// encodeLine returns the status as one line of JSON. Long texts are shortened.
+// encodeLine returns the status as one line of JSON. Long messages are truncated.
 func (s Status) encodeLine() []byte {
 	s.shortenTexts()
 	for {

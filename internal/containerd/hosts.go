@@ -24,7 +24,7 @@ import (
 type hostsFile struct {
 	path       string
 	file       *tomlfile.File  // nil if the file is missing or empty
-	hosts      []host          // host tables in their order, then the server or the image's own host
+	hosts      []host          // host tables in file order, then the server or the image's own host
 	parseError *hostsFileError // nil if containerd accepts the file
 }
 

@@ -75,7 +75,7 @@ func TestNamespace(t *testing.T) {
 	}
 }
 
-// TestConfig verifies from which source the API server's address is loaded, and the error messages.
+// TestConfig verifies which source provides the API server's address, and the error messages.
 // DIR stands for the test's directory.
 func TestConfig(t *testing.T) {
 	dir := t.TempDir()

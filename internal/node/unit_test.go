@@ -130,7 +130,7 @@ func TestSplitWords(t *testing.T) {
 	}
 }
 
-// FuzzUnit verifies that parsing ends for any unit and environment file.
+// FuzzUnit verifies that parsing terminates for every unit and environment file.
 func FuzzUnit(f *testing.F) {
 	f.Add("[Service]\nExecStart=kubelet $A ${A} \\\n#\n", "A=\"x\" 'y\n")
 	f.Fuzz(func(t *testing.T, unit, env string) {

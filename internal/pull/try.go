@@ -44,7 +44,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the errors of the tries.
+// Unwrap returns the errors of the attempts.
 func (e *Error) Unwrap() []error {
 	var list []error
 	for _, t := range e.Tries {

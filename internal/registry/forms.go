@@ -16,7 +16,7 @@ import (
 // of their hosts.
 type UnmatchablePattern struct {
 	Owner      string // service, such as "Amazon ECR"
-	HostForm   string // closest host form, such as "ACCOUNT.dkr.ecr.REGION.amazonaws.com"
+	HostForm   string // form of host that is most similar to the pattern, such as "ACCOUNT.dkr.ecr.REGION.amazonaws.com"
 	Reason     string // why the pattern matches no host of this form
 	Suggestion string // host pattern that matches such hosts
 }

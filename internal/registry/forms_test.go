@@ -237,7 +237,8 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// TestEveryDomainHasAForm verifies that each domain of ECR and ACR has a host form.
+// TestEveryDomainHasAForm verifies that each domain of ECR and ACR has an example of its host
+// names, such as "ACCOUNT.dkr.ecr.REGION.amazonaws.com".
 func TestEveryDomainHasAForm(t *testing.T) {
 	for domain := range strings.FieldsSeq(AmazonDomains + " " + AzureDomains) {
 		if !slices.ContainsFunc(sampleHosts([]byte("x")), func(h string) bool { return strings.HasSuffix(h, "."+domain) }) {

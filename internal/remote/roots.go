@@ -144,7 +144,8 @@ func certDirs(getenv func(string) string) []string {
 	return strings.Split(cmp.Or(getenv(bundleDirsEnv), bundleDirs), ":")
 }
 
-// storeName returns the location of the node's CAs for errors, or "".
+// storeName returns where the node's CAs are stored, for use in errors. It returns "" if this
+// is unknown.
 func storeName(goos string, getenv func(string) string) string {
 	if goos != "linux" {
 		return ""

@@ -21,7 +21,7 @@ type FaultKind int
 // Kinds of faults. The first three replace the response. The others change a successful
 // response (status 200 to a GET).
 const (
-	FaultUnauthorized    FaultKind = iota // 401 with a challenge, also for valid credentials
+	FaultUnauthorized    FaultKind = iota // 401 with a challenge, even for valid credentials
 	FaultTooManyRequests                  // 429, with Retry-After if Fault.RetryAfter is set
 	FaultServerError                      // 500
 	FaultSlow                             // waits Fault.Delay after Fault.Bytes bytes of the body, or before the header if Bytes is 0

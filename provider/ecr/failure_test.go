@@ -129,7 +129,7 @@ func TestImageForms(t *testing.T) {
 	}
 }
 
-// TestAllowedHost verifies custom hosts and the source of their region.
+// TestAllowedHost verifies that hosts in --allow-host are accepted, and where their region comes from.
 func TestAllowedHost(t *testing.T) {
 	const host = "registry.corp.example:5000"
 	config := filepath.Join(t.TempDir(), "config")

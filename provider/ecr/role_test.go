@@ -63,7 +63,7 @@ func TestRolesOfAccount(t *testing.T) {
 		req    *plugin.Request
 		trusts map[string]testcloud.AWSTrust
 		want   []url.Values
-		signer string // key ID that signs the request to ECR
+		signer string // ID of the access key that signs the request to ECR
 	}{
 		"node": {chain, nil, imageRequest(privateHost), map[string]testcloud.AWSTrust{hubRole: {Principal: testcloud.AWSKeyInstance, RoleKey: hubKey}, targetRole: {Principal: hubKey, RoleKey: targetKey}},
 			[]url.Values{taken("AssumeRole", hubRole, "ecr-credential-provider", testcloud.AWSKeyInstance), taken("AssumeRole", targetRole, "ecr-credential-provider", hubKey)}, targetKey},

@@ -13,7 +13,7 @@ import (
 )
 
 // PatchImageManager changes pkg/kubelet/images/image_manager.go of a Kubernetes release. In the
-// result, the error of a pull includes why an image credential provider failed. If the file does
+// result, the error of a pull states why an image credential provider failed. If the file does
 // not have the expected content, PatchImageManager changes nothing and returns an error that names
 // the missing part.
 func PatchImageManager(version string, text []byte) ([]byte, error) {

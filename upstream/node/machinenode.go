@@ -21,7 +21,8 @@ import (
 // machineRuntimeSocket is the path of containerd's socket in the machine.
 const machineRuntimeSocket = "/run/containerd/containerd.sock"
 
-// machineContainerdConfig is a template of containerd's configuration, for the sandbox image.
+// machineContainerdConfig is a template of containerd's configuration. Its only parameter is the
+// sandbox image.
 const machineContainerdConfig = `version = 2
 [plugins."io.containerd.grpc.v1.cri"]
   restrict_oom_score_adj = true

@@ -130,7 +130,7 @@ func isAboutField(p *config.FieldError, field string) bool {
 	return p != nil && (p.Path == field || strings.HasSuffix(p.Path, "."+field))
 }
 
-// formatConfig formats a configuration. The generator does not plant secrets.
+// formatConfig formats a configuration for messages. Generated configurations contain no secrets.
 func formatConfig(c corpus.Config) string {
 	var b strings.Builder
 	for _, f := range c.Files {

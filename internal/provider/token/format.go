@@ -13,7 +13,7 @@ import (
 // their values.
 type Unprintable struct{}
 
-// Format writes a fixed text for every verb.
+// Format writes "[redacted]" for every verb.
 func (Unprintable) Format(f fmt.State, _ rune) { io.WriteString(f, "[redacted]") }
 
 // MarshalJSON always fails.
