@@ -29,10 +29,10 @@ const (
 // insideNamespacesArg is the argument with which this program runs itself in the namespaces.
 const insideNamespacesArg = "inside"
 
-// nodeRows measures the plugins as they run on a node: with Debian's certificate store, endpoints
+// benchNodePlugins measures the plugins as they run on a node: with Debian's certificate store, endpoints
 // at their real host names, and latency. It creates namespaces in which the host names resolve to
 // loopback and no other network is reachable.
-func nodeRows(b *bench) ([]row, error) {
+func benchNodePlugins(b *bench) ([]row, error) {
 	if err := b.buildAll(); err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func nodeRows(b *bench) ([]row, error) {
 
 const insideScript = `ip link set lo up && mount --bind "$0" /etc/hosts && exec "$@"`
 
-// runInsideNamespaces is the part of nodeRows that runs in the namespaces. Its arguments are the
+// runInsideNamespaces is the part of benchNodePlugins that runs in the namespaces. Its arguments are the
 // working directory and the number of runs.
 func runInsideNamespaces(args []string) error {
 	if len(args) != 2 {
@@ -119,7 +119,7 @@ func (b *bench) buildAll() error {
 		}
 	}
 	for _, name := range []string{"bench/floor", "bench/vmhwm"} {
-		if _, err := plugins.BuildHere(b.dir, name); err != nil {
+		if _, err := plugins.BuildInRepository(b.dir, name); err != nil {
 			return err
 		}
 	}

@@ -7,4 +7,4 @@ package isolated
 
 import "os/exec"
 
-func dieWithParent(*exec.Cmd) {}
+func setParentDeathSignal(*exec.Cmd) {}
