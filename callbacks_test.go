@@ -22,7 +22,7 @@ import (
 
 // misbehavingClient implements all interfaces for third-party code. One of its methods misbehaves.
 type misbehavingClient struct {
-	staticAccounts
+	accounts
 	method   string // the name of the method that misbehaves
 	behave   func()
 	provider recordingProvider
@@ -36,12 +36,12 @@ func (o *misbehavingClient) callHook(name string) {
 
 func (o *misbehavingClient) GetServiceAccount(ctx context.Context, namespace, name string) (*ServiceAccount, error) {
 	o.callHook("GetServiceAccount")
-	return o.staticAccounts.GetServiceAccount(ctx, namespace, name)
+	return o.accounts.GetServiceAccount(ctx, namespace, name)
 }
 
 func (o *misbehavingClient) RequestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error) {
 	o.callHook("RequestToken")
-	return o.staticAccounts.RequestToken(ctx, req)
+	return o.accounts.RequestToken(ctx, req)
 }
 
 func (o *misbehavingClient) Name() string { return "outsider" }

@@ -311,7 +311,7 @@ func TestWaitsForAtMostTwoPods(t *testing.T) {
 				}
 				return newPluginResponder(plugin.CacheImage, time.Hour, "")(ctx, req)
 			}
-			k, err := New(oneProviderConfig(testTokenAttributes(config.CachePerServiceAccount)), Options{InProcess: map[string]plugin.Provider{"p": p}, ServiceAccounts: &staticAccounts{}})
+			k, err := New(oneProviderConfig(testTokenAttributes(config.CachePerServiceAccount)), Options{InProcess: map[string]plugin.Provider{"p": p}, ServiceAccounts: &accounts{}})
 			if err != nil {
 				t.Fatal(err)
 			}

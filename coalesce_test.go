@@ -182,7 +182,7 @@ func TestCoalesceFailureIsNotAChainThoughTheScopeIsKnown(t *testing.T) {
 			}
 			return newPluginResponder(plugin.CacheRegistry, time.Hour, "")(ctx, req)
 		}
-		k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerServiceAccount), &staticAccounts{})
+		k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerServiceAccount), &accounts{})
 		defer k.Close()
 		reqs := []Request{podRequest("r.example/0", "alice", 0)}
 		for i := range 5 {
@@ -336,19 +336,19 @@ func mayUseCredential(c Credential, scope plugin.CacheKeyType, req Request) bool
 	return c.Username == req.Image || !c.CachedUntil.IsZero() && scope != plugin.CacheImage
 }
 
-// staticAccounts is a ServiceAccountClient with the service accounts of namespace
+// accounts is a ServiceAccountClient with the service accounts of namespace
 // "ns".
-type staticAccounts struct {
+type accounts struct {
 	mu     sync.Mutex
 	tokens int
 	err    error
 }
 
-func (a *staticAccounts) GetServiceAccount(_ context.Context, namespace, name string) (*ServiceAccount, error) {
+func (a *accounts) GetServiceAccount(_ context.Context, namespace, name string) (*ServiceAccount, error) {
 	return &ServiceAccount{Namespace: namespace, Name: name, UID: "uid-" + name, Annotations: map[string]string{"example.com/role": name}}, a.err
 }
 
-func (a *staticAccounts) RequestToken(_ context.Context, req TokenRequest) (plugin.Secret, error) {
+func (a *accounts) RequestToken(_ context.Context, req TokenRequest) (plugin.Secret, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.tokens++
@@ -374,7 +374,7 @@ func TestCoalesceServiceAccountsApart(t *testing.T) {
 				resp.Auth["*.example"] = plugin.AuthConfig{Username: req.ServiceAccountAnnotations["example.com/role"], Password: plugin.NewSecret(canary.PasswordSecret)}
 				return resp, err
 			}}
-			api := &staticAccounts{}
+			api := &accounts{}
 			k := newRecordingKeyring(t, s, testTokenAttributes(cache), api)
 			defer k.Close()
 			var reqs []Request
@@ -408,7 +408,7 @@ func TestCoalesceEchoedTokenIsRefusedToWaiters(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s := &recordingProvider{answer: echo}
-		k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerServiceAccount), &staticAccounts{})
+		k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerServiceAccount), &accounts{})
 		defer k.Close()
 		results, errs := lookupAll(k, podRequest("r.example/a", "alice", 1), podRequest("r.example/b", "alice", 2), podRequest("r.example/a", "alice", 3))
 		for i, err := range errs {
@@ -420,7 +420,7 @@ func TestCoalesceEchoedTokenIsRefusedToWaiters(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		s := &recordingProvider{answer: echo}
-		k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerToken), &staticAccounts{})
+		k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerToken), &accounts{})
 		defer k.Close()
 		if _, err := k.Lookup(context.Background(), podRequest("r.example/a", "alice", 1)); err != nil {
 			t.Errorf("cacheType Token: %v; want it allowed", err)
@@ -431,7 +431,7 @@ func TestCoalesceEchoedTokenIsRefusedToWaiters(t *testing.T) {
 func TestServiceAccountCacheBeforeToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &recordingProvider{answer: newPluginResponder(plugin.CacheRegistry, time.Hour, "")}
-		api := &staticAccounts{}
+		api := &accounts{}
 		k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerServiceAccount), api)
 		defer k.Close()
 		for pod := range 500 {
@@ -447,7 +447,7 @@ func TestServiceAccountSkips(t *testing.T) {
 	s := &recordingProvider{answer: newPluginResponder(plugin.CacheRegistry, time.Hour, "")}
 	attributes := testTokenAttributes(config.CachePerServiceAccount)
 	attributes.RequiredServiceAccountAnnotationKeys = []string{"example.com/other"}
-	k := newRecordingKeyring(t, s, attributes, &staticAccounts{})
+	k := newRecordingKeyring(t, s, attributes, &accounts{})
 	defer k.Close()
 	for want, req := range map[string]Request{
 		"the provider requires a service account, but the request has none":          {Image: "r.example/a"},
@@ -472,7 +472,7 @@ func TestServiceAccountFailures(t *testing.T) {
 		stage    plugin.Stage
 	}{
 		{"no access", nil, StageServiceAccount},
-		{"not found", &staticAccounts{err: errors.New("not found")}, StageServiceAccount},
+		{"not found", &accounts{err: errors.New("not found")}, StageServiceAccount},
 		{"huge annotation", hugeAnnotation{}, StageServiceAccount},
 		{"no token", noToken{}, StageToken},
 	} {

@@ -28,7 +28,7 @@ func exampleKeyring(opts regcred.Options, team plugin.ProviderFunc) *regcred.Key
 		panic(err)
 	}
 	opts.BinDir = "/usr/libexec/credential-providers"
-	opts.InProcess = map[string]plugin.Provider{"team-credential-provider": team, "tenant-credential-provider": plugin.ProviderFunc(askAsTenants)}
+	opts.InProcess = map[string]plugin.Provider{"team-credential-provider": team, "tenant-credential-provider": plugin.ProviderFunc(askTenants)}
 	keyring, err := regcred.New(cfg, opts)
 	if err != nil {
 		panic(err)
@@ -36,7 +36,7 @@ func exampleKeyring(opts regcred.Options, team plugin.ProviderFunc) *regcred.Key
 	return keyring
 }
 
-func askAsTeam(context.Context, *plugin.Request) (*plugin.Response, error) {
+func askTeam(context.Context, *plugin.Request) (*plugin.Response, error) {
 	return &plugin.Response{
 		CacheKeyType: plugin.CacheRegistry,
 		Auth: map[string]plugin.AuthConfig{
@@ -46,7 +46,7 @@ func askAsTeam(context.Context, *plugin.Request) (*plugin.Response, error) {
 	}, nil
 }
 
-func askAsTenants(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
+func askTenants(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 	if req.ServiceAccountToken.Reveal() != canary.TokenSecret {
 		return nil, errors.New("not the token of the service account")
 	}
@@ -113,7 +113,7 @@ func ExampleNew() {
 }
 
 func ExampleKeyring_Lookup() {
-	keyring := exampleKeyring(regcred.Options{}, askAsTeam)
+	keyring := exampleKeyring(regcred.Options{}, askTeam)
 	defer keyring.Close()
 
 	result, err := keyring.Lookup(context.Background(), regcred.Request{Image: "registry.example/team/app:v1"})
@@ -150,11 +150,11 @@ func ExampleLookupError() {
 	// team-credential-provider matched registry.example/team and failed at stage "exec"
 }
 
-// simulatePull simulates a pull and returns the registry's status.
-func simulatePull(string, string) int { return http.StatusUnauthorized }
+// pull simulates a pull and returns the registry's status.
+func pull(string, string) int { return http.StatusUnauthorized }
 
 func ExampleKeyring_Invalidate() {
-	keyring := exampleKeyring(regcred.Options{}, askAsTeam)
+	keyring := exampleKeyring(regcred.Options{}, askTeam)
 	defer keyring.Close()
 	request := regcred.Request{Image: "registry.example/team/app:v1"}
 	ctx := context.Background()
@@ -165,7 +165,7 @@ func ExampleKeyring_Invalidate() {
 		return
 	}
 	for _, c := range result.Credentials {
-		if status := simulatePull(c.Username, c.Password.Reveal()); status != http.StatusUnauthorized {
+		if status := pull(c.Username, c.Password.Reveal()); status != http.StatusUnauthorized {
 			break
 		}
 		keyring.Invalidate(c)
@@ -179,7 +179,7 @@ func ExampleKeyring_Invalidate() {
 }
 
 func ExamplePullSecret() {
-	keyring := exampleKeyring(regcred.Options{}, askAsTeam)
+	keyring := exampleKeyring(regcred.Options{}, askTeam)
 	defer keyring.Close()
 	dockerConfig := []byte(`{"auths": {"registry.example": {"username": "shop", "password": "` + canary.PasswordSecret + `"}}}`)
 
@@ -204,20 +204,20 @@ func ExamplePullSecret() {
 	// guest provider
 }
 
-// staticAccounts has one service account. A real implementation calls an API server.
-type staticAccounts struct{}
+// accounts has one service account. A real implementation calls an API server.
+type accounts struct{}
 
-func (staticAccounts) GetServiceAccount(_ context.Context, namespace, name string) (*regcred.ServiceAccount, error) {
+func (accounts) GetServiceAccount(_ context.Context, namespace, name string) (*regcred.ServiceAccount, error) {
 	return &regcred.ServiceAccount{Namespace: namespace, Name: name, UID: "5d0a5a2c"}, nil
 }
 
-func (staticAccounts) RequestToken(_ context.Context, req regcred.TokenRequest) (plugin.Secret, error) {
+func (accounts) RequestToken(_ context.Context, req regcred.TokenRequest) (plugin.Secret, error) {
 	fmt.Printf("a token of %s/%s for %s, bound to pod %s\n", req.Namespace, req.ServiceAccount, req.Audience, req.PodName)
 	return plugin.NewSecret(canary.TokenSecret), nil
 }
 
 func ExampleServiceAccountClient() {
-	keyring := exampleKeyring(regcred.Options{ServiceAccounts: staticAccounts{}}, askAsTeam)
+	keyring := exampleKeyring(regcred.Options{ServiceAccounts: accounts{}}, askTeam)
 	defer keyring.Close()
 
 	pod := &regcred.Pod{Namespace: "shop", Name: "web-0", UID: "9b2e71f4", ServiceAccount: "web"}
@@ -235,13 +235,13 @@ func ExampleServiceAccountClient() {
 	// shop hit
 }
 
-// metricsExample holds functions that update the kubelet's metrics, for any metrics library.
-type metricsExample struct {
+// metrics holds functions that update the kubelet's metrics, for any metrics library.
+type metrics struct {
 	errorsTotal func(pluginName string)            // credential_provider_plugin_errors_total
 	duration    func(pluginName string, s float64) // credential_provider_plugin_duration, in seconds
 }
 
-func (m metricsExample) observe(e regcred.Event) {
+func (m metrics) observe(e regcred.Event) {
 	if e.Kind != regcred.EventExec {
 		return
 	}
@@ -253,7 +253,7 @@ func (m metricsExample) observe(e regcred.Event) {
 }
 
 func ExampleOptions_observer() {
-	m := metricsExample{
+	m := metrics{
 		errorsTotal: func(name string) { fmt.Println("errors_total", name) },
 		duration:    func(name string, s float64) { fmt.Println("duration", name, s < time.Minute.Seconds()) },
 	}
@@ -338,8 +338,8 @@ func ExampleKeyring_Reload() {
 		return
 	}
 	keyring, err := regcred.New(cfg, regcred.Options{InProcess: map[string]plugin.Provider{
-		"team-credential-provider":   plugin.ProviderFunc(askAsTeam),
-		"tenant-credential-provider": plugin.ProviderFunc(askAsTenants),
+		"team-credential-provider":   plugin.ProviderFunc(askTeam),
+		"tenant-credential-provider": plugin.ProviderFunc(askTenants),
 	}})
 	if err != nil {
 		fmt.Println(err)
@@ -382,7 +382,7 @@ func ExampleOptions_inProcess() {
 	keyring, err := regcred.New(cfg, regcred.Options{
 		BinDir: "/usr/libexec/credential-providers",
 		InProcess: map[string]plugin.Provider{
-			"team-credential-provider": plugin.ProviderFunc(askAsTeam),
+			"team-credential-provider": plugin.ProviderFunc(askTeam),
 		},
 	})
 	if err != nil {

@@ -36,7 +36,7 @@ func (l *cancelingContext) Err() error {
 
 // tokenRequestRecorder records the pods for which tokens were requested.
 type tokenRequestRecorder struct {
-	staticAccounts
+	accounts
 	arm      func()
 	mu       sync.Mutex
 	requests map[string]int
@@ -44,14 +44,14 @@ type tokenRequestRecorder struct {
 
 func (p *tokenRequestRecorder) GetServiceAccount(ctx context.Context, namespace, name string) (*ServiceAccount, error) {
 	p.arm()
-	return p.staticAccounts.GetServiceAccount(ctx, namespace, name)
+	return p.accounts.GetServiceAccount(ctx, namespace, name)
 }
 
 func (p *tokenRequestRecorder) RequestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error) {
 	p.mu.Lock()
 	p.requests[req.PodName+" "+req.PodUID+" "+req.ServiceAccount]++
 	p.mu.Unlock()
-	return p.staticAccounts.RequestToken(ctx, req)
+	return p.accounts.RequestToken(ctx, req)
 }
 
 // TestPodIsCopied verifies that the caller may change its Pod when Lookup has returned, even
@@ -85,7 +85,7 @@ type traceKey struct{}
 
 // traceRecorder records the trace values in the contexts that are passed to third-party code.
 type traceRecorder struct {
-	staticAccounts
+	accounts
 	mu     sync.Mutex
 	values map[string]string
 }
@@ -98,12 +98,12 @@ func (tr *traceRecorder) record(ctx context.Context, where string) {
 
 func (tr *traceRecorder) GetServiceAccount(ctx context.Context, namespace, name string) (*ServiceAccount, error) {
 	tr.record(ctx, "service account")
-	return tr.staticAccounts.GetServiceAccount(ctx, namespace, name)
+	return tr.accounts.GetServiceAccount(ctx, namespace, name)
 }
 
 func (tr *traceRecorder) RequestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error) {
 	tr.record(ctx, "token")
-	return tr.staticAccounts.RequestToken(ctx, req)
+	return tr.accounts.RequestToken(ctx, req)
 }
 
 func (tr *traceRecorder) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {

@@ -34,21 +34,21 @@ func TestAttemptIdentity(t *testing.T) {
 		api      ServiceAccountClient
 		want     *Identity
 	}{
-		{"token requested", []Request{pod}, config.CachePerServiceAccount, nil, &staticAccounts{},
+		{"token requested", []Request{pod}, config.CachePerServiceAccount, nil, &accounts{},
 			&Identity{account, audience, []string{role}, []string{"example.com/absent"}, "", TokenRequested}},
-		{"answer from the cache", []Request{pod, podRequest("r.example/b", "alice", 2)}, config.CachePerServiceAccount, nil, &staticAccounts{},
+		{"answer from the cache", []Request{pod, podRequest("r.example/b", "alice", 2)}, config.CachePerServiceAccount, nil, &accounts{},
 			&Identity{account, audience, []string{role}, []string{"example.com/absent"}, "", TokenNone}},
-		{"a token for every pod", []Request{pod, pod}, config.CachePerToken, nil, &staticAccounts{},
+		{"a token for every pod", []Request{pod, pod}, config.CachePerToken, nil, &accounts{},
 			&Identity{account, audience, []string{role}, []string{"example.com/absent"}, "", TokenRequested}},
 		{"token given", []Request{held}, config.CachePerServiceAccount, nil, nil,
 			&Identity{ObjectRef{}, audience, []string{role}, []string{"example.com/absent"}, "", TokenGiven}},
-		{"required annotation missing", []Request{pod}, config.CachePerServiceAccount, []string{"example.com/needed"}, &staticAccounts{},
+		{"required annotation missing", []Request{pod}, config.CachePerServiceAccount, []string{"example.com/needed"}, &accounts{},
 			&Identity{account, audience, nil, nil, "example.com/needed", TokenNone}},
 		{"required annotation missing, token given", []Request{held}, config.CachePerServiceAccount, []string{"example.com/needed"}, nil,
 			&Identity{ObjectRef{}, audience, nil, nil, "example.com/needed", TokenGiven}},
-		{"account not found", []Request{pod}, config.CachePerServiceAccount, nil, &staticAccounts{err: errors.New("not found")},
+		{"account not found", []Request{pod}, config.CachePerServiceAccount, nil, &accounts{err: errors.New("not found")},
 			&Identity{ObjectRef{Namespace: "ns", Name: "alice"}, audience, nil, nil, "", TokenNone}},
-		{"nobody", []Request{{Image: "r.example/a"}}, config.CachePerServiceAccount, nil, &staticAccounts{}, nil},
+		{"nobody", []Request{{Image: "r.example/a"}}, config.CachePerServiceAccount, nil, &accounts{}, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestAttemptIdentity(t *testing.T) {
 
 // hangingClient is a ServiceAccountClient with one method that hangs.
 type hangingClient struct {
-	staticAccounts
+	accounts
 	stage       plugin.Stage
 	lastRequest TokenRequest // the last request for a token
 }
@@ -85,7 +85,7 @@ func (h *hangingClient) GetServiceAccount(ctx context.Context, namespace, name s
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	return h.staticAccounts.GetServiceAccount(ctx, namespace, name)
+	return h.accounts.GetServiceAccount(ctx, namespace, name)
 }
 
 func (h *hangingClient) RequestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error) {
@@ -94,7 +94,7 @@ func (h *hangingClient) RequestToken(ctx context.Context, req TokenRequest) (plu
 		<-ctx.Done()
 		return plugin.Secret{}, ctx.Err()
 	}
-	return h.staticAccounts.RequestToken(ctx, req)
+	return h.accounts.RequestToken(ctx, req)
 }
 
 // TestServiceAccountsHang verifies that a lookup without a deadline ends even if the API server does not respond.

@@ -69,7 +69,7 @@ func TestErrorOfAProviderOfThisProcessIsScrubbed(t *testing.T) {
 		"nothing": func(context.Context, *plugin.Request) (*plugin.Response, error) { return nil, nil },
 	} {
 		k, err := New(oneProviderConfig(testTokenAttributes(config.CachePerServiceAccount)), Options{
-			BinDir: "none", ServiceAccounts: &staticAccounts{}, InProcess: map[string]plugin.Provider{"p": p},
+			BinDir: "none", ServiceAccounts: &accounts{}, InProcess: map[string]plugin.Provider{"p": p},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -118,7 +118,7 @@ func TestNoExecForALookupThatIsOver(t *testing.T) {
 // deletedPods is a ServiceAccountClient that returns an error for the first n pods, as if they had
 // been deleted.
 type deletedPods struct {
-	staticAccounts
+	accounts
 	n int
 }
 
@@ -129,7 +129,7 @@ func (p *deletedPods) RequestToken(ctx context.Context, req TokenRequest) (plugi
 			return plugin.Secret{}, fmt.Errorf("pods %q not found", req.PodName)
 		}
 	}
-	return p.staticAccounts.RequestToken(ctx, req)
+	return p.accounts.RequestToken(ctx, req)
 }
 
 func TestATokenThatAnotherPodCouldNotGet(t *testing.T) {

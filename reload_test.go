@@ -380,7 +380,7 @@ func TestResultLeavesTheKeyring(t *testing.T) {
 		in := map[string]plugin.Provider{"a": responseForImage("a"), "b": plugin.ProviderFunc(func(context.Context, *plugin.Request) (*plugin.Response, error) {
 			return nil, errors.New("broken")
 		})}
-		k := must.Get(New(twoProvidersConfig(), Options{InProcess: in, ServiceAccounts: &staticAccounts{}, Sources: []Source{&misbehavingClient{}}}))(t)
+		k := must.Get(New(twoProvidersConfig(), Options{InProcess: in, ServiceAccounts: &accounts{}, Sources: []Source{&misbehavingClient{}}}))(t)
 		defer k.Close()
 		for _, image := range []string{"a.example/x", "b.example/x"} {
 			res, err := k.Lookup(t.Context(), Request{Image: image})

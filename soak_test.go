@@ -121,7 +121,7 @@ func newSoakTest(t *testing.T) *soakTest {
 		BinDir:  testBinDir(t, soakKinds...),
 		Environ: append(os.Environ(), "GORACE=atexit_sleep_ms=0", "GOMAXPROCS=1"), Timeout: time.Second,
 		Sources:         []Source{NodeDockerConfig(NodePaths{RootDir: t.TempDir()})},
-		ServiceAccounts: &staticAccounts{},
+		ServiceAccounts: &accounts{},
 		Observer:        func(Event) { s.events.Add(1) },
 		MaxCacheEntries: 200, RefreshAhead: time.Second,
 		InProcess: map[string]plugin.Provider{

@@ -126,7 +126,7 @@ func TestCoalesceStorm(t *testing.T) {
 // lookup may use it. synctest checks that no goroutine is left.
 func runStressTest(t *testing.T, rnd *rand.Rand) {
 	s := &randomProvider{rnd: rand.New(rand.NewPCG(rnd.Uint64(), 0))}
-	opts := Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, ServiceAccounts: &staticAccounts{}, MaxCacheEntries: 1 + rnd.IntN(20)}
+	opts := Options{BinDir: "none", InProcess: map[string]plugin.Provider{"p": s}, ServiceAccounts: &accounts{}, MaxCacheEntries: 1 + rnd.IntN(20)}
 	var attributes *config.TokenAttributes
 	switch rnd.IntN(4) {
 	case 0:
