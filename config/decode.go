@@ -86,7 +86,7 @@ type decodedFile struct {
 }
 
 // decodeFile decodes a file as the kubelet's strict decoder does. It returns errors from
-// [sourceFile.diagnose], because the errors of the kubelet's libraries may quote secrets.
+// [sourceFile.diagnoseDocument], because the errors of the kubelet's libraries may quote secrets.
 func decodeFile(src *sourceFile, more partsValidator) (decodedFile, error) {
 	doc, duplicates, err := src.toJSON()
 	if err != nil {

@@ -58,7 +58,7 @@ func (f Finding) String() string {
 	return b.String()
 }
 
-// newFinding returns a finding. [check.execute] sets its rule later.
+// newFinding returns a finding. [check.runCheck] sets its rule later.
 func newFinding(severity finding.Severity, did, got, kubelet, fix string) []Finding {
 	return []Finding{{finding.Finding{Severity: severity, Message: got, Fix: fix}, did, kubelet}}
 }
