@@ -199,8 +199,10 @@ func (s *changeFixture) runKilled(w *fakeNode, step int) error {
 
 var errKilled = errors.New("killed")
 
-// TestMain runs the tests or, as a child process, a change that is killed at a step.
+// TestMain runs the tests or, as a child process, a change that is killed at a step, or a traced
+// program.
 func TestMain(m *testing.M) {
+	launchTraced()
 	if data := os.Getenv(killEnv); data != "" {
 		fmt.Println(runUntilKill([]byte(data)))
 		os.Exit(1)

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The regcred Authors
+
+//go:build linux
+
+package install_test
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/must"
+	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/report"
+	"github.com/regcred/regcred/internal/testtrace"
+)
+
+// everyCall makes TestEveryCall interrupt regcred at every system call, which takes many minutes.
+var everyCall = flag.Bool("everycall", false, "interrupt regcred at every system call, on tmpfs and ext4, not at each fortieth on one file system")
+
+func launchTraced() { testtrace.Launch() }
+
+// TestEveryCall runs the program regcred, and kills it at each system call that changes a file:
+// before the call and after the call. It also makes each call fail because the disk is full. After
+// each interruption:
+//   - the kubelet starts, and runs the vendor's providers and either the old or the new entries,
+//   - "regcred status" reports an incomplete change,
+//   - the same command succeeds,
+//   - "regcred uninstall" restores the node and leaves nothing.
+func TestEveryCall(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a program")
+	}
+	fileSystems := map[string]string{"": t.TempDir()}
+	if *everyCall {
+		if !ownMounts(t, "-everycall") {
+			return
+		}
+		fileSystems = mountFileSystems(t, "size=1g", "1G")
+	}
+	e := &callTest{regcred: filepath.Join(buildPrograms(t, "regcred"), "regcred"), configDir: writeConfigs(t), count: map[string]int{}}
+	t.Run("all", func(t *testing.T) {
+		for fileSystem, dir := range fileSystems {
+			for _, name := range []string{"kubeadm", "json", "directory", "eks", "k3s"} {
+				for _, c := range changes() {
+					t.Run(fmt.Sprintf("%s %s, %s", fileSystem, name, c.do), func(t *testing.T) {
+						t.Parallel()
+						f := e.newFixture(t, fileSystem, dir, name, c.do, c.before)
+						f.interrupt("killed before", testtrace.KillBefore)
+						f.interrupt("killed after", testtrace.KillAfter)
+						if fileSystem != "ext4" { // the kernel is not involved
+							f.interrupt("disk full", testtrace.FillDisk)
+						}
+					})
+				}
+			}
+		}
+	})
+	for _, name := range slices.Sorted(maps.Keys(e.count)) {
+		t.Logf("%6d %s", e.count[name], name)
+	}
+}
+
+// mountFileSystems mounts an empty tmpfs and ext4, and returns their directories.
+func mountFileSystems(t *testing.T, tmpfsOptions, ext4Size string, ext4Options ...string) map[string]string {
+	t.Helper()
+	run := func(args ...string) error {
+		out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%v: %w %s", args, err, out)
+		}
+		return nil
+	}
+	dirs := map[string]string{"tmpfs": t.TempDir(), "ext4": t.TempDir()}
+	image := filepath.Join(t.TempDir(), "ext4")
+	must.Do(t, run("mount", "-t", "tmpfs", "-o", "mode=755,"+tmpfsOptions, "none", dirs["tmpfs"]))
+	must.Do(t, run("truncate", "-s", ext4Size, image))
+	must.Do(t, run(append(append([]string{"mkfs.ext4", "-q", "-m", "0"}, ext4Options...), image)...))
+	if err := run("mount", "-o", "loop", image, dirs["ext4"]); err != nil {
+		t.Logf("not on ext4: %v", err)
+		delete(dirs, "ext4")
+	} else {
+		must.Do(t, os.RemoveAll(filepath.Join(dirs["ext4"], "lost+found")))
+	}
+	for _, dir := range dirs {
+		t.Cleanup(func() { must.Do(t, run("umount", dir)) })
+	}
+	return dirs
+}
+
+// lockFile is left if regcred is killed while it holds the lock.
+const lockFile = "/.regcred.lock"
+
+// callTest runs regcred on nodes.
+type callTest struct {
+	regcred   string
+	configDir string
+
+	mu    sync.Mutex
+	count map[string]int
+}
+
+func (e *callTest) counted(name string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.count[name]++
+}
+
+// args returns the command line of a change.
+func (e *callTest) args(w *fakeNode, change string) []string {
+	args := append([]string{e.regcred}, strings.Fields(change)...)
+	if name, ok := strings.CutPrefix(change, "install "); ok {
+		args = []string{e.regcred, "install", filepath.Join(e.configDir, name+".yaml"), "--kubelet-version", w.layout.version,
+			"--bin-dir", filepath.Join(e.configDir, name), "--dispatcher", filepath.Join(e.configDir, name, generation.DispatcherName)}
+	}
+	return append(args, "--root", w.root())
+}
+
+// run runs a change to its end.
+func (e *callTest) run(w *fakeNode, change string) error {
+	args := e.args(w, change)
+	if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", change, err, out)
+	}
+	return nil
+}
+
+// reported returns what "regcred status" reports as incomplete or damaged, or "".
+func (e *callTest) reported(w *fakeNode) string {
+	cmd := exec.Command(e.regcred, "status", "-o", "json", "--root", w.root())
+	out, err := cmd.Output()
+	var s report.Status
+	if jsonErr := json.Unmarshal(out, &s); jsonErr != nil {
+		return fmt.Sprintf("%v: %v: %s", err, jsonErr, out)
+	}
+	return s.InterruptedChange + strings.Join(s.Problems, "; ")
+}
+
+// nextStart returns the providers of the kubelet's next start. It returns an error if the kubelet
+// would not start.
+func (w *fakeNode) nextStart() ([]string, error) {
+	s, err := w.setup(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	n, err := node.Node{Root: w.root()}.NewReader().NextStart(context.Background(), s.Target())
+	if err != nil {
+		return nil, err
+	}
+	if n.Failure != "" {
+		return nil, fmt.Errorf("the kubelet does not start: %s", n.Failure)
+	}
+	names := []string{}
+	for _, p := range n.Providers {
+		names = append(names, p.Name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// callFixture holds a node before a change, and the result of the change.
+type callFixture struct {
+	*callTest
+	*changeFixture
+	fileSystem string
+	dir        string // directory for nodes on the file system
+	vendor     []string
+	calls      int
+}
+
+func (e *callTest) newFixture(t *testing.T, fileSystem, dir, layout, change string, before []string) *callFixture {
+	w := newFakeNode(t, layoutNamed(t, layout))
+	f := &callFixture{e, &changeFixture{t: t, layout: w.layout, change: change, base: w.dir, pristine: snapshot(t, w.root())}, fileSystem, dir, nil, 0}
+	f.vendor = must.Get(w.nextStart())(t)
+	for _, c := range before {
+		must.Do(t, e.run(w, c))
+	}
+	f.before, f.old = snapshot(t, w.root()), must.Get(w.nextStart())(t)
+	w = f.copy()
+	defer os.RemoveAll(w.dir)
+	r := must.Get(f.traced(w, func(testtrace.Call) testtrace.Action { return testtrace.Continue }))(t)
+	if r.ExitCode != 0 {
+		t.Fatalf("exit code %d: %s", r.ExitCode, r.Output)
+	}
+	f.calls, f.after, f.new = r.Calls, snapshot(t, w.root()), must.Get(w.nextStart())(t)
+	return f
+}
+
+// copy returns a copy of the node on the file system.
+func (f *callFixture) copy() *fakeNode {
+	f.t.Helper()
+	dir := must.Get(os.MkdirTemp(f.dir, "node"))(f.t)
+	copyTree(f.t, f.base, dir)
+	return &fakeNode{dir: dir, layout: f.layout}
+}
+
+func (f *callFixture) traced(w *fakeNode, at func(testtrace.Call) testtrace.Action) (testtrace.Result, error) {
+	p := testtrace.Program{Args: f.args(w, f.change), Env: os.Environ(), At: at}
+	return p.Run()
+}
+
+// interrupt runs the change once for each system call, and interrupts it there.
+func (f *callFixture) interrupt(how string, action testtrace.Action) {
+	interval := 1
+	if !*everyCall {
+		interval = 40
+	}
+	for number := 1; number <= f.calls; number++ {
+		if (number+len(f.t.Name())+int(action)*interval/3)%interval == 0 {
+			f.try(how, action, number)
+		}
+	}
+}
+
+// try interrupts the change at a system call, and checks the node.
+func (f *callFixture) try(how string, action testtrace.Action, number int) {
+	w := f.copy()
+	defer os.RemoveAll(w.dir)
+	var at testtrace.Call
+	r := must.Get(f.traced(w, func(c testtrace.Call) testtrace.Action {
+		if c.Number != number || action == testtrace.FillDisk && !c.UsesSpace() {
+			return testtrace.Continue
+		}
+		at = c
+		return action
+	}))(f.t)
+	if at.Number == 0 && action == testtrace.FillDisk {
+		return // this call does not use space
+	}
+	fail := func(format string, args ...any) {
+		f.t.Helper()
+		f.t.Errorf("%s %v (exit code %d): %s\n%s", how, at, r.ExitCode, fmt.Sprintf(format, args...), r.Output)
+	}
+	if at.Number == 0 {
+		fail("the run has only %d calls, not %d", r.Calls, f.calls)
+		return
+	}
+	f.counted(strings.TrimSpace(f.fileSystem + " " + strings.Fields(f.change)[0] + " " + how))
+	f.checkInterrupted(w, r, fail)
+	if f.t.Failed() {
+		return
+	}
+	if action != testtrace.KillAfter { // the states are those before the next call
+		f.checkAgain(w, fail)
+	}
+	f.checkUninstall(w, fail)
+}
+
+// checkInterrupted verifies that the node works after an interruption.
+func (f *callFixture) checkInterrupted(w *fakeNode, r testtrace.Result, fail func(string, ...any)) {
+	f.t.Helper()
+	names, err := w.nextStart()
+	if err != nil {
+		fail("next start: %v", err)
+		return
+	}
+	if _, err := w.check(); err != nil {
+		fail("next start: %v", err)
+	}
+	if !slices.Equal(names, f.old) && !slices.Equal(names, f.new) {
+		fail("the kubelet has the providers %v, neither %v nor %v", names, f.old, f.new)
+	}
+	for _, name := range f.vendor {
+		if !slices.Contains(names, name) {
+			fail("the kubelet has the providers %v, without the vendor's %s", names, name)
+		}
+	}
+	now := snapshot(f.t, w.root()).without(recordFiles()...).without(lockFile)
+	asBefore, asAfter := now.differs(f.before.without(recordFiles()...)), now.without(stateDir).differs(f.after.without(stateDir))
+	said := f.reported(w)
+	switch cleanupFailed := strings.Contains(r.Output, "but the cleanup failed"); {
+	case r.Killed() && asBefore != "" && asAfter != "" && said == "":
+		fail("status does not report the interruption: %s", asBefore)
+	case r.ExitCode == 0 && asAfter != "":
+		fail("the command succeeded, but: %s", asAfter)
+	case r.ExitCode == 0 && said != "":
+		fail("the command succeeded, but status reports %s", said)
+	case r.ExitCode > 0 && !cleanupFailed && asBefore != "" && said == "":
+		fail("the command failed, but changed the node, and status does not report it: %s", asBefore)
+	}
+}
+
+// checkAgain verifies that the same command then succeeds.
+func (f *callFixture) checkAgain(w *fakeNode, fail func(string, ...any)) {
+	f.t.Helper()
+	if err := f.run(w, f.change); err != nil {
+		fail("again: %v", err)
+		return
+	}
+	if diff := snapshot(f.t, w.root()).without(stateDir).differs(f.after.without(stateDir)); diff != "" {
+		fail("again: %s", diff)
+	}
+	if names, err := w.nextStart(); err != nil || !slices.Equal(names, f.new) {
+		fail("again: the kubelet has the providers %v, want %v; %v", names, f.new, err)
+	}
+	if said := f.reported(w); said != "" {
+		fail("again: status reports %s", said)
+	}
+}
+
+// checkUninstall verifies that an uninstall then restores the node.
+func (f *callFixture) checkUninstall(w *fakeNode, fail func(string, ...any)) {
+	f.t.Helper()
+	if err := f.run(w, "uninstall"); err != nil {
+		fail("next start: %v", err)
+		return
+	}
+	if diff := snapshot(f.t, w.root()).differs(f.pristine); diff != "" {
+		fail("uninstall: %s", diff)
+	}
+	if names, err := w.nextStart(); err != nil || !slices.Equal(names, f.vendor) {
+		fail("uninstall: the kubelet has the providers %v, want %v; %v", names, f.vendor, err)
+	}
+}
