@@ -185,16 +185,28 @@ type tracer struct {
 
 // Run runs the program and waits for it and its child processes. Different goroutines can run
 // different programs at the same time.
-func (p *Program) Run() (Result, error) {
-	var result Result
-	done := make(chan error)
+func (p *Program) Run() (r Result, err error) {
+	onOwnThread(func() { r, err = p.run() })
+	return r, err
+}
+
+// onOwnThread runs f in a thread that has no child processes yet, because only the thread that
+// started a program can trace it, and the tracer waits for all child processes of its thread. The
+// thread then ends, so that no traced process outlives f.
+func onOwnThread(f func()) {
+	done := make(chan struct{})
 	go func() {
-		runtime.LockOSThread() // only the thread that started the program can trace it; never unlocked, so that no tracee outlives it
-		var err error
-		result, err = p.run()
-		done <- err
+		defer close(done)
+		runtime.LockOSThread()
+		children, _ := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", unix.Gettid()))
+		if len(children) == 0 {
+			f()
+			return
+		}
+		onOwnThread(f) // in another thread, because this one is locked
+		runtime.UnlockOSThread()
 	}()
-	return result, <-done
+	<-done
 }
 
 func (p *Program) run() (r Result, err error) {
