@@ -8,6 +8,7 @@ package install_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -19,6 +20,8 @@ import (
 	"sync"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/node"
@@ -27,9 +30,7 @@ import (
 )
 
 // everyCall makes TestEveryCall interrupt regcred at every system call, which takes many minutes.
-var everyCall = flag.Bool("everycall", false, "interrupt regcred at every system call, on tmpfs and ext4, not at each fortieth on one file system")
-
-func launchTraced() { testtrace.Launch() }
+var everyCall = flag.Bool("everycall", false, "interrupt regcred at every system call, on tmpfs and ext4, not one layout at each fortieth on one file system")
 
 // TestEveryCall runs the program regcred, and kills it at each system call that changes a file:
 // before the call and after the call. It also makes each call fail because the disk is full. After
@@ -52,11 +53,12 @@ func TestEveryCall(t *testing.T) {
 	e := &callTest{regcred: filepath.Join(buildPrograms(t, "regcred"), "regcred"), configDir: writeConfigs(t), count: map[string]int{}}
 	t.Run("all", func(t *testing.T) {
 		for fileSystem, dir := range fileSystems {
-			for _, name := range []string{"kubeadm", "json", "eks", "k3s"} {
+			for _, name := range everyCallLayouts() {
 				for _, c := range changes() {
 					t.Run(fmt.Sprintf("%s %s, %s", fileSystem, name, c.do), func(t *testing.T) {
 						t.Parallel()
 						f := e.newFixture(t, fileSystem, dir, name, c.do, c.before)
+						t.Logf("%d calls", f.calls)
 						f.interrupt("killed before", testtrace.KillBefore)
 						f.interrupt("killed after", testtrace.KillAfter)
 						if fileSystem != "ext4" { // the kernel is not involved
@@ -70,6 +72,13 @@ func TestEveryCall(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(e.count)) {
 		t.Logf("%6d %s", e.count[name], name)
 	}
+}
+
+func everyCallLayouts() []string {
+	if *everyCall {
+		return []string{"kubeadm", "json", "eks", "k3s"}
+	}
+	return []string{"json"}
 }
 
 // mountFileSystems mounts an empty tmpfs and ext4, and returns their directories.
@@ -248,6 +257,9 @@ func (f *callFixture) try(how string, action testtrace.Action, number int) {
 		fail("the run has only %d calls, not %d", r.Calls, f.calls)
 		return
 	}
+	if action != testtrace.FillDisk && !r.Killed() && at.Name != "exit_group" {
+		fail("regcred was not killed")
+	}
 	f.counted(strings.TrimSpace(f.fileSystem + " " + strings.Fields(f.change)[0] + " " + how))
 	f.checkInterrupted(w, r, fail)
 	if failed {
@@ -324,4 +336,92 @@ func (f *callFixture) checkUninstall(w *fakeNode, fail func(string, ...any)) {
 	if names, err := w.nextStart(); err != nil || !slices.Equal(names, f.vendor) {
 		fail("uninstall: the kubelet has the providers %v, want %v; %v", names, f.vendor, err)
 	}
+}
+
+// TestFullFileSystem runs the program regcred on a tmpfs and an ext4 with little space or few
+// inodes left. A rollback and an uninstall must succeed without free space. An install must fail
+// without effect, or succeed.
+func TestFullFileSystem(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a program")
+	}
+	args, interval := []string{}, 20
+	if *everyCall {
+		args, interval = []string{"-everycall"}, 2
+	}
+	if !ownMounts(t, args...) {
+		return
+	}
+	e := &callTest{regcred: filepath.Join(buildPrograms(t, "regcred"), "regcred"), configDir: writeConfigs(t), count: map[string]int{}}
+	for fileSystem, dir := range mountFileSystems(t, "size=8m,nr_inodes=400", "8M", "-N", "400") {
+		for _, name := range everyCallLayouts() {
+			for _, c := range changes() {
+				f := e.newFixture(t, fileSystem, dir, name, c.do, c.before)
+				for _, free := range []int{0, 100, 4000, 4500} { // an install requires 4 MiB
+					f.tryFull("KiB", free)
+				}
+				for free := 0; f.tryFull("inodes", free); free += interval {
+				}
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.count)) {
+		t.Logf("%6d %s", e.count[name], name)
+	}
+}
+
+// tryFull runs the change on a file system with the given free space or number of inodes, and
+// checks the node. It reports whether the change failed.
+func (f *callFixture) tryFull(resource string, free int) bool {
+	f.t.Helper()
+	w := f.copy()
+	defer os.RemoveAll(w.dir)
+	full := must.Get(os.MkdirTemp(f.dir, "full"))(f.t)
+	must.Do(f.t, fillExcept(full, resource, free))
+	args := f.args(w, f.change)
+	cmd := exec.Command(args[0], args[1:]...)
+	out, err := cmd.CombinedOutput()
+	fail := func(format string, args ...any) {
+		f.t.Helper()
+		f.t.Errorf("%s, %s, %s: %d %s free (%v): %s\n%s", f.fileSystem, f.layout.name, f.change, free, resource, err, fmt.Sprintf(format, args...), out)
+	}
+	f.counted(fmt.Sprintf("%s %s few %s, failed: %t", f.fileSystem, strings.Fields(f.change)[0], resource, err != nil))
+	if err != nil && !strings.HasPrefix(f.change, "install") {
+		fail("needs space")
+	}
+	must.Do(f.t, os.RemoveAll(full))
+	f.checkInterrupted(w, testtrace.Result{ExitCode: cmd.ProcessState.ExitCode(), Output: string(out)}, fail)
+	f.checkAgain(w, fail)
+	f.checkUninstall(w, fail)
+	return err != nil
+}
+
+// fillExcept uses all space or inodes of a file system except the given KiB or number.
+func fillExcept(dir, resource string, free int) error {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return err
+	}
+	if resource == "inodes" {
+		for i := range int(s.Ffree) - free {
+			if err := os.Symlink("x", filepath.Join(dir, fmt.Sprint(i))); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	file, err := os.Create(filepath.Join(dir, "blocks"))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	size := max(int64(s.Bavail)*s.Bsize-int64(free)<<10, s.Bsize)
+	for end := int64(0); end < size; end += s.Bsize {
+		if err := unix.Fallocate(int(file.Fd()), 0, end, s.Bsize); errors.Is(err, unix.ENOSPC) {
+			return nil // the file's own metadata has used the last blocks
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
 }

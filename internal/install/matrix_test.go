@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/must"
+	"github.com/regcred/regcred/internal/testtrace"
 )
 
 // fullMatrix makes TestMatrix interrupt every step for every layout, which takes minutes.
@@ -202,7 +203,7 @@ var errKilled = errors.New("killed")
 // TestMain runs the tests or, as a child process, a change that is killed at a step, or a traced
 // program.
 func TestMain(m *testing.M) {
-	launchTraced()
+	testtrace.Launch()
 	if data := os.Getenv(killEnv); data != "" {
 		fmt.Println(runUntilKill([]byte(data)))
 		os.Exit(1)

@@ -11,11 +11,13 @@ package testtrace
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -29,6 +31,7 @@ import (
 type Call struct {
 	Number int    // number of the call in this run, starting with 1
 	Name   string // name of the system call
+	Nth    int    // number of the call among the calls with this name
 	Path   string // file of the call; "" if unknown
 }
 
@@ -178,6 +181,7 @@ type tracer struct {
 	*Program
 	pid    int
 	number int
+	byName map[string]int
 	seen   map[int]bool // threads that have stopped before
 	after  map[int]bool // threads whose next stop is the end of a system call, where the program is killed
 	status unix.WaitStatus
@@ -231,14 +235,15 @@ func (p *Program) run() (r Result, err error) {
 		}
 		defer stdin.Close()
 	}
+	env := (&exec.Cmd{Env: append(slices.Clip(p.Env), launchEnv+"="+string(args))}).Environ() // without duplicates
 	started, err := os.StartProcess(self, []string{self}, &os.ProcAttr{
-		Dir: p.Dir, Env: append(slices.Clip(p.Env), launchEnv+"="+string(args)),
+		Dir: p.Dir, Env: env,
 		Files: []*os.File{stdin, out, out}, Sys: &unix.SysProcAttr{Ptrace: true},
 	})
 	if err != nil {
 		return r, err
 	}
-	t := &tracer{Program: p, pid: started.Pid, seen: map[int]bool{}, after: map[int]bool{}}
+	t := &tracer{Program: p, pid: started.Pid, byName: map[string]int{}, seen: map[int]bool{}, after: map[int]bool{}}
 	_ = started.Release()
 	out.Close()
 	output := make(chan []byte)
@@ -298,14 +303,21 @@ func (t *tracer) stopped(tid int, status unix.WaitStatus) {
 	case sig == unix.SIGTRAP && status.TrapCause() == unix.PTRACE_EVENT_SECCOMP:
 		t.atCall(tid)
 	case sig == unix.SIGTRAP|0x80: // the end of a system call
-		if t.after[tid] {
-			_ = unix.Kill(t.pid, unix.SIGKILL)
-		}
+		_ = unix.Kill(t.pid, unix.SIGKILL)
 		_ = unix.PtraceCont(tid, 0)
 	case sig == unix.SIGTRAP, first && sig == unix.SIGSTOP:
-		_ = unix.PtraceCont(tid, 0)
+		t.resume(tid, 0)
 	default:
-		_ = unix.PtraceCont(tid, int(sig))
+		t.resume(tid, int(sig))
+	}
+}
+
+// resume continues a thread, and delivers a signal to it.
+func (t *tracer) resume(tid, sig int) {
+	if t.after[tid] {
+		_ = unix.PtraceSyscall(tid, sig)
+	} else {
+		_ = unix.PtraceCont(tid, sig)
 	}
 }
 
@@ -321,19 +333,18 @@ func (t *tracer) atCall(tid int) {
 		return
 	}
 	t.number++
-	call.Number = t.number
+	t.byName[call.Name]++
+	call.Number, call.Nth = t.number, t.byName[call.Name]
 	switch t.At(call) {
 	case KillBefore:
 		_ = unix.Kill(t.pid, unix.SIGKILL)
 	case KillAfter:
 		t.after[tid] = true
-		_ = unix.PtraceSyscall(tid, 0)
-		return
 	case FillDisk:
 		regs.Orig_rax, regs.Rax = ^uint64(0), ^uint64(unix.ENOSPC)+1
 		_ = unix.PtraceSetRegs(tid, &regs)
 	}
-	_ = unix.PtraceCont(tid, 0)
+	t.resume(tid, 0)
 }
 
 // isMain reports whether a thread belongs to the program, and not to a child process.
@@ -351,7 +362,7 @@ func (t *tracer) call(tid int, regs *unix.PtraceRegs) (c Call, ok bool) {
 	k, args := kinds[i], []uint64{regs.Rdi, regs.Rsi, regs.Rdx, regs.R10, regs.R8, regs.R9}
 	c.Name = k.name
 	switch {
-	case k.name == "clone" && args[0]&unix.CLONE_THREAD != 0:
+	case k.name == "clone" && args[0]&unix.CLONE_THREAD != 0, k.name == "clone3" && readWord(tid, args[0])&unix.CLONE_THREAD != 0:
 		return c, false
 	case k.fd >= 0:
 		c.Path, _ = os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", tid, int32(args[k.fd])))
@@ -384,4 +395,11 @@ func readString(tid int, at uint64) string {
 		n = i
 	}
 	return string(buf[:n])
+}
+
+// readWord reads a number from the memory of a thread, or returns 0.
+func readWord(tid int, at uint64) uint64 {
+	var buf [8]byte
+	_, _ = unix.PtracePeekData(tid, uintptr(at), buf[:])
+	return binary.NativeEndian.Uint64(buf[:])
 }
