@@ -259,3 +259,22 @@ func TestNewerGenerationFormat(t *testing.T) {
 		t.Errorf("-before +after\n%s", diff)
 	}
 }
+
+// TestLeftoversOfKilledInstall verifies that an uninstall removes what an install left that was
+// killed at its beginning.
+func TestLeftoversOfKilledInstall(t *testing.T) {
+	for name, leave := range map[string]func(o *layoutNode){
+		"lock file":       func(o *layoutNode) { o.write(".regcred.lock", "") },
+		"state directory": func(o *layoutNode) { must.Do(t, os.Mkdir(filepath.Join(o.root(), stateDir), 0o755)) },
+	} {
+		for _, changes := range [][]string{{"uninstall"}, {"install a", "uninstall"}} {
+			o := newLayoutNode(t, "kubeadm")
+			before := snapshot(t, o.root())
+			leave(o)
+			o.do(changes...)
+			if diff := before.differs(snapshot(t, o.root())); diff != "" {
+				t.Errorf("%s, %q: left: %s", name, changes, diff)
+			}
+		}
+	}
+}

@@ -138,7 +138,8 @@ var useSpace = []string{
 
 // UsesSpace reports whether the call can fail because a disk is full.
 func (c Call) UsesSpace() bool {
-	return slices.Contains(useSpace, c.Name) && !strings.HasPrefix(c.Path, "/dev/")
+	isDevice := strings.HasPrefix(c.Path, "/dev/") && !strings.HasPrefix(c.Path, "/dev/shm/")
+	return slices.Contains(useSpace, c.Name) && !isDevice
 }
 
 // installFilter makes the kernel stop this thread, and the programs that it executes, at the system
