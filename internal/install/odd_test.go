@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/regcred/regcred/internal/generation"
@@ -276,5 +277,31 @@ func TestLeftoversOfKilledInstall(t *testing.T) {
 				t.Errorf("%s, %q: left: %s", name, changes, diff)
 			}
 		}
+	}
+}
+
+// TestStaleLinkIsRemoved verifies that an install without changes removes a link that an earlier
+// cleanup could not remove.
+func TestStaleLinkIsRemoved(t *testing.T) {
+	o := newLayoutNode(t, "json")
+	o.Running = nil
+	must.Do(t, o.save())
+	o.do("install a", "install b")
+	const link = "/opt/plugins/" + generation.DispatcherName + "-2"
+	writes := 0
+	must.Do(t, o.runWith(o.configDir, "install a", func(step, name string) error {
+		if step == "create" && name == stateDir+"/applied.json" {
+			if writes++; writes == 2 { // the first write is part of the change
+				return syscall.ENOSPC
+			}
+		}
+		return nil
+	}))
+	if !o.fs().Exists(link) {
+		t.Fatal("the cleanup did not fail")
+	}
+	o.do("install a")
+	if o.fs().Exists(link) {
+		t.Error("the link is left")
 	}
 }
