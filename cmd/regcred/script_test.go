@@ -22,10 +22,12 @@ import (
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/must"
+	"github.com/regcred/regcred/internal/testtrace"
 )
 
 // TestMain makes the test binary run as regcred, every plugin and a kubelet, so that scripts run real processes.
 func TestMain(m *testing.M) {
+	testtrace.Launch()
 	setUmask()
 	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
 	if plugin, ok := testPlugins()[name]; ok {

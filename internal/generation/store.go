@@ -75,6 +75,12 @@ func (s Store) Lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
+// IsLockPresent reports whether the lock file exists. Then a process holds the lock, or was killed
+// while it held the lock.
+func (s Store) IsLockPresent() bool {
+	return inroot.FS{Root: s.FS.Root}.Exists(s.lockDir() + lockFile)
+}
+
 // lockDir returns the directory of the lock file, with a final slash: /run, which is empty after
 // a boot, or the root directory of an image without /run.
 func (s Store) lockDir() string {

@@ -18,11 +18,15 @@ import (
 	"github.com/regcred/regcred/internal/must"
 )
 
-// buildPrograms builds the dispatcher and a plugin, and returns the directory with both.
-func buildPrograms(t *testing.T) (dir string) {
+// buildPrograms builds programs of cmd/, and returns the directory with them.
+func buildPrograms(t *testing.T, names ...string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "../../cmd/"+generation.DispatcherName, "../../cmd/static-credential-provider")
+	args := []string{"build", "-o", dir + string(filepath.Separator)}
+	for _, name := range names {
+		args = append(args, "../../cmd/"+name)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", args...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -35,7 +39,7 @@ func TestCopiesAreTested(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs")
 	}
-	built := buildPrograms(t)
+	built := buildPrograms(t, generation.DispatcherName, "static-credential-provider")
 	program := func(name string) string { return filepath.Join(built, name) }
 	for _, tt := range []struct {
 		name       string

@@ -27,6 +27,9 @@ func (in *Installer) Install(ctx context.Context, d DesiredState, o Options) (*P
 		return p, err
 	}
 	if p.UpToDate && len(p.Restart) == 0 {
+		if err := errors.Join(in.dropOldRecords(ctx), in.removeStrayLinks(ctx, p.From.Layout.BinDir, p.From)); err != nil { // left by a cleanup that failed
+			in.progressf("a stale link remains: %v", err)
+		}
 		return p, in.Store.RemoveLeftovers()
 	}
 	if err := checkRestartAllowed(p.Restart, o); err != nil {

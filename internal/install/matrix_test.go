@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/must"
+	"github.com/regcred/regcred/internal/testtrace"
 )
 
 // fullMatrix makes TestMatrix interrupt every step for every layout, which takes minutes.
@@ -199,8 +200,10 @@ func (s *changeFixture) runKilled(w *fakeNode, step int) error {
 
 var errKilled = errors.New("killed")
 
-// TestMain runs the tests or, as a child process, a change that is killed at a step.
+// TestMain runs the tests or, as a child process, a change that is killed at a step, or a traced
+// program.
 func TestMain(m *testing.M) {
+	testtrace.Launch()
 	if data := os.Getenv(killEnv); data != "" {
 		fmt.Println(runUntilKill([]byte(data)))
 		os.Exit(1)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/regcred/regcred/internal/generation"
@@ -257,5 +258,50 @@ func TestNewerGenerationFormat(t *testing.T) {
 	}
 	if diff := before.differences(readTree(t, o.rootDir())); diff != "" {
 		t.Errorf("-before +after\n%s", diff)
+	}
+}
+
+// TestLeftoversOfKilledInstall verifies that an uninstall removes what an install left that was
+// killed at its beginning.
+func TestLeftoversOfKilledInstall(t *testing.T) {
+	for name, leave := range map[string]func(o *layoutNode){
+		"lock file":       func(o *layoutNode) { o.write(".regcred.lock", "") },
+		"state directory": func(o *layoutNode) { must.Do(t, os.Mkdir(filepath.Join(o.root(), stateDir), 0o755)) },
+	} {
+		for _, changes := range [][]string{{"uninstall"}, {"install a", "uninstall"}} {
+			o := newLayoutNode(t, "kubeadm")
+			before := snapshot(t, o.root())
+			leave(o)
+			o.do(changes...)
+			if diff := before.differs(snapshot(t, o.root())); diff != "" {
+				t.Errorf("%s, %q: left: %s", name, changes, diff)
+			}
+		}
+	}
+}
+
+// TestStaleLinkIsRemoved verifies that an install without changes removes a link that an earlier
+// cleanup could not remove.
+func TestStaleLinkIsRemoved(t *testing.T) {
+	o := newLayoutNode(t, "json")
+	o.Running = nil
+	must.Do(t, o.save())
+	o.do("install a", "install b")
+	const link = "/opt/plugins/" + generation.DispatcherName + "-2"
+	writes := 0
+	must.Do(t, o.runWith(o.configDir, "install a", func(step, name string) error {
+		if step == "create" && name == stateDir+"/applied.json" {
+			if writes++; writes == 2 { // the first write is part of the change
+				return syscall.ENOSPC
+			}
+		}
+		return nil
+	}))
+	if !o.fs().Exists(link) {
+		t.Fatal("the cleanup did not fail")
+	}
+	o.do("install a")
+	if o.fs().Exists(link) {
+		t.Error("the link is left")
 	}
 }

@@ -225,8 +225,8 @@ func TestRefusedMounts(t *testing.T) {
 }
 
 // ownMounts reports whether this process has its own mount namespace. If it does not, ownMounts
-// runs the test in a child process that has one.
-func ownMounts(t *testing.T) bool {
+// runs the test in a child process that has one, with more arguments.
+func ownMounts(t *testing.T, args ...string) bool {
 	t.Helper()
 	const inside = "REGCRED_TEST_MOUNTS"
 	if os.Getenv(inside) != "" {
@@ -235,7 +235,7 @@ func ownMounts(t *testing.T) bool {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may mount")
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{"-test.run=^" + t.Name() + "$", "-test.v"}, args...)...)
 	cmd.Env = append(os.Environ(), inside+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	out, err := cmd.CombinedOutput()

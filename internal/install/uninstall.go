@@ -18,14 +18,17 @@ import (
 // change, which it does not finish. If no manifest can be read, it removes the files that it
 // recognizes. [Installer.Left] lists what it leaves in place.
 func (in *Installer) Uninstall(ctx context.Context, o Options) error {
-	if !in.HasState() {
+	if !in.HasState() && !in.Store.IsLockPresent() {
 		return in.checkOrphaned()
 	}
-	unlock, err := in.lockOnly(ctx)
+	unlock, err := in.lockOnly(ctx) // also removes the lock file of a killed process
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	if !in.HasState() {
+		return in.checkOrphaned()
+	}
 	m, interrupted, err := in.uninstallFrom(ctx)
 	if err != nil {
 		return err
