@@ -186,7 +186,8 @@ func TestUnreadableSharedFile(t *testing.T) {
 			if how == "duplicate" {
 				want = ""
 			}
-			o.do("uninstall")
+			// In the duplicate, no provider is left, and the kubelet does not start.
+			must.Do(t, o.in(stateDir).Uninstall(t.Context(), install.Options{Restart: true, Force: how == "duplicate"}))
 			if got := o.read(configPath); want != "" && got != want || strings.Contains(got, "regcred") {
 				t.Errorf("left %s, want %s", got, want)
 			}

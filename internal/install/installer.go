@@ -61,6 +61,8 @@ type Installer struct {
 	Version string // regcred's version, for manifests
 	Keep    int    // number of generations to keep; 0 means 5
 
+	Warnings []string // problems of the node that a rollback or an uninstall has not fixed
+
 	Left []string // files and directories that Uninstall has left in place
 
 	salvaging bool // regcred's files are recognized by their names, because no manifest lists them

@@ -211,7 +211,7 @@ func (in *Installer) planHost(ctx context.Context, p *Plan) (err error) {
 func (in *Installer) keepLayout(ctx context.Context, p *Plan) (done bool, err error) {
 	p.To.Layout = p.From.Layout
 	err = in.setHostFiles(ctx, p)
-	if err == nil && in.layoutWorks(ctx, p) {
+	if err == nil && in.plannedChange(p).works(ctx) {
 		return true, nil
 	}
 	fresh, layoutErr := in.decideLayout()
@@ -219,12 +219,11 @@ func (in *Installer) keepLayout(ctx context.Context, p *Plan) (done bool, err er
 	return layoutErr != nil || reflect.DeepEqual(fresh, p.From.Layout), err
 }
 
-// layoutWorks reports whether the kubelet would start with the planned files, use regcred, and
-// run every provider that it runs without regcred.
-func (in *Installer) layoutWorks(ctx context.Context, p *Plan) bool {
-	c := in.plannedChange(p)
+// works reports whether the kubelet would start after a change, use regcred, and run every provider
+// that it runs without regcred.
+func (c *generationChange) works(ctx context.Context) bool {
 	after, err := c.nextStartAfter(ctx)
-	if err != nil || after.Failure != "" || in.flagsProblem(after, p.To.Layout) != "" {
+	if err != nil || len(after.Failures) > 0 || c.flagsProblem(after, c.to.Layout) != "" {
 		return false
 	}
 	lost, err := c.lostProviders(ctx, after)
