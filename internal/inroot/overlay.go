@@ -105,7 +105,7 @@ func (f FS) resolve(name string, follow bool) (r resolvedName, err error) {
 			rest = append(splitPath(target), rest...)
 			continue
 		case !info.IsDir() && len(rest) > 0:
-			return r, &fs.PathError{Op: "resolve", Path: f.HostPath(name), Err: syscall.ENOTDIR}
+			return r, &fs.PathError{Op: "resolve", Path: f.HostPath(name), Err: ErrNotDir}
 		}
 		r = next
 	}
@@ -134,7 +134,7 @@ func (f FS) lstatResolved(r resolvedName) (fs.FileInfo, error) {
 	case r.change == nil && r.disk != "":
 		return f.onDisk().Lstat(r.disk)
 	case r.change == nil, r.change.mode == 0:
-		return nil, &fs.PathError{Op: "stat", Path: f.HostPath(r.name), Err: fs.ErrNotExist}
+		return nil, &fs.PathError{Op: "stat", Path: f.HostPath(r.name), Err: syscall.ENOENT}
 	}
 	return overlayInfo{path.Base(r.name), r.change}, nil
 }
@@ -218,7 +218,7 @@ func (f FS) overlayReadDir(name string) ([]fs.DirEntry, error) {
 	case err != nil:
 		return nil, f.withNodeName(name, err)
 	case !info.IsDir():
-		return nil, &fs.PathError{Op: "read", Path: f.HostPath(name), Err: syscall.ENOTDIR}
+		return nil, &fs.PathError{Op: "read", Path: f.HostPath(name), Err: ErrNotDir}
 	}
 	found := map[string]fs.DirEntry{}
 	if r.disk != "" {

@@ -308,8 +308,12 @@ func hasHostFile(m *generation.Manifest, h generation.HostFile) bool {
 func (in *Installer) removeHostFile(ctx context.Context, h generation.HostFile) (changed bool, err error) {
 	switch h.Kind {
 	case generation.HostKindDir:
+		if info, err := in.fs().Lstat(h.Path); err == nil && !info.IsDir() {
+			in.keep(h.Path, "it is no longer a directory")
+			return false, nil
+		}
 		err := in.fs().Remove(h.Path)
-		if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrExist) {
+		if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, fs.ErrExist) {
 			in.keep(h.Path, "it has content that regcred did not create")
 			return false, nil
 		}

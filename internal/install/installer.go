@@ -32,6 +32,7 @@ import (
 	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/service"
+	"github.com/regcred/regcred/internal/shown"
 )
 
 // Installer installs, rolls back and uninstalls on one node. It is not safe for concurrent use.
@@ -107,7 +108,7 @@ func (in *Installer) missingDirs(dir string) (missing []string, err error) {
 		case err == nil && info.IsDir():
 			return missing, nil
 		case err == nil:
-			return nil, fmt.Errorf("%s is not a directory", in.fs().HostPath(d))
+			return nil, in.notDirectoryError(d)
 		case !errors.Is(err, fs.ErrNotExist) || d == "/":
 			return nil, err
 		case in.fs().Exists(d):
@@ -115,6 +116,12 @@ func (in *Installer) missingDirs(dir string) (missing []string, err error) {
 		}
 		missing = append([]string{d}, missing...)
 	}
+}
+
+// notDirectoryError returns the error for another file in place of a directory.
+func (in *Installer) notDirectoryError(name string) error {
+	name = in.fs().HostPath(name)
+	return withHint("run mv "+shown.QuoteShellWord(name)+" "+shown.QuoteShellWord(name+".old")+", and then the same command again", "nothing was changed: %s is not a directory", name)
 }
 
 // currentManifest returns the manifest of the current generation, or nil if there is none.

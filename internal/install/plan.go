@@ -421,7 +421,7 @@ func (in *Installer) checkWritable(p *Plan) error {
 		if info, err := in.fs().Stat(above); err != nil {
 			return fmt.Errorf("nothing was changed: check the state directory's parent: %w", err)
 		} else if !info.IsDir() {
-			return fmt.Errorf("nothing was changed: %s is not a directory", in.fs().HostPath(above))
+			return in.notDirectoryError(above)
 		}
 		if err := cmp.Or(in.checkStateDir(), in.checkStateDirPlace()); err != nil {
 			return fmt.Errorf("nothing was changed: %w", err)

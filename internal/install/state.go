@@ -65,6 +65,9 @@ func (in *Installer) checkOrphaned() error {
 	case in.HasState():
 		return nil // another process has installed regcred in the meantime
 	}
+	if _, err := in.missingDirs(dir); err != nil {
+		return err
+	}
 	return withHint("run regcred install CONFIG --restart to restore the directory, then regcred uninstall --restart to remove it",
 		"%s was removed, but this node's kubelet still refers to it and cannot restart without it", in.fs().HostPath(in.Store.Dir))
 }

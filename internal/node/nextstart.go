@@ -140,6 +140,9 @@ func separateErrors(err error) []error {
 
 // causeOf returns the text of an error without paths and lines.
 func causeOf(err error) string {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fs.ErrNotExist.Error()
+	}
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err.Error()
 	}
