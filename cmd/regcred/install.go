@@ -75,7 +75,6 @@ plugins in /etc/regcred/bin.`,
 	f.BoolVar(&i.reapplied, "reapplied", false, "install even if this node's operating system reverts the change at boot; for nodes that run this command at each boot")
 	f.StringVar(&i.owner, "owner", "", "`NAMESPACE/RELEASE` of the Helm release that owns this installation; another owner's installation is not replaced")
 	f.BoolVar(&i.hideValues, "hide-values", false, "do not print the values of args and env when the command shows a change to make manually")
-	f.StringVar(&i.kubeletVersion, "kubelet-version", "", "`version` of the node's kubelet, for when the kubelet cannot be run (--root)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		w, err := a.desiredState(cmd, i, args)
 		if err != nil {
