@@ -216,7 +216,13 @@ func (in *Installer) keepLayout(ctx context.Context, p *Plan) (done bool, err er
 	}
 	fresh, layoutErr := in.decideLayout()
 	fresh.Dirs = p.From.Layout.Dirs
-	return layoutErr != nil || reflect.DeepEqual(fresh, p.From.Layout), err
+	if layoutErr == nil && !reflect.DeepEqual(fresh, p.From.Layout) {
+		return false, nil
+	}
+	if _, hinted := errors.AsType[*node.HintError](err); err != nil && !hinted {
+		err = withHint("fix the cause; or regcred uninstall removes regcred", "nothing was changed: %w", err)
+	}
+	return true, err
 }
 
 // works reports whether the kubelet would start after a change, use regcred, and run every provider

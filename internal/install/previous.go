@@ -28,7 +28,7 @@ func (in *Installer) findReusable(ctx context.Context, p *Plan) (m *generation.M
 	numbers = append(slices.DeleteFunc(numbers, func(n int) bool { return n == p.From.Number }), p.From.Number)
 	for _, n := range slices.Backward(numbers) {
 		m, err := in.Store.Manifest(ctx, n)
-		if err != nil || !hasPlannedContent(m, p) || len(entries.FindGaps(m.Entries, p.want)) > 0 || len(in.Store.ModifiedFiles(ctx, m)) > 0 {
+		if err != nil || !hasPlannedContent(m, p) || in.hasDeadLinks(m) || len(entries.FindGaps(m.Entries, p.want)) > 0 || len(in.Store.ModifiedFiles(ctx, m)) > 0 {
 			continue // status reports this generation as damaged, if it is
 		}
 		if m, err = in.withCurrentCopies(ctx, p.From, m); err != nil {

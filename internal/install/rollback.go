@@ -75,7 +75,7 @@ func (in *Installer) plannedRollback(ctx context.Context, from, to *generation.M
 // install does not work either.
 func (c *generationChange) adaptedPlan(ctx context.Context) (*Plan, DesiredState) {
 	in, from, to := c.Installer, c.from, c.to
-	if from == nil || c.works(ctx) {
+	if from == nil || c.works(ctx) && !in.hasDeadLinks(to) {
 		return nil, DesiredState{}
 	}
 	file := func(name string) string { return in.hostPath(in.Store.GenerationPath(to.Number, name)) }

@@ -41,11 +41,15 @@ func (in *Installer) HasState() bool {
 		})
 }
 
-// createStateDir creates the state directory. It marks an empty directory that exists.
+// createStateDir creates the state directory. It marks an empty directory that exists, except the
+// default directory, which a failed install may have left.
 func (in *Installer) createStateDir() error {
 	err := in.fs().Mkdir(in.Store.Dir, 0o755)
 	if !errors.Is(err, fs.ErrExist) {
 		return err
+	}
+	if in.Store.Dir == generation.DefaultDir {
+		return nil
 	}
 	if list, err := in.fs().ReadDir(in.Store.Dir); err != nil || len(list) > 0 {
 		return err
