@@ -142,7 +142,7 @@ func newHistory(t *testing.T, l layout, seed uint64) *history {
 	if s.Refusal != nil || s.Vendor.BinDir.Type == node.TypeFile {
 		return nil
 	}
-	if s.Unit != nil && s.Rancher == nil && (path.Base(s.Unit.Exec.File) < "89-" || path.Ext(s.Unit.Exec.File) == ".service") {
+	if s.Unit != nil && s.Unit.Problem == "" && (path.Base(s.Unit.Exec.File) < "89-" || path.Ext(s.Unit.Exec.File) == ".service") {
 		h.command, h.unit = s.Unit.Exec.Text, s.Unit.Name
 	}
 	if s.Vendor.Config.IsSet() && s.Vendor.Config.Type != node.TypeAbsent {
@@ -293,7 +293,7 @@ func (h *history) change(do string) string {
 		}
 		return nil
 	}))(h.t)
-	installed := in.HasState()
+	numbers := must.Get(in.Store.ListNumbers())(h.t)
 	err := makeChange(h.t.Context(), in, h.configDir, do)
 	h.logf("%s, fails after step %d: %v; warnings %q", do, fails, err, in.Warnings)
 	after, errAfter := h.start()
@@ -326,7 +326,7 @@ func (h *history) change(do string) string {
 		if !slices.Contains(startErrors(errBefore), why) {
 			h.t.Errorf("after %s, the kubelet does not start: %s; before: %v", do, why, errBefore)
 		}
-		if err == nil && (installed || do != "uninstall") && !strings.Contains(strings.Join(in.Warnings, "\n"), "would not start") {
+		if err == nil && (len(numbers) > 0 || do != "uninstall") && !strings.Contains(strings.Join(in.Warnings, "\n"), "would not start") {
 			h.t.Errorf("after %s without a warning, the kubelet does not start: %s", do, why)
 		}
 	}

@@ -120,8 +120,13 @@ func (in *Installer) missingDirs(dir string) (missing []string, err error) {
 
 // notDirectoryError returns the error for another file in place of a directory.
 func (in *Installer) notDirectoryError(name string) error {
+	return withHint(in.moveHint(name), "nothing was changed: %s is not a directory", in.fs().HostPath(name))
+}
+
+// moveHint names the command that moves a file out of the way.
+func (in *Installer) moveHint(name string) string {
 	name = in.fs().HostPath(name)
-	return withHint("run mv "+shown.QuoteShellWord(name)+" "+shown.QuoteShellWord(name+".old")+", and then the same command again", "nothing was changed: %s is not a directory", name)
+	return "run mv " + shown.QuoteShellWord(name) + " " + shown.QuoteShellWord(name+".old") + ", and then the same command again"
 }
 
 // currentManifest returns the manifest of the current generation, or nil if there is none.

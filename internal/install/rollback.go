@@ -49,6 +49,9 @@ func (in *Installer) Rollback(ctx context.Context, number int, o Options) (to *g
 	if err := checkRestartAllowed(why, o); err != nil {
 		return nil, err
 	}
+	if _, err := in.layoutDirs(c.to.Layout); err != nil {
+		return nil, err
+	}
 	for _, h := range c.to.Host { // as in an install
 		if _, err := in.hostFileDiff(ctx, from, c.to, h); err != nil {
 			return nil, err

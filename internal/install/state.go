@@ -4,6 +4,7 @@
 package install
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"path"
@@ -69,7 +70,8 @@ func (in *Installer) checkOrphaned() error {
 	case in.HasState():
 		return nil // another process has installed regcred in the meantime
 	}
-	if _, err := in.missingDirs(dir); err != nil {
+	_, err := in.missingDirs(dir)
+	if err = cmp.Or(err, in.checkStateDir()); err != nil {
 		return err
 	}
 	return withHint("run regcred install CONFIG --restart to restore the directory, then regcred uninstall --restart to remove it",
@@ -88,7 +90,11 @@ func (in *Installer) checkStateDir() error {
 	}
 	for _, e := range list {
 		if !in.HasState() || !isOwnName(e.Name()) {
-			return withHint("--state-dir must be a new or empty directory",
+			hint := "--state-dir must be a new or empty directory"
+			if in.stateDirInUse() == in.Store.Dir { // the node's kubelet would not use another directory
+				hint = in.moveHint(in.Store.Dir)
+			}
+			return withHint(hint,
 				"%s is not a regcred state directory, because it contains %q", in.fs().HostPath(in.Store.Dir), e.Name())
 		}
 	}
