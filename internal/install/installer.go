@@ -120,7 +120,7 @@ func (in *Installer) missingDirs(dir string) (missing []string, err error) {
 
 // notDirectoryError returns the error for another file in place of a directory.
 func (in *Installer) notDirectoryError(name string) error {
-	return withHint(in.moveHint(name), "nothing was changed: %s is not a directory", in.fs().HostPath(name))
+	return withHint(in.moveHint(name), "%s is not a directory", in.fs().HostPath(name))
 }
 
 // moveHint names the command that moves a file out of the way.

@@ -61,7 +61,7 @@ func (in *Installer) Uninstall(ctx context.Context, o Options) error {
 		if !ok {
 			break // the uninstall fails with the same error
 		}
-		in.Warnings = []string{"the kubelet now " + refused.Effect}
+		in.Warnings = []string{"after this change, the kubelet " + refused.Effect}
 	}
 	return c.run(ctx)
 }
