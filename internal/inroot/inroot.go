@@ -142,29 +142,16 @@ func (f FS) HostPath(name string) string {
 // withNodeName replaces the path in an error with HostPath(name).
 func (f FS) withNodeName(name string, err error) error {
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
-		return &fs.PathError{Op: failed.Op, Path: f.HostPath(name), Err: notDir(failed.Err)}
+		return &fs.PathError{Op: failed.Op, Path: f.HostPath(name), Err: failed.Err}
 	}
 	if failed, ok := errors.AsType[*os.LinkError](err); ok {
-		return &fs.PathError{Op: failed.Op, Path: f.HostPath(name), Err: notDir(failed.Err)}
+		return &fs.PathError{Op: failed.Op, Path: f.HostPath(name), Err: failed.Err}
 	}
 	return err
 }
 
-// ErrNotDir is the error for a name below a file that is not a directory. It is an [fs.ErrNotExist],
-// because there is no such file.
-var ErrNotDir error = notDirError{}
-
-type notDirError struct{}
-
-func (notDirError) Error() string { return syscall.ENOTDIR.Error() }
-func (notDirError) Is(target error) bool {
-	return target == fs.ErrNotExist || target == syscall.ENOTDIR
-}
-
-// notDir replaces ENOTDIR with [ErrNotDir].
-func notDir(err error) error {
-	if err == syscall.ENOTDIR {
-		return ErrNotDir
-	}
-	return err
+// IsMissing reports whether an error means that there is no such file: it does not exist, or a part of
+// its path is not a directory.
+func IsMissing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }

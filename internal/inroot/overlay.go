@@ -105,7 +105,7 @@ func (f FS) resolve(name string, follow bool) (r resolvedName, err error) {
 			rest = append(splitPath(target), rest...)
 			continue
 		case !info.IsDir() && len(rest) > 0:
-			return r, &fs.PathError{Op: "resolve", Path: f.HostPath(name), Err: ErrNotDir}
+			return r, &fs.PathError{Op: "resolve", Path: f.HostPath(name), Err: syscall.ENOTDIR}
 		}
 		r = next
 	}
@@ -218,7 +218,7 @@ func (f FS) overlayReadDir(name string) ([]fs.DirEntry, error) {
 	case err != nil:
 		return nil, f.withNodeName(name, err)
 	case !info.IsDir():
-		return nil, &fs.PathError{Op: "read", Path: f.HostPath(name), Err: ErrNotDir}
+		return nil, &fs.PathError{Op: "read", Path: f.HostPath(name), Err: syscall.ENOTDIR}
 	}
 	found := map[string]fs.DirEntry{}
 	if r.disk != "" {

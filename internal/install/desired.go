@@ -135,12 +135,11 @@ func (in *Installer) removeOwnEntries(ctx context.Context, cfg *config.Config) (
 // checkNotDispatcher returns an error if a provider's executable is a link to the dispatcher, as
 // in the kubelet's bin dir, or a copy of it. The dispatcher would call itself.
 func checkNotDispatcher(list []generation.SourceFile) error {
-	i := slices.IndexFunc(list, func(f generation.SourceFile) bool { return f.Name == generation.DispatcherName })
 	for _, f := range list {
 		real, err := filepath.EvalSymlinks(f.From)
 		switch {
 		case f.Name == generation.DispatcherName:
-		case err == nil && filepath.Base(real) == generation.DispatcherName, f.SHA256 == list[i].SHA256, isDispatcherProgram(f.From):
+		case err == nil && filepath.Base(real) == generation.DispatcherName, isDispatcherProgram(f.From):
 			return fmt.Errorf("%s is regcred's dispatcher, which cannot be the executable of a provider", f.From)
 		}
 	}

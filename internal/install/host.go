@@ -116,7 +116,7 @@ func (in *Installer) putEntries(ctx context.Context, h generation.HostFile, list
 		}
 	}
 	attr, err := in.fs().AttrOf(name)
-	if errors.Is(err, fs.ErrNotExist) {
+	if inroot.IsMissing(err) {
 		attr, err = inroot.FileAttr{Mode: h.Mode}, nil
 	}
 	if err != nil {
@@ -271,7 +271,7 @@ func (in *Installer) resolveTarget(name string) (string, error) {
 	}
 	real, err := in.fs().EvalSymlinks(name)
 	switch {
-	case !errors.Is(err, fs.ErrNotExist):
+	case !inroot.IsMissing(err):
 		return real, err
 	case !in.fs().Exists(name):
 		return name, nil
@@ -290,7 +290,7 @@ func (in *Installer) read(ctx context.Context, name string) (target string, now 
 // readIfExists returns a file's content. It returns nil if the file does not exist.
 func (in *Installer) readIfExists(ctx context.Context, name string) ([]byte, error) {
 	data, err := in.fs().ReadFile(ctx, name)
-	if errors.Is(err, fs.ErrNotExist) {
+	if inroot.IsMissing(err) {
 		return nil, nil
 	}
 	if err == nil && data == nil {
@@ -320,7 +320,7 @@ func (in *Installer) removeHostFile(ctx context.Context, h generation.HostFile) 
 		return true, err
 	case generation.HostKindLink:
 		switch target, err := in.fs().Readlink(h.Path); {
-		case errors.Is(err, fs.ErrNotExist):
+		case inroot.IsMissing(err):
 			return false, nil
 		case err != nil || target != h.Target:
 			in.keep(h.Path, "it no longer links to "+h.Target)

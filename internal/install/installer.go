@@ -109,7 +109,7 @@ func (in *Installer) missingDirs(dir string) (missing []string, err error) {
 			return missing, nil
 		case err == nil:
 			return nil, in.notDirectoryError(d)
-		case !errors.Is(err, fs.ErrNotExist) || d == "/":
+		case !inroot.IsMissing(err) || d == "/":
 			return nil, err
 		case in.fs().Exists(d):
 			return nil, fmt.Errorf("%s: dangling symlink", in.fs().HostPath(d))
@@ -132,7 +132,7 @@ func (in *Installer) moveHint(name string) string {
 // currentManifest returns the manifest of the current generation, or nil if there is none.
 func (in *Installer) currentManifest(ctx context.Context) (*generation.Manifest, error) {
 	number, err := in.Store.Current()
-	if errors.Is(err, fs.ErrNotExist) {
+	if inroot.IsMissing(err) {
 		return nil, nil
 	}
 	if err != nil {

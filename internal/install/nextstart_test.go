@@ -135,12 +135,8 @@ func TestInstallOwnConfigTwice(t *testing.T) {
 	w.Plugins = []string{filepath.Join(o.configDir, "alpha")}
 	must.Do(t, os.Symlink(w.Dispatcher, w.Plugins[0]))
 	w.Config = filepath.Join(o.configDir, "a.yaml")
-	for _, what := range []string{"link to", "copy of"} {
-		if _, err := o.in(stateDir).Install(t.Context(), w, options()); err == nil || !strings.Contains(err.Error(), "is regcred's dispatcher") {
-			t.Errorf("a %s the dispatcher as a plugin: %v", what, err)
-		}
-		data := must.Get(os.ReadFile(w.Dispatcher))(t)
-		must.Do(t, errors.Join(os.Remove(w.Plugins[0]), os.WriteFile(w.Plugins[0], data, 0o755)))
+	if _, err := o.in(stateDir).Install(t.Context(), w, options()); err == nil || !strings.Contains(err.Error(), "is regcred's dispatcher") {
+		t.Errorf("a link to the dispatcher as a plugin: %v", err)
 	}
 	must.Do(t, os.Remove(w.Plugins[0]))
 	if testing.Short() {
@@ -148,7 +144,7 @@ func TestInstallOwnConfigTwice(t *testing.T) {
 	}
 	must.Do(t, os.Rename(filepath.Join(buildPrograms(t), generation.DispatcherName), w.Plugins[0]))
 	if _, err := o.in(stateDir).Install(t.Context(), w, options()); err == nil || !strings.Contains(err.Error(), "is regcred's dispatcher") {
-		t.Errorf("another build of the dispatcher as a plugin: %v", err)
+		t.Errorf("a copy of the dispatcher as a plugin: %v", err)
 	}
 }
 

@@ -6,14 +6,13 @@ package install
 import (
 	"cmp"
 	"context"
-	"errors"
-	"io/fs"
 	"path"
 	"reflect"
 	"slices"
 
 	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/inroot"
 )
 
 // findReusable returns an existing generation that has the planned content, prepared as for a
@@ -86,6 +85,6 @@ func (in *Installer) hasDeadLinks(m *generation.Manifest) bool {
 			return false
 		}
 		_, err := in.fs().Stat(h.Target)
-		return errors.Is(err, fs.ErrNotExist)
+		return inroot.IsMissing(err)
 	})
 }

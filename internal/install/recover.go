@@ -7,9 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 
 	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/inroot"
 )
 
 // checkInterrupted returns an error if an earlier change was interrupted and not yet finished.
@@ -62,7 +62,7 @@ func (in *Installer) recoverInterrupted(ctx context.Context) error {
 	}
 	in.releaseReserve()
 	number, err := in.Store.Current()
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !inroot.IsMissing(err) {
 		return err
 	}
 	c := &generationChange{Installer: in, action: j.Action, resumed: true}
@@ -137,7 +137,7 @@ func (in *Installer) recoveryTarget(ctx context.Context, j journal, number int) 
 		other = j.To
 	}
 	if other != 0 && other != number {
-		if from, err = in.Store.Manifest(ctx, other); errors.Is(err, fs.ErrNotExist) {
+		if from, err = in.Store.Manifest(ctx, other); inroot.IsMissing(err) {
 			err = nil // the generation was already removed, or never created
 		}
 	}

@@ -82,7 +82,7 @@ func (in *Installer) checkOrphaned() error {
 // regcred.
 func (in *Installer) checkStateDir() error {
 	list, err := in.fs().ReadDir(in.Store.Dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if inroot.IsMissing(err) {
 		return nil
 	}
 	if err != nil {
@@ -109,7 +109,7 @@ func (in *Installer) removeState() error {
 		return err
 	}
 	list, err := in.fs().ReadDir(in.Store.Dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if inroot.IsMissing(err) {
 		return nil
 	}
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/inroot"
 )
 
 // NextStart describes what the kubelet does with credential providers when it starts the
@@ -140,7 +141,7 @@ func separateErrors(err error) []error {
 
 // causeOf returns the text of an error without paths and lines.
 func causeOf(err error) string {
-	if errors.Is(err, fs.ErrNotExist) {
+	if inroot.IsMissing(err) {
 		return fs.ErrNotExist.Error()
 	}
 	if e, ok := errors.AsType[*fs.PathError](err); ok {

@@ -220,7 +220,7 @@ func splitFlags(text string) []string {
 		if strings.HasPrefix(line, "#") || strings.HasPrefix(line, ";") {
 			continue
 		}
-		line = strings.NewReplacer(`="`, "=", "='", "=", `"`, " ", "'", " ", "=--", "= --").Replace(strings.TrimSuffix(line, `\`))
+		line = strings.NewReplacer(`="--`, "= --", "='--", "= --", `="`, "=", "='", "=", `"`, " ", "'", " ", "=--", "= --").Replace(strings.TrimSuffix(line, `\`))
 		list = append(list, strings.Fields(line)...)
 	}
 	return list
