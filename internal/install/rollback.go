@@ -38,7 +38,10 @@ func (in *Installer) Rollback(ctx context.Context, number int, o Options) (to *g
 		return nil, err
 	}
 	if p, d := c.adaptedPlan(ctx); p != nil {
-		in.Warnings = p.Warnings
+		if err := checkRestartAllowed(p.Restart, o); err != nil {
+			return nil, err
+		}
+		in.Warnings, in.Keep = p.Warnings, len(numbers)+1 // a rollback removes no generation
 		in.progressf("generation %d does not fit the node's current flags and files, so its plugins and configuration are installed again", to.Number)
 		err := in.carryOut(ctx, d, p, o)
 		if p.UpToDate {
