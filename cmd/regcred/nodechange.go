@@ -52,7 +52,13 @@ func addChangeFlags(cmd *cobra.Command, formats ...string) *nodeChangeFlags {
 	f := cmd.Flags()
 	f.StringVar(&c.root, "root", "", "root `directory` of another node: an image being built, or a mounted disk")
 	f.StringVar(&c.stateDir, "state-dir", generation.DefaultDir, "`directory` on the node where generations are stored")
-	addTargetFlags(cmd, &c.target, "of the node, for when the kubelet cannot be run (--root)")
+	return c
+}
+
+// addNodeTargetFlags adds the flags that replace the node's kubelet version and feature gates.
+func addNodeTargetFlags(cmd *cobra.Command, c *nodeChangeFlags) {
+	addTargetFlags(cmd, &c.target, "of the node, if it cannot be run (--root)")
+	f := cmd.Flags()
 	f.Lookup("kubelet-version").DefValue = "" // the help text would not mention the node's
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if !f.Changed("kubelet-version") {
@@ -61,7 +67,6 @@ func addChangeFlags(cmd *cobra.Command, formats ...string) *nodeChangeFlags {
 		}
 		return checkKubeletVersion(c.target.KubeletVersion)
 	}
-	return c
 }
 
 // addRestartFlags adds the flags that control a kubelet restart. If probe is true, it also adds

@@ -22,10 +22,7 @@ func (a *app) rollbackCmd() *cobra.Command {
 		Long: `Activate generation N, or by default the generation before the current one. The
 next pull uses that generation's plugins and configuration. If the kubelet's
 entries do not cover the generation, the entries are also changed, and --restart
-is required.
-
-If the kubelet's flags or files have moved since generation N was created, its
-plugins and configuration become a new generation with the current paths.`,
+is required.`,
 		Example: `  sudo regcred rollback
   sudo regcred rollback 3 --restart`,
 		Args: optionalArgs("N"),
