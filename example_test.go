@@ -56,7 +56,7 @@ func askTenants(_ context.Context, req *plugin.Request) (*plugin.Response, error
 	}, nil
 }
 
-func throttled(context.Context, *plugin.Request) (*plugin.Response, error) {
+func throttledPlugin(context.Context, *plugin.Request) (*plugin.Response, error) {
 	return nil, errors.New("the token endpoint answers 429")
 }
 
@@ -134,7 +134,7 @@ func ExampleKeyring_Lookup() {
 }
 
 func ExampleLookupError() {
-	keyring := exampleKeyring(regcred.Options{}, throttled)
+	keyring := exampleKeyring(regcred.Options{}, throttledPlugin)
 	defer keyring.Close()
 
 	result, err := keyring.Lookup(context.Background(), regcred.Request{Image: "registry.example/team/app:v1"})
@@ -257,7 +257,7 @@ func ExampleOptions_observer() {
 		errorsTotal: func(name string) { fmt.Println("errors_total", name) },
 		duration:    func(name string, s float64) { fmt.Println("duration", name, s < time.Minute.Seconds()) },
 	}
-	keyring := exampleKeyring(regcred.Options{Observer: m.observe}, throttled)
+	keyring := exampleKeyring(regcred.Options{Observer: m.observe}, throttledPlugin)
 	defer keyring.Close()
 
 	_, err := keyring.Lookup(context.Background(), regcred.Request{Image: "registry.example/team/app:v1"})

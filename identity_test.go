@@ -56,7 +56,7 @@ func TestAttemptIdentity(t *testing.T) {
 			attributes.ServiceAccountTokenAudience = audience
 			attributes.RequiredServiceAccountAnnotationKeys = tt.required
 			attributes.OptionalServiceAccountAnnotationKeys = []string{role, "example.com/absent"}
-			s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+			s := &recordingProvider{answer: newPluginResponder(plugin.CacheRegistry, time.Hour, "")}
 			k := newRecordingKeyring(t, s, attributes, tt.api)
 			defer k.Close()
 			var res *Result
@@ -73,14 +73,14 @@ func TestAttemptIdentity(t *testing.T) {
 	}
 }
 
-// hanging is a ServiceAccountClient with one method that hangs.
-type hanging struct {
+// hangingClient is a ServiceAccountClient with one method that hangs.
+type hangingClient struct {
 	accounts
 	stage       plugin.Stage
 	lastRequest TokenRequest // the last request for a token
 }
 
-func (h *hanging) GetServiceAccount(ctx context.Context, namespace, name string) (*ServiceAccount, error) {
+func (h *hangingClient) GetServiceAccount(ctx context.Context, namespace, name string) (*ServiceAccount, error) {
 	if h.stage == StageServiceAccount {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -88,7 +88,7 @@ func (h *hanging) GetServiceAccount(ctx context.Context, namespace, name string)
 	return h.accounts.GetServiceAccount(ctx, namespace, name)
 }
 
-func (h *hanging) RequestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error) {
+func (h *hangingClient) RequestToken(ctx context.Context, req TokenRequest) (plugin.Secret, error) {
 	h.lastRequest = req
 	if h.stage == StageToken {
 		<-ctx.Done()
@@ -103,7 +103,7 @@ func TestServiceAccountsHang(t *testing.T) {
 		for _, stage := range []plugin.Stage{StageServiceAccount, StageToken} {
 			t.Run(string(cache)+" "+string(stage), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					k := newRecordingKeyring(t, &recordingProvider{}, testTokenAttributes(cache), &hanging{stage: stage})
+					k := newRecordingKeyring(t, &recordingProvider{}, testTokenAttributes(cache), &hangingClient{stage: stage})
 					defer k.Close()
 					ended := make(chan *Result, 1)
 					go func() {
@@ -127,8 +127,8 @@ func TestServiceAccountsHang(t *testing.T) {
 // TestTokenRequestInFull verifies that a token request contains UIDs, which distinguish objects
 // that were deleted and created again.
 func TestTokenRequestInFull(t *testing.T) {
-	api := &hanging{}
-	k := newRecordingKeyring(t, &recordingProvider{answer: respond(plugin.CacheImage, 0, "")}, testTokenAttributes(config.CachePerToken), api)
+	api := &hangingClient{}
+	k := newRecordingKeyring(t, &recordingProvider{answer: newPluginResponder(plugin.CacheImage, 0, "")}, testTokenAttributes(config.CachePerToken), api)
 	defer k.Close()
 	must.Get(k.Lookup(t.Context(), podRequest("r.example/a", "alice", 1)))(t)
 	want := TokenRequest{
@@ -167,7 +167,7 @@ func TestHeldTokenForAnotherAudience(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &recordingProvider{answer: respond(plugin.CacheRegistry, time.Hour, "")}
+				s := &recordingProvider{answer: newPluginResponder(plugin.CacheRegistry, time.Hour, "")}
 				k := newRecordingKeyring(t, s, testTokenAttributes(config.CachePerServiceAccount), nil)
 				defer k.Close()
 				res, err := k.Lookup(t.Context(), Request{Image: "r.example/a", Token: tt.token, Annotations: map[string]string{"example.com/role": "x"}})

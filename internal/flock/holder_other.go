@@ -7,5 +7,5 @@ package flock
 
 import "os"
 
-// holder returns "", because only Linux lists the holders of locks.
-func holder(*os.File) string { return "" }
+// describeHolder returns "", because only Linux lists the holders of locks.
+func describeHolder(*os.File) string { return "" }

@@ -32,7 +32,7 @@ import (
 	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/service"
-	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/internal/textfmt"
 )
 
 // Installer installs, rolls back and uninstalls on one node. It is not safe for concurrent use.
@@ -126,7 +126,7 @@ func (in *Installer) notDirectoryError(name string) error {
 // moveHint names the command that moves a file out of the way.
 func (in *Installer) moveHint(name string) string {
 	name = in.fs().HostPath(name)
-	return "run mv " + shown.QuoteShellWord(name) + " " + shown.QuoteShellWord(name+".old") + ", and then the same command again"
+	return "run mv " + textfmt.QuoteShellWord(name) + " " + textfmt.QuoteShellWord(name+".old") + ", and then the same command again"
 }
 
 // currentManifest returns the manifest of the current generation, or nil if there is none.

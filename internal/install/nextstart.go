@@ -38,7 +38,7 @@ func (c *generationChange) nextStartAfter(ctx context.Context) (*node.NextStart,
 	}
 	planned := &generationChange{Installer: &in, action: c.action, from: c.from, to: c.to}
 	steps := func(change func(context.Context) error) func() error { return func() error { return change(ctx) } }
-	if err := inOrder(planned.createPlaceholder, steps(planned.apply), steps(planned.cleanUp)); err != nil {
+	if err := inOrder(planned.createPlaceholder, steps(planned.applyChange), steps(planned.cleanUp)); err != nil {
 		return nil, err
 	}
 	return in.nextStart(ctx)

@@ -26,10 +26,10 @@ const vendorFlags = "KUBELET_KUBEADM_ARGS=\"--image-credential-provider-config=/
 // install, and that the next install includes them.
 func TestVendorChangesAfterInstall(t *testing.T) {
 	vendor := func(o *layoutNode) {
-		o.write("etc/vendor/config.yaml", foreignYAML)
-		o.write("opt/vendor/foreign", "#!/bin/sh\n")
-		must.Do(t, os.Chmod(filepath.Join(o.root(), "opt/vendor/foreign"), 0o755))
-		o.write(kubeadmEnv, vendorFlags)
+		o.writeFile("etc/vendor/config.yaml", foreignYAML)
+		o.writeFile("opt/vendor/foreign", "#!/bin/sh\n")
+		must.Do(t, os.Chmod(filepath.Join(o.rootDir(), "opt/vendor/foreign"), 0o755))
+		o.writeFile(kubeadmEnv, vendorFlags)
 	}
 	fixedConfig := func(s *node.Setup) {
 		if s.Vendor.Config.Path == "/etc/kubernetes/cred.yaml" {
@@ -47,29 +47,29 @@ func TestVendorChangesAfterInstall(t *testing.T) {
 		"linked plugins move":            {"read-only bin dir", nil, vendor, "regcred's drop-in overrides --image-credential-provider-config=/etc/vendor/config.yaml of "},
 		"configuration and plugins move": {"yaml", nil, vendor, "sets --image-credential-provider-config=/etc/vendor/config.yaml instead of /etc/kubernetes/cred.yaml"},
 		"provider without a link": {"read-only bin dir", nil, func(o *layoutNode) {
-			o.write("etc/kubernetes/cred.json", strings.ReplaceAll(o.read("etc/kubernetes/cred.json"), `"foreign"`, `"added"`))
-			o.write("opt/plugins/added", "#!/bin/sh\n")
-			must.Do(t, os.Chmod(filepath.Join(o.root(), "opt/plugins/added"), 0o755))
+			o.writeFile("etc/kubernetes/cred.json", strings.ReplaceAll(o.readFile("etc/kubernetes/cred.json"), `"foreign"`, `"added"`))
+			o.writeFile("opt/plugins/added", "#!/bin/sh\n")
+			must.Do(t, os.Chmod(filepath.Join(o.rootDir(), "opt/plugins/added"), 0o755))
 		}, "the kubelet would not start: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := layoutNamed(t, tt.layout)
+			l := findLayout(t, tt.layout)
 			if tt.spoil != nil {
 				l.spoil = tt.spoil
 			}
 			o := &layoutNode{newFakeNode(t, l), t, writeConfigs(t)}
-			o.do("install a")
+			o.runChanges("install a")
 			tt.change(o)
 			if s := o.status(); !strings.Contains(strings.Join(s.Problems, "\n"), tt.want) {
 				t.Errorf("status: %q, want %q", s.Problems, tt.want)
 			}
-			o.do("install a")
-			names := must.Get(o.check())(t)
+			o.runChanges("install a")
+			names := must.Get(o.checkKubelets())(t)
 			if s := o.status(); len(s.Problems) > 0 || len(names) != 2 || !slices.Contains(names, "regcred-credential-provider") {
 				t.Errorf("after an install, the kubelet has the providers %v; status: %q", names, s.Problems)
 			}
-			o.do("uninstall")
-			if names := must.Get(o.check())(t); len(names) != 1 || strings.Contains(names[0], "regcred") {
+			o.runChanges("uninstall")
+			if names := must.Get(o.checkKubelets())(t); len(names) != 1 || strings.Contains(names[0], "regcred") {
 				t.Errorf("after an uninstall, the kubelet has the providers %v", names)
 			}
 		})
@@ -86,34 +86,34 @@ func TestUninstallThatBreaksKubelet(t *testing.T) {
 		left         string // file that an uninstall with Force keeps
 	}{
 		"no other provider": {"yaml", "cred.yaml: providers: ", func(o *layoutNode) {
-			text := o.read("etc/kubernetes/cred.yaml")
-			o.write("etc/kubernetes/cred.yaml", strings.Replace(text, text[strings.Index(text, "- name: foreign"):strings.Index(text, "- name: regcred")], "", 1))
+			text := o.readFile("etc/kubernetes/cred.yaml")
+			o.writeFile("etc/kubernetes/cred.yaml", strings.Replace(text, text[strings.Index(text, "- name: foreign"):strings.Index(text, "- name: regcred")], "", 1))
 		}, "etc/kubernetes/cred.yaml"},
 		"no other provider in JSON": {"json", "cred.json: providers: ", func(o *layoutNode) {
-			o.write("etc/kubernetes/cred.json", strings.Replace(o.read("etc/kubernetes/cred.json"), vendorLine+",\n", "", 1))
+			o.writeFile("etc/kubernetes/cred.json", strings.Replace(o.readFile("etc/kubernetes/cred.json"), vendorLine+",\n", "", 1))
 		}, "etc/kubernetes/cred.json"},
 		"flags name regcred's files": {"kubeadm", "kubeadm-flags.env:1", func(o *layoutNode) {
-			o.write(kubeadmEnv, "KUBELET_KUBEADM_ARGS=\"--image-credential-provider-config=/var/lib/regcred/kubelet/config/90-regcred.json --image-credential-provider-bin-dir=/var/lib/regcred/kubelet/bin\"\n")
+			o.writeFile(kubeadmEnv, "KUBELET_KUBEADM_ARGS=\"--image-credential-provider-config=/var/lib/regcred/kubelet/config/90-regcred.json --image-credential-provider-bin-dir=/var/lib/regcred/kubelet/bin\"\n")
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newLayoutNode(t, tt.layout)
-			o.do("install a")
+			o.runChanges("install a")
 			tt.change(o)
-			before := snapshot(t, o.root())
+			before := readTree(t, o.rootDir())
 			err := o.run(o.configDir, "uninstall")
 			_, ok := errors.AsType[*install.NextStartError](err)
 			if !ok || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("uninstall: %v, want an error with %q", err, tt.want)
 			}
-			if diff := before.differs(snapshot(t, o.root())); diff != "" {
+			if diff := before.differences(readTree(t, o.rootDir())); diff != "" {
 				t.Errorf("the refused uninstall changed files:\n%s", diff)
 			}
-			in := o.in(stateDir)
+			in := o.installerIn(stateDir)
 			in.Service.Manager = nil
 			in.Setup.Running, in.ReadSetup = nil, nil
 			must.Do(t, in.Uninstall(t.Context(), install.Options{Force: true}))
-			if tt.left != "" && strings.Contains(o.read(tt.left), "regcred") {
+			if tt.left != "" && strings.Contains(o.readFile(tt.left), "regcred") {
 				t.Errorf("%s still has regcred's entry", tt.left)
 			}
 		})
@@ -125,9 +125,9 @@ func TestUninstallThatBreaksKubelet(t *testing.T) {
 func TestInstallOwnConfigTwice(t *testing.T) {
 	o := newLayoutNode(t, "yaml")
 	w := desiredState(o.configDir, "a")
-	w.Config, w.BinDir = filepath.Join(o.root(), "etc/kubernetes/cred.yaml"), filepath.Join(o.root(), "opt/plugins")
+	w.Config, w.BinDir = filepath.Join(o.rootDir(), "etc/kubernetes/cred.yaml"), filepath.Join(o.rootDir(), "opt/plugins")
 	for i := range 2 {
-		p := must.Get(o.in(stateDir).Install(t.Context(), w, options()))(t)
+		p := must.Get(o.installerIn(stateDir).Install(t.Context(), w, installOptions()))(t)
 		if got := o.status().Current.Executables(); p.UpToDate != (i == 1) || !slices.Equal(got, []string{"foreign"}) {
 			t.Errorf("install %d: up to date %t, plugins %v", i, p.UpToDate, got)
 		}
@@ -135,7 +135,7 @@ func TestInstallOwnConfigTwice(t *testing.T) {
 	w.Plugins = []string{filepath.Join(o.configDir, "alpha")}
 	must.Do(t, os.Symlink(w.Dispatcher, w.Plugins[0]))
 	w.Config = filepath.Join(o.configDir, "a.yaml")
-	if _, err := o.in(stateDir).Install(t.Context(), w, options()); err == nil || !strings.Contains(err.Error(), "is regcred's dispatcher") {
+	if _, err := o.installerIn(stateDir).Install(t.Context(), w, installOptions()); err == nil || !strings.Contains(err.Error(), "is regcred's dispatcher") {
 		t.Errorf("a link to the dispatcher as a plugin: %v", err)
 	}
 	must.Do(t, os.Remove(w.Plugins[0]))
@@ -143,17 +143,17 @@ func TestInstallOwnConfigTwice(t *testing.T) {
 		return // do not build the dispatcher
 	}
 	must.Do(t, os.Rename(filepath.Join(buildPrograms(t), generation.DispatcherName), w.Plugins[0]))
-	if _, err := o.in(stateDir).Install(t.Context(), w, options()); err == nil || !strings.Contains(err.Error(), "is regcred's dispatcher") {
+	if _, err := o.installerIn(stateDir).Install(t.Context(), w, installOptions()); err == nil || !strings.Contains(err.Error(), "is regcred's dispatcher") {
 		t.Errorf("a copy of the dispatcher as a plugin: %v", err)
 	}
 }
 
 // moveVendor sets the vendor's flags to another configuration and bin dir, with copies of its files.
 func (o *layoutNode) moveVendor(config, binDir string) {
-	o.write(config, foreignYAML)
-	o.write(binDir+"/foreign", "#!/bin/sh\n")
-	must.Do(o.t, os.Chmod(filepath.Join(o.root(), binDir, "foreign"), 0o755))
-	o.write(kubeadmEnv, "KUBELET_KUBEADM_ARGS=\"--image-credential-provider-config=/"+config+" --image-credential-provider-bin-dir=/"+binDir+"\"\n")
+	o.writeFile(config, foreignYAML)
+	o.writeFile(binDir+"/foreign", "#!/bin/sh\n")
+	must.Do(o.t, os.Chmod(filepath.Join(o.rootDir(), binDir, "foreign"), 0o755))
+	o.writeFile(kubeadmEnv, "KUBELET_KUBEADM_ARGS=\"--image-credential-provider-config=/"+config+" --image-credential-provider-bin-dir=/"+binDir+"\"\n")
 }
 
 // TestRollbackAfterMove verifies that a rollback to a generation that was made before the node's vendor moved its
@@ -164,19 +164,19 @@ func TestRollbackAfterMove(t *testing.T) {
 			t.Run(layout+", "+removed, func(t *testing.T) {
 				o := newLayoutNode(t, layout)
 				o.t = t
-				o.do("install a")
+				o.runChanges("install a")
 				o.moveVendor("etc/vendor/config.yaml", "opt/vendor")
-				o.do("install b")
+				o.runChanges("install b")
 				if removed != "" {
-					must.Do(t, os.RemoveAll(filepath.Join(o.root(), removed)))
+					must.Do(t, os.RemoveAll(filepath.Join(o.rootDir(), removed)))
 				}
-				o.do("rollback 1")
-				names := must.Get(o.check())(t)
+				o.runChanges("rollback 1")
+				names := must.Get(o.checkKubelets())(t)
 				if s := o.status(); len(s.Problems) > 0 || !slices.Equal(s.Current.Executables(), []string{"alpha"}) || !slices.Contains(names, "foreign") || !slices.Contains(names, generation.DispatcherName) {
 					t.Errorf("providers %v, generation with %v, status: %q", names, s.Current.Executables(), s.Problems)
 				}
-				o.do("uninstall")
-				if names := must.Get(o.check())(t); !slices.Equal(names, []string{"foreign"}) {
+				o.runChanges("uninstall")
+				if names := must.Get(o.checkKubelets())(t); !slices.Equal(names, []string{"foreign"}) {
 					t.Errorf("after an uninstall: %v", names)
 				}
 			})
@@ -188,12 +188,12 @@ func TestRollbackAfterMove(t *testing.T) {
 // refused, and the same reason is a warning that names it.
 func TestBrokenBefore(t *testing.T) {
 	o := newLayoutNode(t, "yaml")
-	plugin := filepath.Join(o.root(), "opt/plugins/foreign")
+	plugin := filepath.Join(o.rootDir(), "opt/plugins/foreign")
 	o.Running = nil
-	must.Do(t, o.save())
+	must.Do(t, o.saveState())
 	must.Do(t, os.Remove(plugin))
 	change := func(do string) []string {
-		in := o.in(stateDir)
+		in := o.installerIn(stateDir)
 		must.Do(t, makeChange(t.Context(), in, o.configDir, do))
 		return in.Warnings
 	}
@@ -202,13 +202,13 @@ func TestBrokenBefore(t *testing.T) {
 			t.Errorf("%s: warnings %q", do, warnings)
 		}
 	}
-	text := o.read("etc/kubernetes/cred.yaml")
-	o.write("etc/kubernetes/cred.yaml", strings.Replace(text, text[strings.Index(text, "- name: foreign"):strings.Index(text, "- name: regcred")], "", 1))
-	must.Do(t, os.Remove(filepath.Join(o.root(), "opt/plugins", generation.DispatcherName)))
+	text := o.readFile("etc/kubernetes/cred.yaml")
+	o.writeFile("etc/kubernetes/cred.yaml", strings.Replace(text, text[strings.Index(text, "- name: foreign"):strings.Index(text, "- name: regcred")], "", 1))
+	must.Do(t, os.Remove(filepath.Join(o.rootDir(), "opt/plugins", generation.DispatcherName)))
 	if err := o.run(o.configDir, "uninstall"); err == nil || !strings.Contains(err.Error(), "at least one provider is required") {
 		t.Errorf("uninstall: %v", err)
 	}
-	in := o.in(stateDir)
+	in := o.installerIn(stateDir)
 	must.Do(t, in.Uninstall(t.Context(), install.Options{Force: true}))
 	if len(in.Warnings) != 1 || !strings.Contains(in.Warnings[0], "at least one provider is required") {
 		t.Errorf("uninstall with Force: warnings %q", in.Warnings)
@@ -219,14 +219,14 @@ func TestBrokenBefore(t *testing.T) {
 // vendor's new providers.
 func TestVendorProviderBroken(t *testing.T) {
 	o := newLayoutNode(t, "kubeadm")
-	o.do("install a")
+	o.runChanges("install a")
 	o.moveVendor("etc/vendor/config.yaml", "opt/vendor")
-	o.write("etc/vendor/config.yaml", strings.Replace(foreignYAML, "# The end.", "- {name: v2, matchImages: [v2.example], defaultCacheDuration: 1m, apiVersion: credentialprovider.kubelet.k8s.io/v1}", 1))
+	o.writeFile("etc/vendor/config.yaml", strings.Replace(foreignYAML, "# The end.", "- {name: v2, matchImages: [v2.example], defaultCacheDuration: 1m, apiVersion: credentialprovider.kubelet.k8s.io/v1}", 1))
 	want := `provider "v2": `
 	if s := o.status(); len(s.Problems) != 1 || !strings.Contains(s.Problems[0], want) {
 		t.Errorf("status: %q", s.Problems)
 	}
-	in := o.in(stateDir)
+	in := o.installerIn(stateDir)
 	must.Do(t, makeChange(t.Context(), in, o.configDir, "install a"))
 	if len(in.Warnings) != 1 || !strings.Contains(in.Warnings[0], want) {
 		t.Errorf("install: warnings %q", in.Warnings)
@@ -238,10 +238,10 @@ func TestVendorProviderBroken(t *testing.T) {
 func TestVendorHasDispatcher(t *testing.T) {
 	o := newLayoutNode(t, "read-only bin dir")
 	for _, name := range []string{"regcred-credential-provider", "regcred-credential-provider-2"} {
-		o.write("opt/plugins/"+name, "#!/bin/sh\n")
+		o.writeFile("opt/plugins/"+name, "#!/bin/sh\n")
 	}
 	for range 2 {
-		o.do("install b")
+		o.runChanges("install b")
 		if s := o.status(); len(s.Problems) > 0 {
 			t.Errorf("status: %q", s.Problems)
 		}
