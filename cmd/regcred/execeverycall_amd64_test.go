@@ -64,7 +64,7 @@ func TestExecEveryCall(t *testing.T) {
 
 // tracedExec is a run of "regcred exec" that is interrupted.
 type tracedExec struct {
-	*execution
+	*pluginExecution
 	t     *testing.T
 	dir   string
 	calls []testtrace.Call
@@ -73,7 +73,7 @@ type tracedExec struct {
 }
 
 func newTracedExec(t *testing.T, dir string, flags []string) *tracedExec {
-	x := &tracedExec{execution: newExecution(t, execScript), t: t, dir: dir}
+	x := &tracedExec{pluginExecution: newPluginExecution(t, execScript), t: t, dir: dir}
 	home := filepath.Dir(x.temp)
 	auth := fmt.Sprintf(`{"auths": {"other.example": {"auth": %q}}}`, canary.PasswordSecret)
 	plugin := fmt.Sprintf(`#!/bin/sh

@@ -67,6 +67,7 @@ plugins in /etc/regcred/bin.`,
 	f.StringArrayVar(&i.plugins, "plugin", nil, "executable `file` for the provider of the same name; may be repeated. Other executables are taken from --bin-dir and the current generation")
 	f.StringVar(&i.dispatcher, "dispatcher", "", "executable `file` of regcred-credential-provider (default: the one next to regcred)")
 	f.BoolVar(&i.dryRun, "dry-run", false, "show what would change without changing anything")
+	addNodeTargetFlags(cmd, i.nodeChangeFlags)
 	addRestartFlags(cmd, i.nodeChangeFlags, true)
 	f.StringArrayVar(&i.reserve, "reserve", nil, "additional `pattern` for the kubelet's entries, so that a provider for this pattern can be added later without a kubelet restart; may be repeated; \"\" clears the list")
 	f.BoolVar(&i.anyImage, "any-image", false, "make the kubelet's provider entries match every image, so that new providers never need a kubelet restart; one plugin process is started for each image pulled")
@@ -75,7 +76,6 @@ plugins in /etc/regcred/bin.`,
 	f.BoolVar(&i.reapplied, "reapplied", false, "install even if this node's operating system reverts the change at boot; for nodes that run this command at each boot")
 	f.StringVar(&i.owner, "owner", "", "`NAMESPACE/RELEASE` of the Helm release that owns this installation; another owner's installation is not replaced")
 	f.BoolVar(&i.hideValues, "hide-values", false, "do not print the values of args and env when the command shows a change to make manually")
-	f.StringVar(&i.kubeletVersion, "kubelet-version", "", "`version` of the node's kubelet, for when the kubelet cannot be run (--root)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		w, err := a.desiredState(cmd, i, args)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -35,10 +36,10 @@ import (
 // nodeChangeFlags holds the flags shared by "install", "status", "rollback" and
 // "uninstall".
 type nodeChangeFlags struct {
-	output         *enumFlag
-	root           string
-	stateDir       string
-	kubeletVersion string // kubelet version to use if the kubelet cannot be run
+	output   *enumFlag
+	root     string
+	stateDir string
+	target   config.Target // kubelet version and feature gates to use instead of the node's
 
 	restart       bool
 	healthTimeout time.Duration
@@ -52,6 +53,20 @@ func addChangeFlags(cmd *cobra.Command, formats ...string) *nodeChangeFlags {
 	f.StringVar(&c.root, "root", "", "root `directory` of another node: an image being built, or a mounted disk")
 	f.StringVar(&c.stateDir, "state-dir", generation.DefaultDir, "`directory` on the node where generations are stored")
 	return c
+}
+
+// addNodeTargetFlags adds the flags that replace the node's kubelet version and feature gates.
+func addNodeTargetFlags(cmd *cobra.Command, c *nodeChangeFlags) {
+	addTargetFlags(cmd, &c.target, "of the node, if it cannot be run (--root)")
+	f := cmd.Flags()
+	f.Lookup("kubelet-version").DefValue = "" // the help text would not mention the node's
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if !f.Changed("kubelet-version") {
+			c.target.KubeletVersion = ""
+			return nil
+		}
+		return checkKubeletVersion(c.target.KubeletVersion)
+	}
 }
 
 // addRestartFlags adds the flags that control a kubelet restart. If probe is true, it also adds
@@ -87,7 +102,20 @@ func (c *nodeChangeFlags) check() error {
 	case c.probe != "" && c.root != "":
 		return usageError("omit --probe: the other node is not running, so it cannot pull", "--probe and --root are mutually exclusive")
 	}
-	return checkKubeletVersion(c.kubeletVersion)
+	return nil
+}
+
+// override sets the kubelet version and feature gates that the flags select.
+func (c *nodeChangeFlags) override(s *node.Setup) {
+	if len(c.target.FeatureGates) > 0 {
+		gates := maps.Clone(s.Gates)
+		if gates == nil {
+			gates = map[string]bool{}
+		}
+		maps.Copy(gates, c.target.FeatureGates)
+		s.Gates, s.Version.Kubelet = gates, cmp.Or(s.Version.Kubelet, config.NewestKubelet)
+	}
+	s.Version.Kubelet = cmp.Or(c.target.KubeletVersion, s.Version.Kubelet)
 }
 
 // newInstaller returns an installer for the node that the flags select.
@@ -111,8 +139,8 @@ func (a *app) newInstaller(ctx context.Context, c *nodeChangeFlags) (*install.In
 	}
 	look := func(ctx context.Context) (*node.Setup, error) {
 		setup, err := node.Node{Root: c.root}.NewReader().Setup(ctx)
-		if err == nil && c.kubeletVersion != "" {
-			setup.Version.Kubelet = c.kubeletVersion
+		if err == nil {
+			c.override(setup)
 		}
 		return setup, err
 	}
@@ -254,6 +282,14 @@ func newChangeReport(p *install.Plan, dryRun bool, err error) *report.Change {
 		r.Changes = append(r.Changes, report.FileChange{Name: d.Name, Diff: d.Text})
 	}
 	return r
+}
+
+// newWarningReport prints the warnings of a rollback or an uninstall, and returns a report with them.
+func (a *app) newWarningReport(in *install.Installer, outcome report.ChangeOutcome) *report.Change {
+	for _, text := range in.Warnings {
+		a.Warn("%s", text)
+	}
+	return &report.Change{Outcome: outcome, Warnings: in.Warnings}
 }
 
 // emptyChangeReport returns a report whose lists are empty and not nil, so that install prints them

@@ -57,7 +57,8 @@ func (a *app) rollback(ctx context.Context, c *nodeChangeFlags, number int) erro
 		a.printKubeletLog(err)
 		return withChangeHint(err)
 	}
-	r, text := &report.Change{Outcome: report.ChangeRolledBack, Generation: to.Number}, fmt.Sprintf("generation %d is current", to.Number)
+	r, text := a.newWarningReport(in, report.ChangeRolledBack), fmt.Sprintf("generation %d is current", to.Number)
+	r.Generation = to.Number
 	if before == to.Number {
 		r.Outcome, text = report.ChangeUnchanged, text+" already"
 	}

@@ -41,6 +41,7 @@ installed.`,
 		Args: optionalArgs(),
 	}
 	c := addChangeFlags(cmd, "text", "json", "prometheus")
+	addNodeTargetFlags(cmd, c)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.status(cmd.Context(), c) }
 	return cmd
 }

@@ -53,11 +53,13 @@ func (a *app) uninstall(ctx context.Context, c *nodeChangeFlags, owner string, f
 	if err != nil {
 		return err
 	}
-	r, text := &report.Change{Outcome: report.ChangeUninstalled}, "regcred was completely removed from this node"
+	outcome, text := report.ChangeUninstalled, "regcred was completely removed from this node"
 	if !in.HasState() {
-		r.Outcome, text = report.ChangeUnchanged, "regcred is not installed on this node"
+		outcome, text = report.ChangeUnchanged, "regcred is not installed on this node"
 	}
-	if err := in.Uninstall(ctx, install.Options{Restart: c.restart, Force: force, Owner: owner}); err != nil {
+	err = in.Uninstall(ctx, install.Options{Restart: c.restart, Force: force, Owner: owner})
+	r := a.newWarningReport(in, outcome)
+	if err != nil {
 		a.printKubeletLog(err)
 		if c.output.value == "json" {
 			markFailed(r, err)

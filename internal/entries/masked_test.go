@@ -17,11 +17,15 @@ func TestMasked(t *testing.T) {
 	tests := map[string]struct{ text, want string }{
 		"lines": {
 			head + "providers:\n- name: ecr\n" + lines + "  args:\n  - |\n    x\n\n    # " + canary.ArgSecret + "\n# end\n- name: acr\n" + lines + env,
-			head + "providers:\n…\n" + strings.Repeat("  …\n", 6) + "    …\n\n    …\n# end\n…\n" + strings.Repeat("  …\n", 6),
+			head + "providers:\n…\n" + strings.Repeat("  …\n", 6) + "    …\n\n    …\n…\n…\n" + strings.Repeat("  …\n", 6),
 		},
 		"one in lines": {
 			head + "providers:\n- name: ecr\n" + lines + "- name: acr\n" + lines + "  args: [" + canary.ArgSecret + "]\n# end\n- name: gcr\n" + lines,
-			head + "providers:\n- name: ecr\n" + lines + "…\n  …\n  …\n  …\n  …\n  …\n# end\n- name: gcr\n" + lines,
+			head + "providers:\n- name: ecr\n" + lines + "…\n  …\n  …\n  …\n  …\n  …\n…\n- name: gcr\n" + lines,
+		},
+		"comment after another entry": {
+			head + "providers:\n- name: acr\n" + lines + env + "- name: gcr\n" + lines + "  # " + canary.ArgSecret,
+			head + "providers:\n…\n" + strings.Repeat("  …\n", 6) + "- name: gcr\n" + lines + "  …",
 		},
 		"brackets": {
 			head + "providers: [{name: ecr, " + fields + "}, {name: acr, " + fields + ",\r\n\targs: [" + canary.ArgSecret + "]}] # end",

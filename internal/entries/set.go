@@ -237,37 +237,49 @@ const maskedText = "…"
 
 // MaskValues returns a copy of a configuration that is safe to show in a diff. In providers
 // with args or env, which may be secrets, it replaces the text of each line but keeps the
-// indentation. If the configuration cannot be parsed, it does this for all lines. It
-// returns nil for nil.
+// indentation. If there is such a provider, it also replaces all comments outside of providers. If
+// the configuration cannot be parsed, it replaces all lines. It returns nil for nil.
 func MaskValues(data []byte) []byte {
 	if data == nil {
 		return nil
 	}
 	c, err := config.Parse("", data)
 	if err != nil {
-		return maskLines(data)
+		return maskLines(data, isAnyLine)
 	}
 	list := findProviderList(c)
 	if list == nil {
-		return maskLines(data)
+		return maskLines(data, isAnyLine)
 	}
+	masked := false
 	for i, p := range slices.Backward(c.Providers) {
 		if len(p.Args) > 0 || len(p.Env) > 0 {
 			at := list.ItemSpan(i)
-			data = textedit.Apply(data, textedit.Edit{Span: at, Text: string(maskLines(data[at.From:at.To]))})
+			data = textedit.Apply(data, textedit.Edit{Span: at, Text: string(maskLines(data[at.From:at.To], isAnyLine))})
+			masked = true
 		}
+	}
+	if masked {
+		data = maskLines(data, isCommentLine)
 	}
 	return data
 }
 
-// maskLines hides each line except its indentation and line ending.
-func maskLines(text []byte) (shown []byte) {
+func isAnyLine([]byte) bool { return true }
+
+func isCommentLine(line []byte) bool { return bytes.HasPrefix(line, []byte("#")) }
+
+// maskLines hides each line that a function selects, except its indentation and line ending. The
+// function is called without the indentation.
+func maskLines(text []byte, hides func(line []byte) bool) (shown []byte) {
 	for line := range bytes.Lines(text) {
-		shown = append(shown, textedit.Indentation(line)...)
 		content := bytes.TrimRight(line, "\r\n")
-		if len(bytes.TrimLeft(content, " \t")) > 0 {
-			shown = append(shown, maskedText...)
+		trimmed := bytes.TrimLeft(content, " \t")
+		if len(trimmed) == 0 || !hides(trimmed) {
+			shown = append(shown, line...)
+			continue
 		}
+		shown = append(append(shown, textedit.Indentation(line)...), maskedText...)
 		shown = append(shown, line[len(content):]...)
 	}
 	return shown

@@ -103,7 +103,7 @@ func (s Store) Current() (number int, err error) {
 // directory contains none.
 func (s Store) ListNumbers() (list []int, err error) {
 	entries, err := s.FS.ReadDir(s.Path(generationsDir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+	if err != nil && !inroot.IsMissing(err) {
 		return nil, err
 	}
 	for _, e := range entries {
@@ -392,7 +392,7 @@ func (s Store) RemoveLeftovers() error {
 func (s Store) Remove(number int) error {
 	dir := s.GenerationPath(number)
 	f, err := s.FS.Open(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if inroot.IsMissing(err) {
 		return nil
 	}
 	if err != nil {

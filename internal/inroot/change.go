@@ -277,7 +277,7 @@ func (f FS) removeAndSync(name string, remove func(string) error, all bool) (err
 			})
 		})
 	}
-	if errors.Is(err, fs.ErrNotExist) {
+	if IsMissing(err) {
 		return nil
 	}
 	return err

@@ -20,6 +20,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/regcred/regcred/internal/regularfile"
 )
@@ -147,4 +148,10 @@ func (f FS) withNodeName(name string, err error) error {
 		return &fs.PathError{Op: failed.Op, Path: f.HostPath(name), Err: failed.Err}
 	}
 	return err
+}
+
+// IsMissing reports whether an error means that there is no such file: it does not exist, or a part of
+// its path is not a directory.
+func IsMissing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }

@@ -134,7 +134,7 @@ func (f FS) lstatResolved(r resolvedName) (fs.FileInfo, error) {
 	case r.change == nil && r.disk != "":
 		return f.onDisk().Lstat(r.disk)
 	case r.change == nil, r.change.mode == 0:
-		return nil, &fs.PathError{Op: "stat", Path: f.HostPath(r.name), Err: fs.ErrNotExist}
+		return nil, &fs.PathError{Op: "stat", Path: f.HostPath(r.name), Err: syscall.ENOENT}
 	}
 	return overlayInfo{path.Base(r.name), r.change}, nil
 }

@@ -9,11 +9,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 
 	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/inroot"
 )
 
 // A kubelet reads its provider entries only when it starts. To determine which entries a
@@ -36,7 +36,7 @@ func (in *Installer) readRecords(ctx context.Context) (list []generation.Applied
 		return list, err == nil, err
 	}
 	number, err := in.Store.Current()
-	if errors.Is(err, fs.ErrNotExist) {
+	if inroot.IsMissing(err) {
 		return nil, true, nil
 	}
 	return nil, number == 0, nil
@@ -190,7 +190,7 @@ func (e *damagedFileError) Error() string { return fmt.Sprintf("%s is damaged: %
 // unchanged.
 func (in *Installer) readJSON(ctx context.Context, name string, v any) error {
 	data, err := in.fs().ReadFile(ctx, in.Store.Path(name))
-	if errors.Is(err, fs.ErrNotExist) {
+	if inroot.IsMissing(err) {
 		return nil
 	}
 	if err != nil && !isReplaced(err) {

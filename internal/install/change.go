@@ -39,6 +39,7 @@ type generationChange struct {
 	from, to *generation.Manifest    // nil means no generation
 	files    []generation.SourceFile // files of the new generation, for an install
 	restart  bool                    // the change must restart the kubelet
+	upToDate bool                    // the change writes no file
 	check    func(dir string) error  // tests a new generation that is being created in dir; may be nil
 
 	restarted bool // the kubelet's restart has begun

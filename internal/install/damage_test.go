@@ -48,7 +48,9 @@ func fileDamages() map[string]func(name string) error {
 // runHint runs the command that an error or a problem names. It returns its output or error.
 func (c *testNode) runHint(t *testing.T, hint string) error {
 	t.Helper()
-	switch rollback, remove := regexp.MustCompile(`regcred rollback (\d+)`).FindStringSubmatch(hint), regexp.MustCompile(`(?:run )?(rm (?:-rf )?\S+)`).FindStringSubmatch(hint); {
+	switch rollback, remove := regexp.MustCompile(`regcred rollback (\d+)`).FindStringSubmatch(hint), regexp.MustCompile(`(?:run )?(rm (?:-rf )?\S+|mv \S+ \S+)`).FindStringSubmatch(hint); {
+	case strings.HasPrefix(hint, "run regcred install"):
+		return c.makeChange(t.Context(), "install a")
 	case strings.Contains(hint, "regcred uninstall"):
 		if err := c.makeChange(t.Context(), "uninstall"); err != nil {
 			return err
@@ -92,7 +94,7 @@ func TestDamagedState(t *testing.T) {
 		done   []string
 		files  []string
 	}{
-		{"kubeadm", []string{"install a"}, []string{state + "generations/1/manifest.json", state + "journal.json", state + "generations", state + "generations/1", state + "current", state + "regcred-credential-provider", dropIn}},
+		{"kubeadm", []string{"install a"}, []string{"var/lib/regcred", state + "kubelet", "etc/systemd/system/kubelet.service.d", state + "generations/1/manifest.json", state + "journal.json", state + "generations", state + "generations/1", state + "current", state + "regcred-credential-provider", dropIn}},
 		{"json", []string{"install a", "install c"}, []string{state + "generations/2/manifest.json", state + "applied.json", state + "originals.json", state + "current", state + "reserve", shared}},
 	} {
 		w := newFakeNode(t, findLayout(t, base.layout))
@@ -124,7 +126,9 @@ func TestDamagedState(t *testing.T) {
 						} else if err != nil {
 							t.Errorf("%s: %v", change, err)
 						}
+						left := c.Left
 						c.newInstaller(t)
+						c.Left = left
 						// The kubelet of a node whose vendor's file is gone does not start after an uninstall.
 						if err := c.Uninstall(t.Context(), install.Options{Restart: true, Force: true}); err != nil {
 							t.Errorf("uninstall after that: %v", err)
@@ -186,7 +190,8 @@ func TestUnreadableSharedFile(t *testing.T) {
 			if how == "duplicate" {
 				want = ""
 			}
-			o.runChanges("uninstall")
+			// In the duplicate, no provider is left, and the kubelet does not start.
+			must.Do(t, o.installerIn(stateDir).Uninstall(t.Context(), install.Options{Restart: true, Force: how == "duplicate"}))
 			if got := o.readFile(configPath); want != "" && got != want || strings.Contains(got, "regcred") {
 				t.Errorf("left %s, want %s", got, want)
 			}

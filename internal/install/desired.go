@@ -6,6 +6,7 @@ package install
 import (
 	"cmp"
 	"context"
+	"debug/buildinfo"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -66,8 +67,12 @@ func (in *Installer) gatherFiles(ctx context.Context, d DesiredState, from *gene
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := validateFiles(cfg, in.Setup.Target()); err != nil && !(hasEntries(from) && isEmptyList(cfg, err)) {
+	switch err := validateFiles(cfg, in.Setup.Target()); {
+	case err == nil:
+	case !isEmptyList(cfg, err):
 		return nil, nil, in.withKubeletVersion(err)
+	case !hasEntries(from):
+		return nil, nil, withHint("add a provider to the configuration; later installs may have none", "the first configuration on a node needs a provider, because the kubelet does not start without one: %w", err)
 	}
 	for _, f := range cfg.Files() {
 		list = append(list, generation.SourceFileFromBytes(generation.ConfigFilePath(configFileName(f.Name)), 0o600, f.Data()))
@@ -128,14 +133,23 @@ func (in *Installer) removeOwnEntries(ctx context.Context, cfg *config.Config) (
 }
 
 // checkNotDispatcher returns an error if a provider's executable is a link to the dispatcher, as
-// in the kubelet's bin dir. The dispatcher would call itself.
+// in the kubelet's bin dir, or a copy of it. The dispatcher would call itself.
 func checkNotDispatcher(list []generation.SourceFile) error {
 	for _, f := range list {
-		if real, err := filepath.EvalSymlinks(f.From); f.Name != generation.DispatcherName && err == nil && filepath.Base(real) == generation.DispatcherName {
+		real, err := filepath.EvalSymlinks(f.From)
+		switch {
+		case f.Name == generation.DispatcherName:
+		case err == nil && filepath.Base(real) == generation.DispatcherName, isDispatcherProgram(f.From):
 			return fmt.Errorf("%s is regcred's dispatcher, which cannot be the executable of a provider", f.From)
 		}
 	}
 	return nil
+}
+
+// isDispatcherProgram reports whether an executable is a build of the dispatcher of any version.
+func isDispatcherProgram(name string) bool {
+	info, err := buildinfo.ReadFile(name)
+	return err == nil && strings.HasPrefix(info.Path, "github.com/regcred/regcred/") && path.Base(info.Path) == generation.DispatcherName
 }
 
 // withKubeletVersion wraps an error of validateFiles. The new error states whether the

@@ -71,7 +71,8 @@ func desiredState(dir, name string) install.DesiredState {
 
 func installOptions() install.Options { return install.Options{Restart: true} }
 
-// makeChange runs a change such as "install a", "rollback 1" or "uninstall".
+// makeChange runs a change such as "install a", "rollback 1" or "uninstall". in.Warnings then has the
+// warnings of an install too.
 func makeChange(ctx context.Context, in *install.Installer, dir, name string) (err error) {
 	o := installOptions()
 	switch name {
@@ -84,7 +85,10 @@ func makeChange(ctx context.Context, in *install.Installer, dir, name string) (e
 		if name == "install b" && in.Setup.Version.Kubelet < "1.34" {
 			w.Config = filepath.Join(dir, "without/b.yaml")
 		}
-		_, err = in.Install(ctx, w, o)
+		var p *install.Plan
+		if p, err = in.Install(ctx, w, o); p != nil {
+			in.Warnings = p.Warnings
+		}
 	}
 	return err
 }

@@ -54,7 +54,7 @@ func TestEveryCall(t *testing.T) {
 	t.Run("all", func(t *testing.T) {
 		for fileSystem, dir := range fileSystems {
 			for _, name := range everyCallLayouts() {
-				for _, c := range changes() {
+				for _, c := range interruptedChanges() {
 					t.Run(fmt.Sprintf("%s %s, %s", fileSystem, name, c.do), func(t *testing.T) {
 						t.Parallel()
 						f := e.newFixture(t, fileSystem, dir, name, c.do, c.before)
@@ -133,7 +133,7 @@ func (e *callTest) args(w *fakeNode, change string) []string {
 		args = []string{e.regcred, "install", filepath.Join(e.configDir, name+".yaml"), "--kubelet-version", w.layout.version,
 			"--bin-dir", filepath.Join(e.configDir, name), "--dispatcher", filepath.Join(e.configDir, name, generation.DispatcherName)}
 	}
-	return append(args, "--root", w.root())
+	return append(args, "--root", w.rootDir())
 }
 
 // run runs a change to its end.
@@ -147,7 +147,7 @@ func (e *callTest) run(w *fakeNode, change string) error {
 
 // reported returns what "regcred status" reports as incomplete or damaged, or "".
 func (e *callTest) reported(w *fakeNode) string {
-	cmd := exec.Command(e.regcred, "status", "-o", "json", "--root", w.root())
+	cmd := exec.Command(e.regcred, "status", "-o", "json", "--root", w.rootDir())
 	out, err := cmd.Output()
 	var s report.Status
 	if jsonErr := json.Unmarshal(out, &s); jsonErr != nil {
@@ -159,16 +159,16 @@ func (e *callTest) reported(w *fakeNode) string {
 // nextStart returns the providers of the kubelet's next start. It returns an error if the kubelet
 // would not start.
 func (w *fakeNode) nextStart() ([]string, error) {
-	s, err := w.setup(context.Background())
+	s, err := w.readSetup(context.Background())
 	if err != nil {
 		return nil, err
 	}
-	n, err := node.Node{Root: w.root()}.NewReader().NextStart(context.Background(), s.Target())
+	n, err := node.Node{Root: w.rootDir()}.NewReader().NextStart(context.Background(), s.Target())
 	if err != nil {
 		return nil, err
 	}
-	if n.Failure != "" {
-		return nil, fmt.Errorf("the kubelet does not start: %s", n.Failure)
+	if len(n.Failures) > 0 {
+		return nil, fmt.Errorf("the kubelet does not start: %s", node.FailuresText(n.Failures))
 	}
 	names := []string{}
 	for _, p := range n.Providers {
@@ -189,20 +189,20 @@ type callFixture struct {
 }
 
 func (e *callTest) newFixture(t *testing.T, fileSystem, dir, layout, change string, before []string) *callFixture {
-	w := newFakeNode(t, layoutNamed(t, layout))
-	f := &callFixture{e, &changeFixture{t: t, layout: w.layout, change: change, base: w.dir, pristine: snapshot(t, w.root())}, fileSystem, dir, nil, 0}
+	w := newFakeNode(t, findLayout(t, layout))
+	f := &callFixture{e, &changeFixture{t: t, layout: w.layout, change: change, base: w.dir, pristine: readTree(t, w.rootDir())}, fileSystem, dir, nil, 0}
 	f.vendor = must.Get(w.nextStart())(t)
 	for _, c := range before {
 		must.Do(t, e.run(w, c))
 	}
-	f.before, f.old = snapshot(t, w.root()), must.Get(w.nextStart())(t)
+	f.before, f.old = readTree(t, w.rootDir()), must.Get(w.nextStart())(t)
 	w = f.copy()
 	defer os.RemoveAll(w.dir)
 	r := must.Get(f.traced(w, func(testtrace.Call) testtrace.Action { return testtrace.Continue }))(t)
 	if r.ExitCode != 0 {
 		t.Fatalf("exit code %d: %s", r.ExitCode, r.Output)
 	}
-	f.calls, f.after, f.new = r.Calls, snapshot(t, w.root()), must.Get(w.nextStart())(t)
+	f.calls, f.after, f.new = r.Calls, readTree(t, w.rootDir()), must.Get(w.nextStart())(t)
 	return f
 }
 
@@ -279,7 +279,7 @@ func (f *callFixture) checkInterrupted(w *fakeNode, r testtrace.Result, fail fun
 		fail("next start: %v", err)
 		return
 	}
-	if _, err := w.check(); err != nil {
+	if _, err := w.checkKubelets(); err != nil {
 		fail("next start: %v", err)
 	}
 	if !slices.Equal(names, f.old) && !slices.Equal(names, f.new) {
@@ -290,8 +290,8 @@ func (f *callFixture) checkInterrupted(w *fakeNode, r testtrace.Result, fail fun
 			fail("the kubelet has the providers %v, without the vendor's %s", names, name)
 		}
 	}
-	now := snapshot(f.t, w.root()).without(recordFiles()...).without(lockFile)
-	asBefore, asAfter := now.differs(f.before.without(recordFiles()...)), now.without(stateDir).differs(f.after.without(stateDir))
+	now := readTree(f.t, w.rootDir()).withoutPaths(recordFiles()...).withoutPaths(lockFile)
+	asBefore, asAfter := now.differences(f.before.withoutPaths(recordFiles()...)), now.withoutPaths(stateDir).differences(f.after.withoutPaths(stateDir))
 	said := f.reported(w)
 	switch cleanupFailed := strings.Contains(r.Output, "but the cleanup failed"); {
 	case r.Killed() && asBefore != "" && asAfter != "" && said == "":
@@ -314,7 +314,7 @@ func (f *callFixture) checkAgain(w *fakeNode, fail func(string, ...any)) {
 		fail("again: %v", err)
 		return
 	}
-	if diff := snapshot(f.t, w.root()).without(stateDir).differs(f.after.without(stateDir)); diff != "" {
+	if diff := readTree(f.t, w.rootDir()).withoutPaths(stateDir).differences(f.after.withoutPaths(stateDir)); diff != "" {
 		fail("again: %s", diff)
 	}
 	if names, err := w.nextStart(); err != nil || !slices.Equal(names, f.new) {
@@ -332,7 +332,7 @@ func (f *callFixture) checkUninstall(w *fakeNode, fail func(string, ...any)) {
 		fail("next start: %v", err)
 		return
 	}
-	if diff := snapshot(f.t, w.root()).differs(f.pristine); diff != "" {
+	if diff := readTree(f.t, w.rootDir()).differences(f.pristine); diff != "" {
 		fail("uninstall: %s", diff)
 	}
 	if names, err := w.nextStart(); err != nil || !slices.Equal(names, f.vendor) {
@@ -357,7 +357,7 @@ func TestFullFileSystem(t *testing.T) {
 	e := &callTest{regcred: filepath.Join(buildPrograms(t, "regcred"), "regcred"), configDir: writeConfigs(t), count: map[string]int{}}
 	for fileSystem, dir := range mountFileSystems(t, "size=8m,nr_inodes=400", "8M", "-N", "400") {
 		for _, name := range everyCallLayouts() {
-			for _, c := range changes() {
+			for _, c := range interruptedChanges() {
 				f := e.newFixture(t, fileSystem, dir, name, c.do, c.before)
 				for _, free := range []int{0, 100, 4000, 4500} { // an install requires 4 MiB
 					f.tryFull("KiB", free)

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -20,6 +21,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/entries"
+	"github.com/regcred/regcred/internal/install"
 	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/node"
 )
@@ -30,11 +34,13 @@ var historyCount = flag.Int("histories", 1, "number of random sequences of chang
 // TestHistories runs random sequences of installs, rollbacks, uninstalls, interruptions, and
 // changes that the node's vendor makes to its own flags, files and plugins. After each change of
 // regcred, it verifies what the kubelet does at its next start:
-//   - After an install, the kubelet starts, and runs the providers of the vendor and of regcred.
-//   - A change that fails or is interrupted does not keep a kubelet from starting, and does not
-//     keep it from running a provider of the vendor that it ran before.
+//   - After an install, the kubelet starts, and runs the providers of the vendor and of regcred. If
+//     plugins of the vendor are missing, a warning names them.
+//   - No other change adds a reason why the kubelet does not start, also not to other reasons, or
+//     keeps it from running a provider of the vendor or of regcred that it ran before.
 //   - After an uninstall, the vendor's file has the content that the vendor has last written, and
 //     no file of regcred is left.
+//   - A change that is refused has a hint. After a change without warnings, status reports nothing.
 func TestHistories(t *testing.T) {
 	const steps = 10
 	count := map[string]int{}
@@ -116,7 +122,8 @@ type history struct {
 	binDir  string
 	text    string // content of the configuration file, as the vendor has last written it
 	names   []string
-	next    int // number of the vendor's next provider
+	blocks  map[string]string // text of each provider in names
+	next    int               // number of the vendor's next provider
 }
 
 // newHistory returns a node, or nil if regcred does not change this kind of node.
@@ -135,7 +142,7 @@ func newHistory(t *testing.T, l layout, seed uint64) *history {
 	if s.Refusal != nil || s.Vendor.BinDir.Type == node.TypeFile {
 		return nil
 	}
-	if s.Unit != nil && s.Rancher == nil && (path.Base(s.Unit.Exec.File) < "89-" || path.Ext(s.Unit.Exec.File) == ".service") {
+	if s.Unit != nil && s.Unit.Problem == "" && (path.Base(s.Unit.Exec.File) < "89-" || path.Ext(s.Unit.Exec.File) == ".service") {
 		h.command, h.unit = s.Unit.Exec.Text, s.Unit.Name
 	}
 	if s.Vendor.Config.IsSet() && s.Vendor.Config.Type != node.TypeAbsent {
@@ -163,6 +170,7 @@ func (h *history) startedProviderNames() ([]string, error) {
 
 // rewriteConfig writes a new configuration with one provider.
 func (h *history) rewriteConfig() {
+	h.blocks = map[string]string{}
 	h.text, h.names = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n", nil
 	block := h.newProvider()
 	h.text += block
@@ -174,9 +182,19 @@ func (h *history) newProvider() string {
 	h.next++
 	name := fmt.Sprintf("vendor-%d", h.next)
 	h.names = append(h.names, name)
+	h.addPlugin(name)
+	h.blocks[name] = fmt.Sprintf("- name: %s\n  matchImages: [%q]\n  defaultCacheDuration: 1m\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n", name, name+".example")
+	return h.blocks[name]
+}
+
+func (h *history) addPlugin(name string) {
 	h.writeFile(path.Join(h.binDir, name), "#!/bin/sh\n")
 	must.Do(h.t, os.Chmod(filepath.Join(h.rootDir(), h.binDir, name), 0o755))
-	return fmt.Sprintf("- name: %s\n  matchImages: [%q]\n  defaultCacheDuration: 1m\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n", name, name+".example")
+}
+
+// missingPlugins returns the vendor's providers whose plugins the vendor has removed.
+func (h *history) missingPlugins() []string {
+	return slices.DeleteFunc(slices.Clone(h.names), func(name string) bool { return h.fs().Exists(path.Join(h.binDir, name)) })
 }
 
 // randomStep makes one random change and returns its kind.
@@ -203,9 +221,39 @@ func (h *history) randomStep() string {
 			h.setFlags()
 		}},
 		{"vendor moves its plugins", h.config != "" && h.command != "", func() {
+			old := h.binDir
 			h.binDir = fmt.Sprintf("/opt/vendor-%d", h.next)
-			h.rewriteConfig()
+			if h.rnd.IntN(2) == 0 {
+				h.rewriteConfig()
+			}
+			for _, name := range h.names {
+				h.addPlugin(name)
+			}
 			h.setFlags()
+			if path.Dir(h.config) != old && h.rnd.IntN(2) == 0 {
+				h.logf("the old directory %s is removed", old)
+				must.Do(h.t, os.RemoveAll(filepath.Join(h.rootDir(), old)))
+			}
+		}},
+		{"plugin disappears", len(h.names) > 0, func() {
+			must.Do(h.t, os.RemoveAll(filepath.Join(h.rootDir(), h.binDir, h.names[h.rnd.IntN(len(h.names))])))
+		}},
+		{"plugins return", len(h.names) > 0, func() {
+			for _, name := range h.missingPlugins() {
+				h.addPlugin(name)
+			}
+		}},
+		{"vendor removes its providers", len(h.names) > 0, func() {
+			text := h.readFile(h.config)
+			for _, name := range h.names {
+				text, h.text = strings.Replace(text, h.blocks[name], "", 1), strings.Replace(h.text, h.blocks[name], "", 1)
+			}
+			h.writeFile(h.config, text)
+			h.names = nil
+		}},
+		{"link to the dispatcher disappears", true, func() {
+			f := must.Get(h.reloadedFlags())(h.t)
+			must.Do(h.t, os.RemoveAll(filepath.Join(h.rootDir(), f.BinDir, "regcred-credential-provider")))
 		}},
 		{"vendor sets up providers", h.config == "" && h.command != "", func() {
 			h.config, h.binDir = "/etc/vendor/config.yaml", "/opt/vendor"
@@ -238,31 +286,49 @@ func (h *history) changeWithInterruption(do string) string {
 		fails = h.rnd.IntN(40)
 	}
 	step := 0
-	err := h.runWith(h.configDir, do, func(string, string) error {
+	must.Do(h.t, h.loadState())
+	in := must.Get(h.newInstaller(func(string, string) error {
 		if step++; fails >= 0 && step > fails {
 			return syscall.EIO
 		}
 		return nil
-	})
-	h.logf("%s, fails after step %d: %v", do, fails, err)
+	}))(h.t)
+	numbers := must.Get(in.Store.ListNumbers())(h.t)
+	err := makeChange(h.t.Context(), in, h.configDir, do)
+	h.logf("%s, fails after step %d: %v; warnings %q", do, fails, err, in.Warnings)
 	after, errAfter := h.startedProviderNames()
-	wanted := slices.DeleteFunc(slices.Clone(before), func(name string) bool { return !slices.Contains(h.names, name) })
+	wanted := slices.DeleteFunc(before, entries.IsOwnName)
+	if errBefore != nil {
+		wanted = nil
+	}
 	result := do + " succeeds"
-	switch {
+	switch missing := h.missingPlugins(); {
 	case err != nil:
 		result = do + " fails"
+		if fails < 0 && !hasHint(err) {
+			h.t.Errorf("%s: %v, without a hint", do, err)
+		}
 	case do == "uninstall":
-		h.checkUninstalled()
-		return result
-	case strings.HasPrefix(do, "install "):
-		errBefore, wanted = nil, h.names
+		h.checkUninstalled(errBefore)
+	default:
+		if strings.HasPrefix(do, "install ") && len(missing) == 0 {
+			errBefore, wanted = nil, h.names
+		}
 		m := must.Get(h.store().Manifest(h.t.Context(), must.Get(h.store().Current())(h.t)))(h.t)
 		for _, e := range m.Entries {
 			wanted = append(slices.Clip(wanted), e.Name)
 		}
+		if s := h.status(); len(in.Warnings) == 0 && len(s.Problems) > 0 && errBefore == nil {
+			h.t.Errorf("after %s without warnings, status reports %q", do, s.Problems)
+		}
 	}
-	if errBefore == nil && errAfter != nil {
-		h.t.Errorf("after %s, the kubelet does not start: %v", do, errAfter)
+	for _, why := range startErrors(errAfter) {
+		if !slices.Contains(startErrors(errBefore), why) {
+			h.t.Errorf("after %s, the kubelet does not start: %s; before: %v", do, why, errBefore)
+		}
+		if err == nil && (len(numbers) > 0 || do != "uninstall") && !strings.Contains(strings.Join(in.Warnings, "\n"), "would not start") {
+			h.t.Errorf("after %s without a warning, the kubelet does not start: %s", do, why)
+		}
 	}
 	for _, name := range wanted {
 		if errAfter == nil && !slices.Contains(after, name) {
@@ -272,8 +338,33 @@ func (h *history) changeWithInterruption(do string) string {
 	return result
 }
 
-// checkUninstalled verifies that nothing of regcred is left.
-func (h *history) checkUninstalled() {
+// hasHint reports whether regcred prints a hint for an error.
+func hasHint(err error) bool {
+	_, hint := errors.AsType[*node.HintError](err)
+	_, next := errors.AsType[*install.NextStartError](err)
+	return hint || next
+}
+
+// startErrors returns the reasons why a kubelet does not start, without paths and lines.
+func startErrors(err error) (list []string) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, err := range joined.Unwrap() {
+			list = append(list, startErrors(err)...)
+		}
+		return list
+	}
+	if e, ok := errors.AsType[*config.FieldError](err); ok {
+		return []string{e.Path + e.Msg}
+	}
+	if err == nil {
+		return nil
+	}
+	return []string{regexp.MustCompile(`(stat|open) \S+`).ReplaceAllString(err.Error(), "")}
+}
+
+// checkUninstalled verifies that nothing of regcred is left. errBefore is why the kubelet did not
+// start before.
+func (h *history) checkUninstalled(errBefore error) {
 	h.t.Helper()
 	if h.config != "" {
 		if got := h.readFile(h.config); got != h.text {
@@ -285,7 +376,7 @@ func (h *history) checkUninstalled() {
 			h.t.Errorf("after an uninstall, %s is left: %s", name, text)
 		}
 	}
-	if names, err := h.startedProviderNames(); err != nil || len(names) < len(h.names) {
+	if names, err := h.startedProviderNames(); errBefore == nil && (err != nil || len(names) < len(h.names)) {
 		h.t.Errorf("after an uninstall, the kubelet has the providers %v, want %v: %v", names, h.names, err)
 	}
 	if s := h.status(); s.Current != nil || len(s.Generations) > 0 {

@@ -116,7 +116,7 @@ func (in *Installer) putEntries(ctx context.Context, h generation.HostFile, list
 		}
 	}
 	attr, err := in.fs().AttrOf(name)
-	if errors.Is(err, fs.ErrNotExist) {
+	if inroot.IsMissing(err) {
 		attr, err = inroot.FileAttr{Mode: h.Mode}, nil
 	}
 	if err != nil {
@@ -271,7 +271,7 @@ func (in *Installer) resolveTarget(name string) (string, error) {
 	}
 	real, err := in.fs().EvalSymlinks(name)
 	switch {
-	case !errors.Is(err, fs.ErrNotExist):
+	case !inroot.IsMissing(err):
 		return real, err
 	case !in.fs().Exists(name):
 		return name, nil
@@ -290,7 +290,7 @@ func (in *Installer) readResolved(ctx context.Context, name string) (target stri
 // readIfExists returns a file's content. It returns nil if the file does not exist.
 func (in *Installer) readIfExists(ctx context.Context, name string) ([]byte, error) {
 	data, err := in.fs().ReadFile(ctx, name)
-	if errors.Is(err, fs.ErrNotExist) {
+	if inroot.IsMissing(err) {
 		return nil, nil
 	}
 	if err == nil && data == nil {
@@ -308,15 +308,19 @@ func hasHostFile(m *generation.Manifest, h generation.HostFile) bool {
 func (in *Installer) removeHostFile(ctx context.Context, h generation.HostFile) (changed bool, err error) {
 	switch h.Kind {
 	case generation.HostKindDir:
+		if info, err := in.fs().Lstat(h.Path); err == nil && !info.IsDir() {
+			in.reportKept(h.Path, "it is no longer a directory")
+			return false, nil
+		}
 		err := in.fs().Remove(h.Path)
-		if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrExist) {
+		if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, fs.ErrExist) {
 			in.reportKept(h.Path, "it has content that regcred did not create")
 			return false, nil
 		}
 		return true, err
 	case generation.HostKindLink:
 		switch target, err := in.fs().Readlink(h.Path); {
-		case errors.Is(err, fs.ErrNotExist):
+		case inroot.IsMissing(err):
 			return false, nil
 		case err != nil || target != h.Target:
 			in.reportKept(h.Path, "it no longer links to "+h.Target)

@@ -26,30 +26,34 @@ func (in *Installer) Install(ctx context.Context, d DesiredState, o Options) (*P
 	if err != nil {
 		return p, err
 	}
+	return p, in.carryOut(ctx, d, p, o)
+}
+
+// carryOut makes the change that a plan describes.
+func (in *Installer) carryOut(ctx context.Context, d DesiredState, p *Plan, o Options) (err error) {
 	if p.UpToDate && len(p.Restart) == 0 {
 		if err := errors.Join(in.dropOldRecords(ctx), in.removeStrayLinks(ctx, p.From.Layout.BinDir, p.From)); err != nil { // left by a cleanup that failed
 			in.progressf("a stale link remains: %v", err)
 		}
-		return p, in.Store.RemoveLeftovers()
+		return in.Store.RemoveLeftovers()
 	}
 	if err := checkRestartAllowed(p.Restart, o); err != nil {
-		return p, err
+		return err
 	}
 	if p.UpToDate {
-		return p, in.restartOnly(ctx, p)
+		return in.restartOnly(ctx, p)
 	}
 	if err := in.createStateDir(); err != nil {
-		return p, err
+		return err
 	}
 	c := in.plannedChange(p)
 	c.check = func(dir string) error { return in.testCopies(ctx, d, p, dir) }
 	if !p.Reactivate {
-		p.To.Number, err = in.Store.NextNumber(p.To.Previous)
+		if p.To.Number, err = in.Store.NextNumber(p.To.Previous); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return p, err
-	}
-	return p, c.run(ctx)
+	return c.run(ctx)
 }
 
 // restartOnly restarts the kubelet of a node whose files are up to date.

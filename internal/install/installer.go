@@ -32,6 +32,7 @@ import (
 	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/service"
+	"github.com/regcred/regcred/internal/textfmt"
 )
 
 // Installer installs, rolls back and uninstalls on one node. It is not safe for concurrent use.
@@ -60,6 +61,8 @@ type Installer struct {
 
 	Version string // regcred's version, for manifests
 	Keep    int    // number of generations to keep; 0 means 5
+
+	Warnings []string // problems of the node that a rollback or an uninstall has not fixed
 
 	Left []string // files and directories that Uninstall has left in place
 
@@ -105,8 +108,8 @@ func (in *Installer) missingDirs(dir string) (missing []string, err error) {
 		case err == nil && info.IsDir():
 			return missing, nil
 		case err == nil:
-			return nil, fmt.Errorf("%s is not a directory", in.fs().HostPath(d))
-		case !errors.Is(err, fs.ErrNotExist) || d == "/":
+			return nil, in.notDirectoryError(d)
+		case !inroot.IsMissing(err) || d == "/":
 			return nil, err
 		case in.fs().Exists(d):
 			return nil, fmt.Errorf("%s: dangling symlink", in.fs().HostPath(d))
@@ -115,10 +118,21 @@ func (in *Installer) missingDirs(dir string) (missing []string, err error) {
 	}
 }
 
+// notDirectoryError returns the error for another file in place of a directory.
+func (in *Installer) notDirectoryError(name string) error {
+	return withHint(in.moveHint(name), "%s is not a directory", in.fs().HostPath(name))
+}
+
+// moveHint names the command that moves a file out of the way.
+func (in *Installer) moveHint(name string) string {
+	name = in.fs().HostPath(name)
+	return "run mv " + textfmt.QuoteShellWord(name) + " " + textfmt.QuoteShellWord(name+".old") + ", and then the same command again"
+}
+
 // currentManifest returns the manifest of the current generation, or nil if there is none.
 func (in *Installer) currentManifest(ctx context.Context) (*generation.Manifest, error) {
 	number, err := in.Store.Current()
-	if errors.Is(err, fs.ErrNotExist) {
+	if inroot.IsMissing(err) {
 		return nil, nil
 	}
 	if err != nil {

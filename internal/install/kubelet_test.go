@@ -102,14 +102,11 @@ func (w *fakeNode) readProviderNames(f node.RunningFlags) (names []string, err e
 	if err != nil {
 		return nil, err
 	}
-	if err := cfg.ValidateFor(config.Target{KubeletVersion: w.layout.version}); err != nil {
-		return nil, err
-	}
 	for _, p := range cfg.Providers {
 		names = append(names, p.Name)
 	}
 	slices.Sort(names)
-	return names, w.checkPlugins(f.BinDir, names)
+	return names, errors.Join(cfg.ValidateFor(config.Target{KubeletVersion: w.layout.version}), w.checkPlugins(f.BinDir, names))
 }
 
 // readConfig reads a configuration file or directory on the node. It resolves symlinks within
@@ -155,27 +152,34 @@ func (w *fakeNode) readConfig(name string) (*config.Config, error) {
 	return config.Load(temp)
 }
 
-// checkPlugins returns an error if a plugin is missing or not executable, or if a plugin is the
-// dispatcher and no generation is current.
+// checkPlugins returns the errors of plugins that are missing, not executable, or the dispatcher while no
+// generation is current.
 func (w *fakeNode) checkPlugins(binDir string, names []string) error {
+	var bad []error
 	for _, name := range names {
-		info, err := w.fs().Stat(path.Join(binDir, name))
-		if err != nil {
-			return fmt.Errorf("plugin of %q: %w", name, err)
+		if err := w.pluginWorks(path.Join(binDir, name)); err != nil {
+			bad = append(bad, fmt.Errorf("plugin of %q: %w", name, err))
 		}
-		if !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
-			return fmt.Errorf("plugin of %q: not executable: %v", name, info.Mode())
-		}
-		if !strings.HasPrefix(name, entries.DispatcherName) {
-			continue
-		}
-		c, err := generation.OpenCurrent(filepath.Join(w.rootDir(), stateDir))
-		if err != nil {
-			return err
-		}
+	}
+	return errors.Join(bad...)
+}
+
+func (w *fakeNode) pluginWorks(name string) error {
+	info, err := w.fs().Stat(name)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
+		return fmt.Errorf("not executable: %v", info.Mode())
+	}
+	if !strings.HasPrefix(path.Base(name), entries.DispatcherName) {
+		return nil
+	}
+	c, err := generation.OpenCurrent(filepath.Join(w.rootDir(), stateDir))
+	if err == nil {
 		_ = c.Close()
 	}
-	return nil
+	return err
 }
 
 // checkKubelets returns an error if the running kubelet, a restarted kubelet, or the kubelet after a

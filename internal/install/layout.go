@@ -7,15 +7,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/node"
 )
 
@@ -154,7 +153,7 @@ func (in *Installer) linkFiles(_ context.Context, m *generation.Manifest) (list 
 // links. Names of regcred's entries are left out, because their links lead to the dispatcher.
 func (in *Installer) executablesToLink(l generation.KubeletLayout) (names []string, err error) {
 	list, err := in.fs().ReadDir(l.OriginalBinDir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !inroot.IsMissing(err) {
 		return nil, err
 	}
 	for _, e := range list {

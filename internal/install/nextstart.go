@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/node"
@@ -31,15 +32,13 @@ func (c *generationChange) nextStartAfter(ctx context.Context) (*node.NextStart,
 	in.Store.FS.Overlay, in.Store.FS.BeforeStep = inroot.NewOverlay(), nil
 	in.Service, in.ReadSetup, in.Probe, in.Progress = service.Service{}, nil, nil, nil
 	in.Now = func() (generation.BootTime, error) { return generation.BootTime{}, nil }
+	if c.restart { // the kubelet that runs now does not keep the cleanup from removing its files
+		setup := *in.Setup
+		setup.Running, in.Setup = nil, &setup
+	}
 	planned := &generationChange{Installer: &in, action: c.action, from: c.from, to: c.to}
-	err := planned.createPlaceholder()
-	if err == nil {
-		err = planned.applyChange(ctx)
-	}
-	if err == nil && c.to == nil {
-		err = in.removeState()
-	}
-	if err != nil {
+	steps := func(change func(context.Context) error) func() error { return func() error { return change(ctx) } }
+	if err := inOrder(planned.createPlaceholder, steps(planned.applyChange), steps(planned.cleanUp)); err != nil {
 		return nil, err
 	}
 	return in.nextStart(ctx)
@@ -73,6 +72,7 @@ func (in *Installer) withoutRegcred(ctx context.Context, current *generation.Man
 	}
 	// Entries remain if no generation is current, for example because it is damaged.
 	start.Providers = slices.DeleteFunc(start.Providers, func(p node.NextProvider) bool { return in.isDispatcher(p.Executable) })
+	start.Failures = slices.DeleteFunc(start.Failures, func(f node.StartFailure) bool { return entries.IsOwnName(f.Provider) })
 	return start, nil
 }
 
@@ -82,70 +82,82 @@ func (in *Installer) isDispatcher(executable string) bool {
 	return err == nil && executable == real
 }
 
-// checkPlan checks what the kubelet would do after an install. It returns an error if the
-// kubelet would not start, not use regcred, or not run the node's other providers. If nothing
-// would be restarted, regcred not being used is only a warning.
+// checkPlan checks what the kubelet would do after an install.
 func (in *Installer) checkPlan(ctx context.Context, p *Plan) error {
 	c := in.plannedChange(p)
-	after, err := in.nextStart(ctx)
-	if !p.UpToDate {
-		after, err = c.nextStartAfter(ctx)
-	}
-	if err != nil {
-		return fmt.Errorf("nothing was changed: %w", err)
-	}
-	switch why := in.flagsProblem(after, p.To.Layout); {
-	case why == "":
-	case p.From == nil || len(p.Restart) > 0:
-		return withHint("fix the cause, or run regcred uninstall --restart and then regcred install", "nothing was changed: after a restart, the kubelet would not use regcred: %s", why)
-	default:
-		p.Warnings = append(p.Warnings, flagsNotUsedWarning+why)
-	}
-	if p.UpToDate {
-		return nil
-	}
-	return c.compareWithNow(ctx, after)
+	c.upToDate = p.UpToDate
+	warnings, err := c.checkNextStart(ctx)
+	p.Warnings = append(p.Warnings, warnings...)
+	return err
 }
 
-// checkNextStart checks what the kubelet would do after a rollback or an uninstall.
-func (c *generationChange) checkNextStart(ctx context.Context) error {
-	after, err := c.nextStartAfter(ctx)
-	if err != nil {
-		return fmt.Errorf("nothing was changed: %w", err)
-	}
-	return c.compareWithNow(ctx, after)
-}
-
-// compareWithNow returns an error if the kubelet would start now, but not after the change, or
-// if it would run a provider now that it would run after an uninstall too, but not after the
-// change.
-func (c *generationChange) compareWithNow(ctx context.Context, after *node.NextStart) error {
+// checkNextStart checks what the kubelet would do after a change. It returns an error if the change
+// makes the kubelet's next start worse: if the kubelet would not start, not use regcred, or not run
+// another provider. It returns warnings if that is so already, because the change may be a step to
+// fix it.
+func (c *generationChange) checkNextStart(ctx context.Context) (warnings []string, err error) {
 	before, err := c.nextStart(ctx)
 	if err != nil {
+		return nil, err
+	}
+	after := before
+	if !c.upToDate {
+		if after, err = c.nextStartAfter(ctx); err != nil {
+			return nil, c.withAdvice(fmt.Errorf("nothing was changed: %w", err))
+		}
+	}
+	if failures := after.NewFailures(before); len(failures) > 0 {
+		return nil, &NextStartError{"would not start: " + node.FailuresText(failures), c.action}
+	}
+	if c.to != nil {
+		if warnings, err = c.compareProviders(ctx, before, after); err != nil {
+			return nil, err
+		}
+	}
+	if len(after.Failures) > 0 {
+		warnings = append(warnings, "the kubelet would not start, with or without this change: "+node.FailuresText(after.Failures))
+	}
+	return warnings, nil
+}
+
+// compareProviders compares which providers the kubelet runs before and after a change.
+func (c *generationChange) compareProviders(ctx context.Context, before, after *node.NextStart) (warnings []string, err error) {
+	if why := c.flagsProblem(after, c.to.Layout); why != "" {
+		first := c.from == nil && c.action == actionInstall
+		if first || c.restart || c.from != nil && c.flagsProblem(before, c.from.Layout) == "" {
+			return nil, &NextStartError{"would not use regcred: " + why, c.action}
+		}
+		warnings = append(warnings, flagsNotUsedWarning+why)
+	}
+	if len(after.Failures) > 0 {
+		return warnings, nil
+	}
+	vendor, err := c.withoutRegcred(ctx, c.from)
+	if err != nil {
+		return warnings, nil // status reports it
+	}
+	for _, p := range missingProviders(vendor, after) {
+		if len(vendor.Failures) == 0 && runsProvider(before, p) {
+			return nil, &NextStartError{fmt.Sprintf("would no longer run provider %q of %s:%d", p.Name, p.File, p.Line), c.action}
+		}
+		warnings = append(warnings, c.missingText(p, vendor, after))
+	}
+	return warnings, nil
+}
+
+// withAdvice adds a hint to an error that has none.
+func (c *generationChange) withAdvice(err error) error {
+	if _, hinted := errors.AsType[*node.HintError](err); hinted {
 		return err
 	}
-	if after.Failure != "" && before.Failure == "" {
-		return &NextStartError{"would not start: " + after.Failure, c.to == nil}
-	}
-	if c.to == nil || after.Failure != "" {
-		return nil
-	}
-	lost, err := c.lostProviders(ctx, after)
-	if err != nil || len(lost) == 0 {
-		return err
-	}
-	stillRuns := func(p node.NextProvider) bool { return runsProvider(before, p) }
-	if i := slices.IndexFunc(lost, stillRuns); i >= 0 {
-		return &NextStartError{fmt.Sprintf("would no longer run provider %q of %s:%d", lost[i].Name, lost[i].File, lost[i].Line), false}
-	}
-	return nil
+	return &node.HintError{Err: err, Hint: (&NextStartError{action: c.action}).Hint()}
 }
 
 // lostProviders returns the providers that the kubelet would run without regcred, and does not
 // run at the given start.
 func (c *generationChange) lostProviders(ctx context.Context, start *node.NextStart) (lost []node.NextProvider, err error) {
 	vendor, err := c.withoutRegcred(ctx, c.from)
-	if err != nil || vendor.Failure != "" {
+	if err != nil || len(vendor.Failures) > 0 {
 		return nil, err
 	}
 	return missingProviders(vendor, start), nil
@@ -170,8 +182,8 @@ func runsProvider(start *node.NextStart, p node.NextProvider) bool {
 
 // NextStartError is returned if a change would break the kubelet's next start.
 type NextStartError struct {
-	Effect    string // "would not start: …", or "would no longer run provider …"
-	Uninstall bool   // the change is an uninstall
+	Effect string // "would not start: …", "would not use regcred: …" or "would no longer run provider …"
+	action changeAction
 }
 
 func (e *NextStartError) Error() string {
@@ -180,8 +192,11 @@ func (e *NextStartError) Error() string {
 
 // Hint returns how to continue.
 func (e *NextStartError) Hint() string {
-	if e.Uninstall {
+	switch e.action {
+	case actionUninstall:
 		return "fix that file or remove both kubelet flags, and try again; --force uninstalls anyway"
+	case actionInstall:
+		return "fix the cause, or run regcred uninstall --restart and then regcred install"
 	}
 	return "fix the cause, or run regcred install, which adapts regcred to the node's current flags and files"
 }
@@ -196,8 +211,8 @@ func (in *Installer) compareNextStart(ctx context.Context, s *Status) error {
 	if why := in.flagsProblem(next, s.Current.Layout); why != "" {
 		s.addProblem("%s", flagsNotUsedWarning+why)
 	}
-	if next.Failure != "" {
-		s.addProblem("the kubelet would not start: %s", next.Failure)
+	if len(next.Failures) > 0 {
+		s.addProblem("the kubelet would not start: %s", node.FailuresText(next.Failures))
 		return nil
 	}
 	vendor, err := in.withoutRegcred(ctx, s.Current)
@@ -206,9 +221,23 @@ func (in *Installer) compareNextStart(ctx context.Context, s *Status) error {
 		return nil
 	}
 	for _, p := range missingProviders(vendor, next) {
-		s.addProblem("after its next start, the kubelet would not run provider %q of %s:%d%s: run regcred install to include it", p.Name, p.File, p.Line, in.overriddenText(vendor, next))
+		text := in.missingText(p, vendor, next)
+		if len(vendor.Failures) == 0 {
+			text += ": run regcred install to include it"
+		}
+		s.addProblem("%s", text)
 	}
 	return nil
+}
+
+// missingText describes a provider that the kubelet would run without regcred, but not at its next
+// start.
+func (in *Installer) missingText(p node.NextProvider, vendor, next *node.NextStart) string {
+	text := fmt.Sprintf("after its next start, the kubelet would not run provider %q of %s:%d%s", p.Name, p.File, p.Line, in.overriddenText(vendor, next))
+	if len(vendor.Failures) > 0 {
+		text += ": regcred install cannot include it, because the kubelet would then not start: " + node.FailuresText(vendor.Failures) + "; fix this, then run regcred install"
+	}
+	return text
 }
 
 // overriddenText describes the first flag of a start that another start overrides, or returns "".

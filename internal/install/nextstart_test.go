@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/install"
 	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/node"
@@ -101,8 +102,8 @@ func TestUninstallThatBreaksKubelet(t *testing.T) {
 			tt.change(o)
 			before := readTree(t, o.rootDir())
 			err := o.run(o.configDir, "uninstall")
-			refused, ok := errors.AsType[*install.NextStartError](err)
-			if !ok || !refused.Uninstall || !strings.Contains(err.Error(), tt.want) {
+			_, ok := errors.AsType[*install.NextStartError](err)
+			if !ok || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("uninstall: %v, want an error with %q", err, tt.want)
 			}
 			if diff := before.differences(readTree(t, o.rootDir())); diff != "" {
@@ -136,6 +137,99 @@ func TestInstallOwnConfigTwice(t *testing.T) {
 	w.Config = filepath.Join(o.configDir, "a.yaml")
 	if _, err := o.installerIn(stateDir).Install(t.Context(), w, installOptions()); err == nil || !strings.Contains(err.Error(), "is regcred's dispatcher") {
 		t.Errorf("a link to the dispatcher as a plugin: %v", err)
+	}
+	must.Do(t, os.Remove(w.Plugins[0]))
+	if testing.Short() {
+		return // do not build the dispatcher
+	}
+	must.Do(t, os.Rename(filepath.Join(buildPrograms(t), generation.DispatcherName), w.Plugins[0]))
+	if _, err := o.installerIn(stateDir).Install(t.Context(), w, installOptions()); err == nil || !strings.Contains(err.Error(), "is regcred's dispatcher") {
+		t.Errorf("a copy of the dispatcher as a plugin: %v", err)
+	}
+}
+
+// moveVendor sets the vendor's flags to another configuration and bin dir, with copies of its files.
+func (o *layoutNode) moveVendor(config, binDir string) {
+	o.writeFile(config, foreignYAML)
+	o.writeFile(binDir+"/foreign", "#!/bin/sh\n")
+	must.Do(o.t, os.Chmod(filepath.Join(o.rootDir(), binDir, "foreign"), 0o755))
+	o.writeFile(kubeadmEnv, "KUBELET_KUBEADM_ARGS=\"--image-credential-provider-config=/"+config+" --image-credential-provider-bin-dir=/"+binDir+"\"\n")
+}
+
+// TestRollbackAfterMove verifies that a rollback to a generation that was made before the node's vendor moved its
+// configuration or plugins uses the current paths, also if the old directories are gone.
+func TestRollbackAfterMove(t *testing.T) {
+	for _, layout := range []string{"yaml", "read-only bin dir"} {
+		for _, removed := range []string{"", "opt/plugins", "etc/kubernetes"} {
+			t.Run(layout+", "+removed, func(t *testing.T) {
+				o := newLayoutNode(t, layout)
+				o.t = t
+				o.runChanges("install a")
+				o.moveVendor("etc/vendor/config.yaml", "opt/vendor")
+				o.runChanges("install b")
+				if removed != "" {
+					must.Do(t, os.RemoveAll(filepath.Join(o.rootDir(), removed)))
+				}
+				o.runChanges("rollback 1")
+				names := must.Get(o.checkKubelets())(t)
+				if s := o.status(); len(s.Problems) > 0 || !slices.Equal(s.Current.Executables(), []string{"alpha"}) || !slices.Contains(names, "foreign") || !slices.Contains(names, generation.DispatcherName) {
+					t.Errorf("providers %v, generation with %v, status: %q", names, s.Current.Executables(), s.Problems)
+				}
+				o.runChanges("uninstall")
+				if names := must.Get(o.checkKubelets())(t); !slices.Equal(names, []string{"foreign"}) {
+					t.Errorf("after an uninstall: %v", names)
+				}
+			})
+		}
+	}
+}
+
+// TestBrokenBefore verifies changes of a node whose kubelet does not start before the change either: another reason is
+// refused, and the same reason is a warning that names it.
+func TestBrokenBefore(t *testing.T) {
+	o := newLayoutNode(t, "yaml")
+	plugin := filepath.Join(o.rootDir(), "opt/plugins/foreign")
+	o.Running = nil
+	must.Do(t, o.saveState())
+	must.Do(t, os.Remove(plugin))
+	change := func(do string) []string {
+		in := o.installerIn(stateDir)
+		must.Do(t, makeChange(t.Context(), in, o.configDir, do))
+		return in.Warnings
+	}
+	for _, do := range []string{"install a", "install a", "install b", "rollback 1"} {
+		if warnings := change(do); len(warnings) != 1 || !strings.Contains(warnings[0], `provider "foreign": `) {
+			t.Errorf("%s: warnings %q", do, warnings)
+		}
+	}
+	text := o.readFile("etc/kubernetes/cred.yaml")
+	o.writeFile("etc/kubernetes/cred.yaml", strings.Replace(text, text[strings.Index(text, "- name: foreign"):strings.Index(text, "- name: regcred")], "", 1))
+	must.Do(t, os.Remove(filepath.Join(o.rootDir(), "opt/plugins", generation.DispatcherName)))
+	if err := o.run(o.configDir, "uninstall"); err == nil || !strings.Contains(err.Error(), "at least one provider is required") {
+		t.Errorf("uninstall: %v", err)
+	}
+	in := o.installerIn(stateDir)
+	must.Do(t, in.Uninstall(t.Context(), install.Options{Force: true}))
+	if len(in.Warnings) != 1 || !strings.Contains(in.Warnings[0], "at least one provider is required") {
+		t.Errorf("uninstall with Force: warnings %q", in.Warnings)
+	}
+}
+
+// TestVendorProviderBroken verifies that status and install name the provider that keeps regcred from including the
+// vendor's new providers.
+func TestVendorProviderBroken(t *testing.T) {
+	o := newLayoutNode(t, "kubeadm")
+	o.runChanges("install a")
+	o.moveVendor("etc/vendor/config.yaml", "opt/vendor")
+	o.writeFile("etc/vendor/config.yaml", strings.Replace(foreignYAML, "# The end.", "- {name: v2, matchImages: [v2.example], defaultCacheDuration: 1m, apiVersion: credentialprovider.kubelet.k8s.io/v1}", 1))
+	want := `provider "v2": `
+	if s := o.status(); len(s.Problems) != 1 || !strings.Contains(s.Problems[0], want) {
+		t.Errorf("status: %q", s.Problems)
+	}
+	in := o.installerIn(stateDir)
+	must.Do(t, makeChange(t.Context(), in, o.configDir, "install a"))
+	if len(in.Warnings) != 1 || !strings.Contains(in.Warnings[0], want) {
+		t.Errorf("install: warnings %q", in.Warnings)
 	}
 }
 

@@ -211,20 +211,25 @@ func (in *Installer) planHost(ctx context.Context, p *Plan) (err error) {
 func (in *Installer) keepLayout(ctx context.Context, p *Plan) (done bool, err error) {
 	p.To.Layout = p.From.Layout
 	err = in.setHostFiles(ctx, p)
-	if err == nil && in.layoutWorks(ctx, p) {
+	if err == nil && in.plannedChange(p).works(ctx) {
 		return true, nil
 	}
 	fresh, layoutErr := in.decideLayout()
 	fresh.Dirs = p.From.Layout.Dirs
-	return layoutErr != nil || reflect.DeepEqual(fresh, p.From.Layout), err
+	if layoutErr == nil && !reflect.DeepEqual(fresh, p.From.Layout) {
+		return false, nil
+	}
+	if _, hinted := errors.AsType[*node.HintError](err); err != nil && !hinted {
+		err = withHint("fix the cause; or regcred uninstall removes regcred", "nothing was changed: %w", err)
+	}
+	return true, err
 }
 
-// layoutWorks reports whether the kubelet would start with the planned files, use regcred, and
-// run every provider that it runs without regcred.
-func (in *Installer) layoutWorks(ctx context.Context, p *Plan) bool {
-	c := in.plannedChange(p)
+// works reports whether the kubelet would start after a change, use regcred, and run every provider
+// that it runs without regcred.
+func (c *generationChange) works(ctx context.Context) bool {
 	after, err := c.nextStartAfter(ctx)
-	if err != nil || after.Failure != "" || in.flagsProblem(after, p.To.Layout) != "" {
+	if err != nil || len(after.Failures) > 0 || c.flagsProblem(after, c.to.Layout) != "" {
 		return false
 	}
 	lost, err := c.lostProviders(ctx, after)
@@ -422,7 +427,7 @@ func (in *Installer) checkWritable(p *Plan) error {
 		if info, err := in.fs().Stat(above); err != nil {
 			return fmt.Errorf("nothing was changed: check the state directory's parent: %w", err)
 		} else if !info.IsDir() {
-			return fmt.Errorf("nothing was changed: %s is not a directory", in.fs().HostPath(above))
+			return in.notDirectoryError(above)
 		}
 		if err := cmp.Or(in.checkStateDir(), in.checkStateDirPlace()); err != nil {
 			return fmt.Errorf("nothing was changed: %w", err)

@@ -6,14 +6,13 @@ package install
 import (
 	"cmp"
 	"context"
-	"errors"
-	"io/fs"
 	"path"
 	"reflect"
 	"slices"
 
 	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/inroot"
 )
 
 // findReusable returns an existing generation that has the planned content, prepared as for a
@@ -28,7 +27,7 @@ func (in *Installer) findReusable(ctx context.Context, p *Plan) (m *generation.M
 	numbers = append(slices.DeleteFunc(numbers, func(n int) bool { return n == p.From.Number }), p.From.Number)
 	for _, n := range slices.Backward(numbers) {
 		m, err := in.Store.Manifest(ctx, n)
-		if err != nil || !hasPlannedContent(m, p) || len(entries.FindGaps(m.Entries, p.want)) > 0 || len(in.Store.ModifiedFiles(ctx, m)) > 0 {
+		if err != nil || !hasPlannedContent(m, p) || in.hasDeadLinks(m) || len(entries.FindGaps(m.Entries, p.want)) > 0 || len(in.Store.ModifiedFiles(ctx, m)) > 0 {
 			continue // status reports this generation as damaged, if it is
 		}
 		if m, err = in.withCurrentCopies(ctx, p.From, m); err != nil {
@@ -86,6 +85,6 @@ func (in *Installer) hasDeadLinks(m *generation.Manifest) bool {
 			return false
 		}
 		_, err := in.fs().Stat(h.Target)
-		return errors.Is(err, fs.ErrNotExist)
+		return inroot.IsMissing(err)
 	})
 }

@@ -7,9 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 
 	"github.com/regcred/regcred/internal/generation"
+	"github.com/regcred/regcred/internal/inroot"
 )
 
 // checkInterrupted returns an error if an earlier change was interrupted and not yet finished.
@@ -62,7 +62,7 @@ func (in *Installer) recoverInterrupted(ctx context.Context) error {
 	}
 	in.releaseReserve()
 	number, err := in.Store.Current()
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !inroot.IsMissing(err) {
 		return err
 	}
 	c := &generationChange{Installer: in, action: j.Action, resumed: true}
@@ -75,14 +75,18 @@ func (in *Installer) recoverInterrupted(ctx context.Context) error {
 			return err
 		}
 	}
-	if c.from != nil || c.to != nil {
-		err := error(nil)
-		if c.to != nil {
-			err = c.checkNextStart(ctx)
-		}
-		if refused, ok := errors.AsType[*NextStartError](err); ok {
+	if c.to != nil {
+		if _, err = c.checkNextStart(ctx); err != nil {
+			refused, ok := errors.AsType[*NextStartError](err)
+			if !ok {
+				return err
+			}
 			in.progressf("%s was interrupted and is not finished, because the kubelet then %s", j, refused.Effect)
-		} else if err = c.applyChange(ctx); err != nil {
+			return errors.Join(c.removeUnfinished(j), in.removeJournal())
+		}
+	}
+	if c.from != nil || c.to != nil {
+		if err := c.applyChange(ctx); err != nil {
 			return fmt.Errorf("%s was interrupted and cannot be finished: %w", j, err)
 		}
 	}
@@ -97,12 +101,18 @@ func (c *generationChange) reportRecovery(ctx context.Context, j journal) error 
 		return c.removeState()
 	}
 	c.progressf("%s was interrupted: generation %d is current and complete", j, c.to.Number)
-	if j.Action == actionInstall && j.To != c.to.Number {
-		if err := c.Store.Remove(j.To); err != nil {
-			return err
-		}
+	if err := c.removeUnfinished(j); err != nil {
+		return err
 	}
 	return c.cleanUp(ctx)
+}
+
+// removeUnfinished removes the generation of an install that was interrupted before it was current.
+func (c *generationChange) removeUnfinished(j journal) error {
+	if j.Action != actionInstall || j.To == c.to.Number {
+		return nil
+	}
+	return c.Store.Remove(j.To)
 }
 
 // recoveryTarget returns the generations between which an interrupted change must be applied.
@@ -127,7 +137,7 @@ func (in *Installer) recoveryTarget(ctx context.Context, j journal, number int) 
 		other = j.To
 	}
 	if other != 0 && other != number {
-		if from, err = in.Store.Manifest(ctx, other); errors.Is(err, fs.ErrNotExist) {
+		if from, err = in.Store.Manifest(ctx, other); inroot.IsMissing(err) {
 			err = nil // the generation was already removed, or never created
 		}
 	}

@@ -26,7 +26,7 @@ const (
 // createReserve creates the files that are missing. Their content cannot be compressed, because
 // a compressing file system would reserve no space for it.
 func (in *Installer) createReserve() error {
-	node := inroot.FS{Root: in.fs().Root} // the files are not part of a change
+	node := inroot.FS{Root: in.fs().Root, Overlay: in.fs().Overlay} // the files are not part of a change
 	if err := node.Mkdir(in.Store.Path(reserveDir), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/regcred/regcred/internal/generation"
 )
@@ -32,26 +33,70 @@ func (in *Installer) Rollback(ctx context.Context, number int, o Options) (to *g
 	if to, err = in.rollbackTo(ctx, from, numbers, number); err != nil {
 		return nil, err
 	}
-	why, err := in.restartReasons(ctx, to.Layout, to.Entries)
+	c, why, err := in.plannedRollback(ctx, from, to)
 	if err != nil {
 		return nil, err
+	}
+	if p, d := c.adaptedPlan(ctx); p != nil {
+		if err := checkRestartAllowed(p.Restart, o); err != nil {
+			return nil, err
+		}
+		in.Warnings, in.Keep = p.Warnings, len(numbers)+1 // a rollback removes no generation
+		in.progressf("generation %d does not fit the node's current flags and files, so its plugins and configuration are installed again", to.Number)
+		err := in.carryOut(ctx, d, p, o)
+		if p.UpToDate {
+			return from, err
+		}
+		return p.To, err
 	}
 	if err := checkRestartAllowed(why, o); err != nil {
 		return nil, err
 	}
-	if to, err = in.withCurrentCopies(ctx, from, to); err != nil {
+	if _, err := in.layoutDirs(c.to.Layout); err != nil {
 		return nil, err
 	}
-	for _, h := range to.Host { // as in an install
-		if _, err := in.hostFileDiff(ctx, from, to, h); err != nil {
+	for _, h := range c.to.Host { // as in an install
+		if _, err := in.hostFileDiff(ctx, from, c.to, h); err != nil {
 			return nil, err
 		}
 	}
-	c := &generationChange{Installer: in, action: actionRollback, from: from, to: to, restart: len(why) > 0}
-	if err := c.checkNextStart(ctx); err != nil {
+	if in.Warnings, err = c.checkNextStart(ctx); err != nil {
 		return nil, err
 	}
-	return to, c.run(ctx)
+	return c.to, c.run(ctx)
+}
+
+// plannedRollback returns the change from one generation to another. why lists the reasons for a
+// restart of the kubelet.
+func (in *Installer) plannedRollback(ctx context.Context, from, to *generation.Manifest) (c *generationChange, why []string, err error) {
+	if why, err = in.restartReasons(ctx, to.Layout, to.Entries); err == nil {
+		to, err = in.withCurrentCopies(ctx, from, to)
+	}
+	return &generationChange{Installer: in, action: actionRollback, from: from, to: to, restart: len(why) > 0}, why, err
+}
+
+// adaptedPlan returns the plan for an install with the files and settings of the generation to which
+// c rolls back, if that generation itself does not work because the node's flags, files or kubelet
+// version have changed since it was created. It returns nil if the generation works, or such an
+// install does not work either.
+func (c *generationChange) adaptedPlan(ctx context.Context) (*Plan, DesiredState) {
+	in, from, to := c.Installer, c.from, c.to
+	if from == nil || c.works(ctx) && !in.hasDeadLinks(to) {
+		return nil, DesiredState{}
+	}
+	file := func(name string) string { return in.hostPath(in.Store.GenerationPath(to.Number, name)) }
+	d := DesiredState{
+		Config: file(generation.ConfigFilePath("")), BinDir: file(generation.ExecutablePath("")), Dispatcher: file(generation.DispatcherName),
+		Owner: from.Owner, MaxStale: time.Duration(to.MaxStale), Reserve: append([]string{}, to.Reserve...), AnyImage: &to.AnyImage, SkipExec: true,
+	}
+	p, err := in.Plan(ctx, d)
+	if err != nil || !in.plannedChange(p).works(ctx) {
+		return nil, d
+	}
+	if !p.UpToDate && !p.Reactivate {
+		p.To.Owner, p.To.Source = to.Owner, to.Source
+	}
+	return p, d
 }
 
 // rollbackFrom returns the current generation. It returns nil if that generation is damaged,

@@ -4,6 +4,7 @@
 package install
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"path"
@@ -42,7 +43,7 @@ func (in *Installer) HasState() bool {
 }
 
 // createStateDir creates the state directory. It marks an empty directory that exists, except the
-// default directory, which an install that was killed may have created.
+// default directory, which a failed install may have left.
 func (in *Installer) createStateDir() error {
 	err := in.fs().Mkdir(in.Store.Dir, 0o755)
 	if !errors.Is(err, fs.ErrExist) {
@@ -69,6 +70,10 @@ func (in *Installer) checkOrphaned() error {
 	case in.HasState():
 		return nil // another process has installed regcred in the meantime
 	}
+	_, err := in.missingDirs(dir)
+	if err = cmp.Or(err, in.checkStateDir()); err != nil {
+		return err
+	}
 	return withHint("run regcred install CONFIG --restart to restore the directory, then regcred uninstall --restart to remove it",
 		"%s was removed, but this node's kubelet still refers to it and cannot restart without it", in.fs().HostPath(in.Store.Dir))
 }
@@ -77,7 +82,7 @@ func (in *Installer) checkOrphaned() error {
 // regcred.
 func (in *Installer) checkStateDir() error {
 	list, err := in.fs().ReadDir(in.Store.Dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if inroot.IsMissing(err) {
 		return nil
 	}
 	if err != nil {
@@ -85,7 +90,11 @@ func (in *Installer) checkStateDir() error {
 	}
 	for _, e := range list {
 		if !in.HasState() || !isOwnName(e.Name()) {
-			return withHint("--state-dir must be a new or empty directory",
+			hint := "--state-dir must be a new or empty directory"
+			if in.stateDirInUse() == in.Store.Dir { // the node's kubelet would not use another directory
+				hint = in.moveHint(in.Store.Dir)
+			}
+			return withHint(hint,
 				"%s is not a regcred state directory, because it contains %q", in.fs().HostPath(in.Store.Dir), e.Name())
 		}
 	}
@@ -100,7 +109,7 @@ func (in *Installer) removeState() error {
 		return err
 	}
 	list, err := in.fs().ReadDir(in.Store.Dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if inroot.IsMissing(err) {
 		return nil
 	}
 	if err != nil {

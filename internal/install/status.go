@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path"
 	"strings"
 
@@ -145,7 +144,7 @@ func (in *Installer) compareHostFile(ctx context.Context, m *generation.Manifest
 	if h.Kind == generation.HostKindLink {
 		target, err := in.fs().Readlink(h.Path)
 		switch _, statErr := in.fs().Stat(h.Path); {
-		case errors.Is(err, fs.ErrNotExist):
+		case inroot.IsMissing(err):
 			return "missing"
 		case err != nil || target != h.Target:
 			return "no longer a link to " + h.Target

@@ -56,10 +56,15 @@ func (in *Installer) Uninstall(ctx context.Context, o Options) error {
 		}
 	}
 	c := &generationChange{Installer: in, action: actionUninstall, from: m, restart: len(why) > 0, resumed: interrupted}
-	if !o.Force {
-		if err := c.checkNextStart(ctx); err != nil {
-			return err
+	switch in.Warnings, err = c.checkNextStart(ctx); {
+	case err != nil && !o.Force:
+		return err
+	case err != nil:
+		refused, ok := errors.AsType[*NextStartError](err)
+		if !ok {
+			break // the uninstall fails with the same error
 		}
+		in.Warnings = []string{"after this change, the kubelet " + refused.Effect}
 	}
 	return c.run(ctx)
 }

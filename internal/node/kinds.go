@@ -57,6 +57,7 @@ const (
 const (
 	osReleasePath    = "/etc/os-release"
 	microK8sArgsPath = "/var/snap/microk8s/current/args/kubelet"
+	kubeletEKSUnit   = "snap.kubelet-eks.daemon.service"
 )
 
 // kindTable returns all kinds in the order of detection. More specific kinds come first,
@@ -84,6 +85,12 @@ func kindTable() []kindSpec {
 				{"/usr/lib/systemd/system/kops-configuration.service", ""},
 			},
 			refusalReason: "on each boot, kOps runs nodeup, which writes the kubelet's unit, flags and configuration",
+		},
+		// Canonical's images for EKS. bootstrap.sh sets the flags with "snap set kubelet-eks", which writes them to
+		// the snap's arguments file.
+		{
+			kind: EKSUbuntu, markers: []kindMarker{{"/etc/systemd/system/" + kubeletEKSUnit, ""}}, unit: kubeletEKSUnit,
+			argsFile: "/var/snap/kubelet-eks/current/args", manualTemplate: "snap",
 		},
 		// EKS2023 comes before EKSAL2, because AL2023 nodes also have a file that identifies
 		// AL2.

@@ -5,19 +5,51 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
+	"strings"
+	"syscall"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/inroot"
 )
 
 // NextStart describes what the kubelet does with credential providers when it starts the
 // next time, according to the node's files.
 type NextStart struct {
 	Flags
-	Failure   string // why the kubelet exits, with file and line; "" if it starts
-	Providers []NextProvider
+	Failures  []StartFailure // why the kubelet exits; empty if it starts
+	Providers []NextProvider // without the providers in Failures
+}
+
+// StartFailure is a reason why the kubelet exits when it starts.
+type StartFailure struct {
+	Text     string // with file and line
+	Provider string // name of the provider whose executable cannot be run, or ""
+	cause    string // Text without paths and lines, which another change may move
+}
+
+// NewFailures returns the failures of n that another start does not have. The same failure may have
+// another path or line.
+func (n *NextStart) NewFailures(other *NextStart) (list []StartFailure) {
+	for _, f := range n.Failures {
+		if !slices.ContainsFunc(other.Failures, func(o StartFailure) bool { return o.cause == f.cause }) {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// FailuresText returns the texts of failures in one line.
+func FailuresText(list []StartFailure) string {
+	var texts []string
+	for _, f := range list {
+		texts = append(texts, f.Text)
+	}
+	return strings.Join(texts, "; ")
 }
 
 // NextProvider is a provider that the kubelet registers when it starts.
@@ -38,21 +70,22 @@ func (r *Reader) NextStart(ctx context.Context, target config.Target) (*NextStar
 	switch {
 	case used == RunningFlags{}:
 	case used.Config == "" || used.BinDir == "":
-		n.Failure = missingFlagText(r.Node, s.Flags)
+		n.Failures = []StartFailure{missingFlag(r.Node, s.Flags)}
 	default:
-		n.Failure = rd.loadProviders(n, target)
+		rd.loadProviders(n, target)
 	}
 	return n, context.Cause(ctx)
 }
 
-// missingFlagText describes a command line with only one of the two flags.
+// missingFlag describes a command line with only one of the two flags.
 // kubelet: cmd/kubelet/app/options, validateImageCredentialProviderFlags.
-func missingFlagText(n Node, f Flags) string {
+func missingFlag(n Node, f Flags) StartFailure {
 	given, name, missing := f.Config, configFlag, binDirFlag
 	if !given.IsSet() {
 		given, name, missing = f.BinDir, binDirFlag, configFlag
 	}
-	return fmt.Sprintf("%s sets --%s, but --%s is not set", n.occurrenceText(given), name, missing)
+	cause := fmt.Sprintf("--%s is not set", missing)
+	return StartFailure{Text: fmt.Sprintf("%s sets --%s, but %s", n.occurrenceText(given), name, cause), cause: cause}
 }
 
 // occurrenceText returns the file and line that set a flag.
@@ -64,28 +97,60 @@ func (n Node) occurrenceText(f Flag) string {
 	return fmt.Sprintf("%s:%d", n.HostPath(last.File), last.Line)
 }
 
-// loadProviders sets the providers of n. It returns why the kubelet rejects them, or "".
+// loadProviders sets the providers and the failures of n. Unlike the kubelet, it does not stop at the
+// first failure.
 // kubelet: pkg/credentialprovider/plugin, RegisterCredentialProviderPlugins.
-func (r *fileReader) loadProviders(n *NextStart, target config.Target) (failure string) {
-	if _, err := r.fs().Stat(n.BinDir.Path); err != nil {
-		return r.withOccurrence(n.BinDir, binDirFlag, err)
+func (r *fileReader) loadProviders(n *NextStart, target config.Target) {
+	_, binDirErr := r.fs().Stat(n.BinDir.Path)
+	if binDirErr != nil {
+		n.Failures = append(n.Failures, StartFailure{Text: r.withOccurrence(n.BinDir, binDirFlag, binDirErr), cause: binDirFlag + causeOf(binDirErr)})
 	}
 	cfg, err := r.loadConfig(n.Config.Path)
 	if err == nil {
 		err = cfg.ValidateFor(target)
 	}
-	if err != nil {
-		return r.withOccurrence(n.Config, configFlag, err)
+	for _, err := range separateErrors(err) {
+		n.Failures = append(n.Failures, StartFailure{Text: r.withOccurrence(n.Config, configFlag, err), cause: configFlag + causeOf(err)})
+	}
+	if cfg == nil || binDirErr != nil {
+		return
 	}
 	for i, p := range cfg.Providers {
 		at := cfg.Position(i, "")
 		next := NextProvider{Provider: p, File: at.File, Line: at.Line}
 		if next.Executable, err = r.resolveExecutable(path.Join(n.BinDir.Path, p.Name)); err != nil {
-			return fmt.Sprintf("%s:%d: provider %q: %v", at.File, at.Line, p.Name, err)
+			n.Failures = append(n.Failures, StartFailure{
+				Text: fmt.Sprintf("%s:%d: provider %q: %v", at.File, at.Line, p.Name, err), Provider: p.Name, cause: p.Name + causeOf(err),
+			})
+			continue
 		}
 		n.Providers = append(n.Providers, next)
 	}
-	return ""
+}
+
+// separateErrors returns the errors that [errors.Join] joined.
+func separateErrors(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
+
+// causeOf returns the text of an error without paths and lines.
+func causeOf(err error) string {
+	if inroot.IsMissing(err) {
+		return fs.ErrNotExist.Error()
+	}
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err.Error()
+	}
+	if e, ok := errors.AsType[*config.FieldError](err); ok {
+		return (&config.FieldError{Path: e.Path, Value: e.Value, Msg: e.Msg}).Error()
+	}
+	return err.Error()
 }
 
 // withOccurrence adds the place that sets a flag to an error about the flag's value.
@@ -133,9 +198,9 @@ func (r *fileReader) resolveExecutable(name string) (string, error) {
 	case err != nil:
 		return "", err
 	case info.IsDir():
-		return "", fmt.Errorf("%s is a directory", r.HostPath(name))
+		return "", &fs.PathError{Op: "run", Path: r.HostPath(name), Err: syscall.EISDIR}
 	case info.Mode()&0o111 == 0:
-		return "", fmt.Errorf("%s is not executable", r.HostPath(name))
+		return "", &fs.PathError{Op: "run", Path: r.HostPath(name), Err: errors.New("not executable")}
 	}
 	return r.fs().EvalSymlinks(name)
 }

@@ -42,6 +42,7 @@ const (
 	KindNode     Kind = "kind"       // the node image of kind (Kubernetes in Docker)
 	EKS2023      Kind = "eks-al2023" // EKS with Amazon Linux 2023, set up by nodeadm
 	EKSAL2       Kind = "eks-al2"    // EKS with Amazon Linux 2, set up by bootstrap.sh
+	EKSUbuntu    Kind = "eks-ubuntu" // EKS with Ubuntu, whose kubelet is the snap kubelet-eks
 	K3sServer    Kind = "k3s-server" // the API server, datastore and kubelet run in one process
 	K3sAgent     Kind = "k3s-agent"
 	RKE2Server   Kind = "rke2-server" // the kubelet is a child process of rke2

@@ -212,7 +212,7 @@ func pathComponents(path string) []string {
 }
 
 // splitFlags splits a file with flags into words. It replaces quotes with spaces, because in
-// these files quotes only enclose whole lists of flags.
+// these files quotes only enclose whole lists of flags or whole values.
 func splitFlags(text string) []string {
 	var list []string
 	for line := range strings.Lines(text) {
@@ -220,7 +220,7 @@ func splitFlags(text string) []string {
 		if strings.HasPrefix(line, "#") || strings.HasPrefix(line, ";") {
 			continue
 		}
-		line = strings.NewReplacer(`"`, " ", "'", " ", "=--", "= --").Replace(strings.TrimSuffix(line, `\`))
+		line = strings.NewReplacer(`="--`, "= --", "='--", "= --", `="`, "=", "='", "=", `"`, " ", "'", " ", "=--", "= --").Replace(strings.TrimSuffix(line, `\`))
 		list = append(list, strings.Fields(line)...)
 	}
 	return list

@@ -71,7 +71,7 @@ const (
 )
 
 // Change is the JSON result (-o json) of "regcred install", "rollback" and "uninstall".
-// Only install sets Previous, Restart, Warnings, Caches, Changes and Instead.
+// Only install sets Previous, Restart, Caches, Changes and Instead.
 type Change struct {
 	Outcome            ChangeOutcome `json:"outcome"`
 	Generation         int           `json:"generation,omitempty"` // number of the current generation
