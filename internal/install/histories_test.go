@@ -287,7 +287,7 @@ func (h *history) changeWithInterruption(do string) string {
 	}
 	step := 0
 	must.Do(h.t, h.loadState())
-	in := must.Get(h.newInstaller(func(string, string) error {
+	in := must.Get(h.installerWithHook(func(string, string) error {
 		if step++; fails >= 0 && step > fails {
 			return syscall.EIO
 		}

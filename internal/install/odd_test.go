@@ -270,9 +270,9 @@ func TestLeftoversOfKilledInstall(t *testing.T) {
 	} {
 		for _, changes := range [][]string{{"uninstall"}, {"install a", "uninstall"}} {
 			o := newLayoutNode(t, "kubeadm")
-			before := snapshot(t, o.root())
+			before := readTree(t, o.rootDir())
 			leave(o)
-			o.do(changes...)
+			o.makeChange(changes...)
 			if diff := before.differs(snapshot(t, o.root())); diff != "" {
 				t.Errorf("%s, %q: left: %s", name, changes, diff)
 			}
