@@ -265,15 +265,15 @@ func TestNewerGenerationFormat(t *testing.T) {
 // killed at its beginning.
 func TestLeftoversOfKilledInstall(t *testing.T) {
 	for name, leave := range map[string]func(o *layoutNode){
-		"lock file":       func(o *layoutNode) { o.write(".regcred.lock", "") },
-		"state directory": func(o *layoutNode) { must.Do(t, os.Mkdir(filepath.Join(o.root(), stateDir), 0o755)) },
+		"lock file":       func(o *layoutNode) { o.writeFile(".regcred.lock", "") },
+		"state directory": func(o *layoutNode) { must.Do(t, os.Mkdir(filepath.Join(o.rootDir(), stateDir), 0o755)) },
 	} {
 		for _, changes := range [][]string{{"uninstall"}, {"install a", "uninstall"}} {
 			o := newLayoutNode(t, "kubeadm")
 			before := readTree(t, o.rootDir())
 			leave(o)
-			o.makeChange(changes...)
-			if diff := before.differs(snapshot(t, o.root())); diff != "" {
+			o.runChanges(changes...)
+			if diff := before.differences(readTree(t, o.rootDir())); diff != "" {
 				t.Errorf("%s, %q: left: %s", name, changes, diff)
 			}
 		}
@@ -285,8 +285,8 @@ func TestLeftoversOfKilledInstall(t *testing.T) {
 func TestStaleLinkIsRemoved(t *testing.T) {
 	o := newLayoutNode(t, "json")
 	o.Running = nil
-	must.Do(t, o.save())
-	o.do("install a", "install b")
+	must.Do(t, o.saveState())
+	o.runChanges("install a", "install b")
 	const link = "/opt/plugins/" + generation.DispatcherName + "-2"
 	writes := 0
 	must.Do(t, o.runWith(o.configDir, "install a", func(step, name string) error {
@@ -300,7 +300,7 @@ func TestStaleLinkIsRemoved(t *testing.T) {
 	if !o.fs().Exists(link) {
 		t.Fatal("the cleanup did not fail")
 	}
-	o.do("install a")
+	o.runChanges("install a")
 	if o.fs().Exists(link) {
 		t.Error("the link is left")
 	}
