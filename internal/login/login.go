@@ -34,6 +34,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/remote"
 )
 
 // Registry describes how to connect to a registry. Its fields must not be changed after
@@ -42,7 +43,7 @@ type Registry struct {
 	Target      Target
 	Runtime     Runtime           // whose rules to follow
 	Secrets     *Secrets          // collects what must be redacted
-	Transport   http.RoundTripper // sends the requests; nil means [http.DefaultTransport]
+	Transport   http.RoundTripper // sends the requests; nil means [DefaultTransport]
 	IdleTimeout time.Duration     // timeout for a response, ping or token request on which no byte arrives; 0 means 30 seconds
 	Budget      *RetryBudget      // shared by all requests; nil means one per request, based on Retry
 	Retry       RetryOptions
@@ -160,11 +161,14 @@ func (r *Registry) UsesTokens() bool {
 	return c != nil && c.Scheme == SchemeBearer
 }
 
+// DefaultTransport returns the transport of registries that set none. All of them share it.
+var DefaultTransport = sync.OnceValue(remote.NewDefaultTransport)
+
 // transport returns the transport that sends all requests. forToken is true for requests to token
 // servers.
 func (r *Registry) transport(forToken bool) http.RoundTripper {
 	return &retrier{budget: r.Budget, retry: r.Retry, forToken: forToken, inner: &limitedTransport{
-		inner: cmp.Or(r.Transport, http.DefaultTransport), target: r.Target,
+		inner: cmp.Or(r.Transport, DefaultTransport()), target: r.Target,
 		idle: cmp.Or(r.IdleTimeout, 30*time.Second), response: cmp.Or(r.ResponseTimeout, 5*time.Minute), secrets: r.Secrets, forToken: forToken,
 	}}
 }
