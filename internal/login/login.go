@@ -80,8 +80,9 @@ type authorization struct {
 // registry requires one, but does not test passwords for Basic authentication.
 //
 // The first call requests /v2/ for the registry's challenge, unless [Registry.Learn] was called
-// before. Except for containers/image, its status does not matter (but for 429), because some
-// registries serve only some repositories. The session then learns the challenge from the first 401.
+// before. containerd sends no such request, so its status does not matter, and the session may learn the
+// challenge from the first 401. It must be 200 or 401 for containers/image, and must not be 429 for
+// go-containerregistry.
 func (r *Registry) Login(ctx context.Context, cred *regcred.Credential) (*Session, error) {
 	r.Secrets.AddCredential(cred)
 	s := &Session{registry: r, cred: cred, lock: make(chan struct{}, 1)}
@@ -97,6 +98,9 @@ func (r *Registry) Login(ctx context.Context, cred *regcred.Credential) (*Sessio
 }
 
 func (r *Registry) ping(ctx context.Context) error {
+	if r.Runtime == Containerd {
+		ctx = WithoutRateLimitWait(ctx)
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+r.Target.Host()+"/v2/", nil)
 	if err != nil {
 		return err
@@ -106,7 +110,7 @@ func (r *Registry) ping(ctx context.Context) error {
 		return err
 	}
 	defer drain(resp)
-	if r.Runtime == ContainersImage || resp.StatusCode == http.StatusTooManyRequests {
+	if r.Runtime == ContainersImage || r.Runtime == GoContainerregistry && resp.StatusCode == http.StatusTooManyRequests {
 		return transport.CheckError(resp, http.StatusOK, http.StatusUnauthorized)
 	}
 	return nil
