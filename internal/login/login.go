@@ -12,7 +12,7 @@
 //
 // The rules of the runtimes are listed at [Runtime]. regcred's own rules are stricter. A
 // credential is sent to the registry and to the token server that the registry names,
-// over TLS unless the target allows plain HTTP. It is never sent along with a redirect to
+// over TLS unless the target allows plain HTTP; runtimes send it over plain HTTP too. It is never sent along with a redirect to
 // another host, and never to a metadata server. A credential that the registry rejected is
 // not sent again for the same request.
 package login
@@ -174,6 +174,7 @@ func (r *Registry) transport(forToken bool) http.RoundTripper {
 	return &retrier{budget: r.Budget, retry: r.Retry, forToken: forToken, inner: &limitedTransport{
 		inner: cmp.Or(r.Transport, DefaultTransport()), target: r.Target,
 		idle: cmp.Or(r.IdleTimeout, 30*time.Second), response: cmp.Or(r.ResponseTimeout, 5*time.Minute), secrets: r.Secrets, forToken: forToken,
+		allowPlainToken: r.Runtime != GoContainerregistry,
 	}}
 }
 
