@@ -112,7 +112,7 @@ var variablePattern = rules.LazyRegexp(`^(\$\{?\w+\}?|\$\(.*\)|%\w+%)$`)
 
 func checkPlaceholder(e *authEntry) []rules.Result {
 	for _, part := range e.parts() {
-		if part.field == "username" && dockerjson.IsLiteralUser(e.Key, part.text) {
+		if part.field == "username" && dockerjson.IsLiteralUser(part.text) {
 			continue
 		}
 		if rules.IsPlaceholder(part.text) || variablePattern().MatchString(strings.TrimSpace(part.text)) {
