@@ -28,7 +28,11 @@ func Check(c *config.Config) []finding.Finding {
 		rules.Apply(&found, providerRules(), p, at)
 		siblings := newPatternList(p.MatchImages)
 		for k := range p.MatchImages {
-			rules.Apply(&found, patternRules(), parsePattern(p, k, siblings), newLocator(c, i, fmt.Sprintf("matchImages[%d]", k)))
+			list := patternRules()
+			if unfilledParts(p.MatchImages[k]) != nil {
+				list = unfilledPatternRules()
+			}
+			rules.Apply(&found, list, parsePattern(p, k, siblings), newLocator(c, i, fmt.Sprintf("matchImages[%d]", k)))
 		}
 	}
 	return found.SortedFindings(fileNames(c)...)
