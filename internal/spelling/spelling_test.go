@@ -32,3 +32,26 @@ func TestDescribe(t *testing.T) {
 		}
 	}
 }
+
+func TestSimilarKey(t *testing.T) {
+	for _, tt := range []struct {
+		key  string
+		want string
+		have []string
+	}{
+		{"secrets.example.io/addr", "secrets.example.io/address", []string{"secrets.example.io/credentials", "secrets.example.io/address"}},
+		{"secrets.example.io/address", "secrets.example.io/addr", []string{"secrets.example.io/addr"}},
+		{"eks.amazonaws.com/role-arn", "eks.amazonaws.com/roleArn", []string{"eks.amazonaws.com/roleArn", "kubectl.kubernetes.io/last-applied-configuration"}},
+		{"azure.workload.identity/client-id", "azure.workload.identity/cleint-id", []string{"azure.workload.identity/cleint-id", "azure.workload.identity/tenant-id"}},
+		{"iam.gke.io/gcp-service-account", "iam.gke.io/gcp-service-acount", []string{"iam.gke.io/gcp-service-acount"}},
+		{"registry.example/role", "registry.exmaple/role", []string{"registry.exmaple/role"}},
+		{"role", "roles", []string{"roles"}},
+		{"registry.example/role", "", []string{"role", "other.example/role", "registry.example/team", "registry.example/role"}},
+		{"azure.workload.identity/client-id", "", []string{"azure.workload.identity/tenant-id"}},
+		{"a/b", "", nil},
+	} {
+		if got := SimilarKey(tt.key, tt.have); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.key, got, tt.want)
+		}
+	}
+}

@@ -122,6 +122,16 @@ func checkPlaceholder(e *authEntry) []rules.Result {
 	return nil
 }
 
+// checkRobotName reports user names from which a shell probably removed "$NAME". Harbor's robot accounts
+// are named robot$NAME or robot$PROJECT+NAME.
+func checkRobotName(e *authEntry) []rules.Result {
+	if e.broken || e.user != "robot" && !strings.HasPrefix(e.user, "robot+") {
+		return nil
+	}
+	return e.fieldResult("username", "create it again with single quotes: --docker-username='robot$NAME'",
+		"the user name for %s is %q, but Harbor's robot accounts are named robot$NAME: a shell expands $NAME unless it is in single quotes", e.displayKey(), dockerjson.DisplayUser(e.user))
+}
+
 func checkWrappedAuth(e *authEntry) []rules.Result {
 	if e.broken || !strings.ContainsAny(e.stringField("auth"), "\r\n") {
 		return nil
