@@ -70,7 +70,8 @@ func Binary(path string) []finding.Finding {
 // Rules returns the sorted names of all rules. docs/lint/README.md explains them.
 func Rules() []string {
 	names := slices.Concat(rules.Names(configRules()), rules.Names(overlapRules(nil, nil)), rules.Names(providerRules()),
-		rules.Names(patternRules()), rules.Names(binDirRules()), rules.Names(fileRules()), rules.Names(binaryRules()))
+		rules.Names(patternRules()), rules.Names(binDirRules()), rules.Names(fileRules()), rules.Names(binaryRules()),
+		[]string{config.KnownFaultRule})
 	slices.Sort(names)
 	return slices.Compact(names)
 }

@@ -25,6 +25,7 @@ import (
 // configuration now and after its next restart.
 func checkKubelet(ctx context.Context, w *Input, r *checkResults) {
 	k := &w.Kubelet
+	defer k.checkKnownFaults(r)
 	switch run := k.Setup.Running; {
 	case run == nil && k.Setup.Kind == node.NoKubelet:
 	case !k.checkRunning(ctx, r):
@@ -264,6 +265,18 @@ func (k *Kubelet) checkVersion(r *checkResults) {
 	path, _ := k.Config.Path()
 	if err := validateForTarget(k.Setup.Target(), path); err != nil {
 		r.addErrors(err, k.validateCommand(path))
+	}
+}
+
+// checkKnownFaults reports known faults of the node's kubelet release.
+func (k *Kubelet) checkKnownFaults(r *checkResults) {
+	pulls := k.Setup.Pulls
+	for _, f := range config.KnownFaults(k.Config, k.Setup.Target(), config.NodeSettings{Known: true, MaxParallelImagePulls: pulls.Max}) {
+		if pulls.Max > 0 && strings.Contains(f.Message, "maxParallelImagePulls") {
+			f.File = k.Node.HostPath(pulls.File)
+		}
+		f.Rule = ""
+		r.addFinding(f)
 	}
 }
 

@@ -132,6 +132,7 @@ func (c Client) try(ctx context.Context, client *http.Client, call Call) (*Respo
 		return nil, failed
 	case !call.acceptsStatus(resp.StatusCode):
 		failed.Status, failed.Code, failed.RequestID = resp.StatusCode, errorCode(body), requestID(resp.Header)
+		failed.Reason = knownReason(body)
 		failed.retryAfter, _ = RetryAfter(resp.Header, time.Now())
 		return nil, failed
 	}
