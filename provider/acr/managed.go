@@ -43,6 +43,9 @@ type managedSource struct {
 func (s *session) managedToken(ctx context.Context, cfg *config) (string, error) {
 	id := cfg.UserAssignedIdentityID
 	token, err := s.requestManagedToken(ctx, id)
+	if err != nil && cfg.ClientID != "" && cfg.ClientID != "msi" && (cfg.hasSecret() || cfg.ClientCertPath != "") && s.opts.ConfigFile != "" {
+		err = addHint(err, "useManagedIdentityExtension is true, so aadClientId and its secret or certificate are ignored: set it to false to use them")
+	}
 	switch {
 	case isNoResponse(err):
 		return "", addHint(err, "check that the node runs on Azure, and that no firewall or network policy blocks the address")
