@@ -226,7 +226,7 @@ func TestManagedIdentityCannotRedirect(t *testing.T) {
 func TestContradictoryConfig(t *testing.T) {
 	for config, want := range map[string]bool{
 		`{"tenantId":"t","useManagedIdentityExtension":true,"aadClientId":"client-1","aadClientSecret":"` + canary.PasswordSecret + `"}`: true,
-		`{"tenantId":"t","useManagedIdentityExtension":true,"aadClientId":"msi","aadClientSecret":"msi"}`:                                 false,
+		`{"tenantId":"t","useManagedIdentityExtension":true,"aadClientId":"msi","aadClientSecret":"msi"}`:                                false,
 	} {
 		w := newTestCloud(t, config)
 		w.az.Inject(testcloud.Fault{Path: imdsPath, Status: 400, Body: errorBody, Times: -1})
