@@ -9,10 +9,12 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/diagnose"
 	"github.com/regcred/regcred/internal/location"
 	"github.com/regcred/regcred/internal/probe"
+	"github.com/regcred/regcred/internal/spelling"
 )
 
 // findCause returns the root cause of a failed pull and the one edit that fixes it. It returns "" if the
@@ -32,6 +34,9 @@ func findCause(list []Finding, i *Image) string {
 			return "no pattern matches; " + edit
 		}
 	}
+	if at < 0 && i.keyEdit != "" {
+		return "no key of the pull secret matches; " + i.keyEdit
+	}
 	if at < 0 {
 		at = failed("reference", "credentials", "mirrors", probe.StepDNS, probe.StepProxy, probe.StepTCP, probe.StepTLS, probe.StepChallenge, probe.StepToken, probe.StepManifest)
 	}
@@ -43,6 +48,26 @@ func findCause(list []Finding, i *Image) string {
 		text += "; " + fix
 	}
 	return text
+}
+
+// nearMissKey returns the edit that makes a key of a pull secret match the image's host, or "".
+func (i *Image) nearMissKey(keys []string) string {
+	at, err := location.Parse(regcred.Explain(&config.Config{}, regcred.Request{Image: i.Reference}).Repository)
+	for _, key := range keys {
+		_, rest, found := strings.Cut(key, "://")
+		if !found {
+			rest = key
+		}
+		host, _, _ := strings.Cut(rest, "/")
+		pattern, err2 := location.ParsePattern(host)
+		if err != nil || err2 != nil {
+			continue
+		}
+		if m := diagnose.ComparePattern(pattern, at); m.Suggestion != "" && spelling.Distance(pattern.Host, at.Host) == 1 && pattern.Port == at.Port {
+			return fmt.Sprintf("change the key %q to %q", key, strings.Replace(key, host, location.Location{Host: at.Host, Port: at.Port}.String(), 1))
+		}
+	}
+	return ""
 }
 
 // nearMissEdit returns the edit that makes the nearest pattern match the image, or "". hostMissing

@@ -46,3 +46,19 @@ func TestFindCause(t *testing.T) {
 		t.Errorf("a pull that works: got %s", got)
 	}
 }
+
+func TestNearMissKey(t *testing.T) {
+	i := &Image{Reference: "registry.acme.com/team/app:1"}
+	for key, want := range map[string]string{
+		"registry.amce.com":             `change the key "registry.amce.com" to "registry.acme.com"`,
+		"https://registry.amce.com/v1/": `change the key "https://registry.amce.com/v1/" to "https://registry.acme.com/v1/"`,
+		"registry.acme.com:5000":        "",
+		"quay.io":                       "",
+		"mirror.acme.com":               "",
+		"a hidden key":                  "",
+	} {
+		if got := i.nearMissKey([]string{key}); got != want {
+			t.Errorf("%s: got %s, want %s", key, got, want)
+		}
+	}
+}
