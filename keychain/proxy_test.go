@@ -21,7 +21,7 @@ import (
 // because net/http reads the proxy variables once.
 func TestDefaultTransportProxy(t *testing.T) {
 	if os.Getenv("REGCRED_TEST_PROXY_CHILD") != "" {
-		ref := reference(t, "registry.example/team/app:v1")
+		ref := parseReference(t, "registry.example/team/app:v1")
 		tr := mustTransport(t, New(newGoodKeyring(t, "registry.example"), Options{}), ref.Context())
 		_, err := tr.RoundTrip(must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, "https://registry.example/v2/team/app/manifests/v1", nil))(t))
 		t.Fatal(err)

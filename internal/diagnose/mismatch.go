@@ -36,7 +36,7 @@ func ComparePattern(p location.Pattern, image location.Location) Mismatch {
 	if reason == "" {
 		reason = c.mismatchReason()
 	}
-	m := Mismatch{Reason: reason, Similarity: c.similarity()}
+	m := Mismatch{Reason: reason, Similarity: c.similarityRank()}
 	if c.imageIsMisspelled() && c.isLikelyIntended() {
 		m.ImageHost = location.Location{Host: c.correctedImageHost(), Port: image.Port}.String()
 		return m

@@ -76,7 +76,7 @@ func checkDockerConfig(ctx context.Context, w *Input, r *checkResults) {
 		if !o.HasKubeletEnvironment() { // only a kubelet has standard directories
 			looked = ": none of " + strings.Join(DockerConfigPaths(o).Files(), ", ")
 		}
-		r.add(finding.SeverityOK, "", "the node has no docker config file%s", looked)
+		r.addFinding(finding.SeverityOK, "", "the node has no docker config file%s", looked)
 	}
 	checkMovedRootDir(ctx, r, o, node.DefaultRootDir)
 	checkStrayDockerFiles(ctx, r, o)
@@ -92,7 +92,7 @@ func checkMovedRootDir(ctx context.Context, r *checkResults, o *node.Origin, def
 	for _, name := range []string{"config.json", ".dockercfg"} {
 		path := filepath.Join(defaultDir, name)
 		if found := readDockerConfig(ctx, path, maxHomeConfigSize, time.Now()); found != nil && found.Credentials > 0 {
-			r.add(finding.SeverityWarning, fmt.Sprintf("mv %s %s", terminal.QuoteShellWord(path), terminal.QuoteShellWord(filepath.Join(paths.RootDir, name))),
+			r.addFinding(finding.SeverityWarning, fmt.Sprintf("mv %s %s", terminal.QuoteShellWord(path), terminal.QuoteShellWord(filepath.Join(paths.RootDir, name))),
 				"the kubelet's root directory is %s, so it does not read %s, which has credentials", paths.RootDir, path)
 		}
 	}
@@ -173,7 +173,7 @@ func checkDockerFile(ctx context.Context, r *checkResults, path string) {
 	if found == nil {
 		return
 	}
-	r.add(finding.SeverityOK, "", "%s: %s", path, CredentialCountText(found.Credentials))
+	r.addFinding(finding.SeverityOK, "", "%s: %s", path, CredentialCountText(found.Credentials))
 	for _, f := range r.filterFindings(&config.Config{}, found.Findings) {
 		f.Severity, f.Fix = finding.SeverityWarning, report.FindingFix(f)
 		r.addFinding(f)
@@ -223,7 +223,7 @@ func checkStrayDockerFiles(ctx context.Context, r *checkResults, o *node.Origin)
 		}
 	}
 	for _, path := range stray {
-		r.add(result, fmt.Sprintf("if this node's pulls need these credentials, put them in %s and make that file readable only by root", paths[0]), "%s has credentials; %s", path, why)
+		r.addFinding(result, fmt.Sprintf("if this node's pulls need these credentials, put them in %s and make that file readable only by root", paths[0]), "%s has credentials; %s", path, why)
 	}
 }
 
