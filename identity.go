@@ -17,6 +17,7 @@ import (
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/await"
 	"github.com/regcred/regcred/internal/jwt"
+	"github.com/regcred/regcred/internal/spelling"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -94,7 +95,7 @@ func (r *runner) selectAnnotations(all map[string]string, report *Identity) map[
 	for _, key := range r.tokenAttributes.RequiredServiceAccountAnnotationKeys {
 		v, ok := all[key]
 		if !ok {
-			report.Missing = key
+			report.Missing, report.Similar = key, r.similarAnnotations(all, key)
 			return nil
 		}
 		selected[key] = v
@@ -107,7 +108,26 @@ func (r *runner) selectAnnotations(all map[string]string, report *Identity) map[
 		}
 	}
 	report.Annotations = slices.Sorted(maps.Keys(selected))
+	report.Similar = r.similarAnnotations(all, report.Absent...)
 	return selected
+}
+
+// similarAnnotations returns the unused annotation that each missing key probably means, if there is one.
+func (r *runner) similarAnnotations(all map[string]string, missing ...string) (similar map[string]string) {
+	if len(missing) == 0 {
+		return nil
+	}
+	used := slices.Concat(r.tokenAttributes.RequiredServiceAccountAnnotationKeys, r.tokenAttributes.OptionalServiceAccountAnnotationKeys)
+	unused := slices.DeleteFunc(slices.Collect(maps.Keys(all)), func(key string) bool { return slices.Contains(used, key) })
+	for _, key := range missing {
+		if found := spelling.SimilarKey(key, unused); found != "" {
+			if similar == nil {
+				similar = map[string]string{}
+			}
+			similar[key] = found
+		}
+	}
+	return similar
 }
 
 // setPodIdentity completes id for a pod's service account. With cacheType ServiceAccount, the

@@ -26,6 +26,8 @@ func TestAttemptIdentity(t *testing.T) {
 	account := ObjectRef{Namespace: "ns", Name: "alice", UID: "uid-alice"}
 	pod := podRequest("r.example/a", "alice", 1)
 	held := Request{Image: "r.example/a", Token: tokenWithClaims("", `{"aud":["`+audience+`"]}`), Annotations: map[string]string{role: "x"}}
+	similar := held
+	similar.Annotations = map[string]string{role: "x", "example.com/abesnt": "x", "example.com/neeeded": "x"}
 	tests := []struct {
 		name     string
 		requests []Request // looked up in order; want is the identity of the last one
@@ -35,19 +37,23 @@ func TestAttemptIdentity(t *testing.T) {
 		want     *Identity
 	}{
 		{"token requested", []Request{pod}, config.CachePerServiceAccount, nil, &accounts{},
-			&Identity{account, audience, []string{role}, []string{"example.com/absent"}, "", TokenRequested}},
+			&Identity{account, audience, []string{role}, []string{"example.com/absent"}, "", TokenRequested, nil}},
 		{"answer from the cache", []Request{pod, podRequest("r.example/b", "alice", 2)}, config.CachePerServiceAccount, nil, &accounts{},
-			&Identity{account, audience, []string{role}, []string{"example.com/absent"}, "", TokenNone}},
+			&Identity{account, audience, []string{role}, []string{"example.com/absent"}, "", TokenNone, nil}},
 		{"a token for every pod", []Request{pod, pod}, config.CachePerToken, nil, &accounts{},
-			&Identity{account, audience, []string{role}, []string{"example.com/absent"}, "", TokenRequested}},
+			&Identity{account, audience, []string{role}, []string{"example.com/absent"}, "", TokenRequested, nil}},
 		{"token given", []Request{held}, config.CachePerServiceAccount, nil, nil,
-			&Identity{ObjectRef{}, audience, []string{role}, []string{"example.com/absent"}, "", TokenGiven}},
+			&Identity{ObjectRef{}, audience, []string{role}, []string{"example.com/absent"}, "", TokenGiven, nil}},
 		{"required annotation missing", []Request{pod}, config.CachePerServiceAccount, []string{"example.com/needed"}, &accounts{},
-			&Identity{account, audience, nil, nil, "example.com/needed", TokenNone}},
+			&Identity{account, audience, nil, nil, "example.com/needed", TokenNone, nil}},
 		{"required annotation missing, token given", []Request{held}, config.CachePerServiceAccount, []string{"example.com/needed"}, nil,
-			&Identity{ObjectRef{}, audience, nil, nil, "example.com/needed", TokenGiven}},
+			&Identity{ObjectRef{}, audience, nil, nil, "example.com/needed", TokenGiven, nil}},
+		{"required annotation missing, similar one set", []Request{similar}, config.CachePerServiceAccount, []string{"example.com/needed"}, nil,
+			&Identity{ObjectRef{}, audience, nil, nil, "example.com/needed", TokenGiven, map[string]string{"example.com/needed": "example.com/neeeded"}}},
+		{"similar annotation, unused", []Request{similar}, config.CachePerServiceAccount, nil, nil,
+			&Identity{ObjectRef{}, audience, []string{role}, []string{"example.com/absent"}, "", TokenGiven, map[string]string{"example.com/absent": "example.com/abesnt"}}},
 		{"account not found", []Request{pod}, config.CachePerServiceAccount, nil, &accounts{err: errors.New("not found")},
-			&Identity{ObjectRef{Namespace: "ns", Name: "alice"}, audience, nil, nil, "", TokenNone}},
+			&Identity{ObjectRef{Namespace: "ns", Name: "alice"}, audience, nil, nil, "", TokenNone, nil}},
 		{"nobody", []Request{{Image: "r.example/a"}}, config.CachePerServiceAccount, nil, &accounts{}, nil},
 	}
 	for _, tt := range tests {

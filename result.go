@@ -125,6 +125,9 @@ type Identity struct {
 	Absent         []string  `json:"absent,omitempty"`      // optional annotation keys that the service account lacks
 	Missing        string    `json:"missing,omitempty"`     // required annotation key that is missing, so the provider was skipped
 	Token          TokenUse  `json:"token,omitempty"`
+
+	// Similar maps keys in Absent and Missing to similar annotations that the service account has.
+	Similar map[string]string `json:"similar,omitempty"`
 }
 
 // TokenUse describes where the service-account token of an [Attempt] came from.

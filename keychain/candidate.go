@@ -33,6 +33,7 @@ type candidate struct {
 	refusal    refusal   // the last 401 that was about the password
 	refusedAt  time.Time // when the credential was rejected
 	readsOnly  bool      // only reads were rejected: the credential may still be for writes
+	hiddenPath string    // path of an unchecked 401, which may be about the path; "" if it is about the password
 	acceptedAt time.Time // when the last accepted request was sent; zero: never, or rejected since
 }
 
@@ -47,7 +48,7 @@ func newCandidate(k *regcred.Keyring, cred *regcred.Credential) *candidate {
 func (c *candidate) copyRefusal(from *candidate) {
 	from.mu.Lock()
 	defer from.mu.Unlock()
-	c.refusal, c.refusedAt, c.readsOnly, c.acceptedAt = from.refusal, from.refusedAt, from.readsOnly, from.acceptedAt
+	c.refusal, c.refusedAt, c.readsOnly, c.hiddenPath, c.acceptedAt = from.refusal, from.refusedAt, from.readsOnly, from.hiddenPath, from.acceptedAt
 }
 
 // refusedError is returned if the registry or its token server rejects a request. Another

@@ -161,7 +161,12 @@ func (r *credentialSet) tryAll(req *http.Request, out *outcome) {
 	if len(order) > 1 {
 		noWait = req.WithContext(login.WithoutRateLimitWait(req.Context()))
 	}
+	// If the registry accepts one credential, the rejected ones are probably wrong.
+	recheck := isReadRequest(req) && !slices.ContainsFunc(order, (*candidate).wasAccepted)
 	for _, c := range order {
+		if recheck {
+			c.recheckForPath(req, r)
+		}
 		if !r.tryCandidate(c, noWait, out, c == first) {
 			return
 		}

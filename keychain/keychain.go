@@ -48,8 +48,8 @@ type Options struct {
 	// and Registry must be empty, because they depend on the resource.
 	For regcred.Request
 
-	// Transport sends the requests of a [Transport]; nil means
-	// [http.DefaultTransport].
+	// Transport sends the requests of a [Transport]; nil means a copy of
+	// [http.DefaultTransport] whose errors do not contain messages of a proxy.
 	Transport http.RoundTripper
 
 	// Insecure allows a [Transport] to use plain HTTP for its registry only. It is

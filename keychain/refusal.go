@@ -17,7 +17,8 @@ import (
 // This file decides what a 401 means. Usually the password is wrong, and must not be sent again
 // for a while. But some registries also return 401 for content that is missing or that the user may
 // not see. A 401 to a credential that the registry accepted before is therefore checked with one
-// request for /v2/.
+// request for /v2/. A 401 to the first read is checked only before a read of another path, so that a
+// wrong password is usually sent once.
 
 // recordAccepted records that the registry accepted a request that was sent at the given time. It
 // ignores a request that was sent before the password was rejected.
@@ -49,6 +50,7 @@ func (c *candidate) wasAccepted() bool {
 func (c *candidate) recordRefusal(r refusal, readsOnly bool) {
 	c.mu.Lock()
 	c.refusal, c.refusedAt, c.session, c.readsOnly, c.acceptedAt = r, time.Now(), nil, readsOnly, time.Time{}
+	c.hiddenPath = ""
 	c.mu.Unlock()
 	c.invalidate()
 }
@@ -98,6 +100,43 @@ func (c *candidate) recordUnauthorized(e *refusedError, req *http.Request, sent 
 		c.checkPassword(e.refusal, req, sent, s, r)
 	default:
 		c.recordRefusal(e.refusal, true)
+		c.mu.Lock()
+		c.hiddenPath = req.URL.Path
+		c.mu.Unlock()
+	}
+}
+
+// recheckForPath checks a refusal that may be about its path only, before a read of another path. It
+// does not do so if the registry accepted another credential, because then this one is probably wrong.
+func (c *candidate) recheckForPath(req *http.Request, r *credentialSet) {
+	unchecked := func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.isRefused() && c.hiddenPath != "" && c.hiddenPath != req.URL.Path
+	}
+	for unchecked() {
+		_, err := c.checkCall.doOnce(req.Context(), func() error {
+			if !unchecked() {
+				return nil
+			}
+			sent := time.Now()
+			s, err := r.registry.Login(req.Context(), c.cred.Load())
+			works := err == nil && r.pingProves(req, s)
+			if req.Context().Err() != nil {
+				return context.Cause(req.Context())
+			}
+			if works {
+				r.hides.Store(true)
+				c.recordAccepted(sent)
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.hiddenPath = ""
+			return nil
+		})
+		if err != nil {
+			return
+		}
 	}
 }
 

@@ -4,6 +4,7 @@
 package keychain
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -42,8 +43,9 @@ const minRenewInterval = time.Minute
 // Rejected credentials: after a 401, the Transport calls [regcred.Keyring.Invalidate]. To
 // avoid account lockouts, it does not send a rejected password again for a minute. Some
 // registries also return 401 for missing content. The Transport therefore first sends one
-// request for /v2/ if the registry accepted the credential before, or for a write. If
-// the registry accepts that request, the 401 applies only to its path. If all credentials
+// request for /v2/ if the registry accepted the credential before, for a write, or before it
+// reads a second path. If the registry accepts that request, the 401 applies only to its
+// path. If all credentials
 // are rejected, the Transport repeats the lookup at most once a minute and tries new
 // credentials.
 //
@@ -113,7 +115,7 @@ func (t *Transport) Credential() *regcred.Credential {
 
 // CloseIdleConnections closes the idle connections of [Options].Transport.
 func (t *Transport) CloseIdleConnections() {
-	(&http.Client{Transport: t.opts.Transport}).CloseIdleConnections()
+	(&http.Client{Transport: cmp.Or(t.opts.Transport, login.DefaultTransport())}).CloseIdleConnections()
 }
 
 // RoundTrip implements [http.RoundTripper]. It returns an error for a request to

@@ -29,7 +29,7 @@ func checkOtherHosts(p *config.Provider) (rs []rules.Result) {
 		if patterns.isInCatchAll(pattern) && pattern != patterns.catchAll[0] {
 			continue // a catch-all is reported once, for its first pattern
 		}
-		if len(pattern) > maxPatternLength || registry.PatternHost(pattern) == "" || cloud.ClassifyPattern(pattern) != registry.ScopeMixed {
+		if len(pattern) > maxPatternLength || unfilledParts(pattern) != nil || registry.PatternHost(pattern) == "" || cloud.ClassifyPattern(pattern) != registry.ScopeMixed {
 			continue
 		}
 		rs = append(rs, rules.NewFieldResult(fmt.Sprintf("matchImages[%d]", k),

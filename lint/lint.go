@@ -28,7 +28,11 @@ func Check(c *config.Config) []finding.Finding {
 		rules.Apply(&found, providerRules(), p, at)
 		siblings := newPatternList(p.MatchImages)
 		for k := range p.MatchImages {
-			rules.Apply(&found, patternRules(), parsePattern(p, k, siblings), newLocator(c, i, fmt.Sprintf("matchImages[%d]", k)))
+			list := patternRules()
+			if unfilledParts(p.MatchImages[k]) != nil {
+				list = unfilledPatternRules()
+			}
+			rules.Apply(&found, list, parsePattern(p, k, siblings), newLocator(c, i, fmt.Sprintf("matchImages[%d]", k)))
 		}
 	}
 	return found.SortedFindings(fileNames(c)...)
@@ -66,7 +70,8 @@ func Binary(path string) []finding.Finding {
 // Rules returns the sorted names of all rules. docs/lint/README.md explains them.
 func Rules() []string {
 	names := slices.Concat(rules.Names(configRules()), rules.Names(overlapRules(nil, nil)), rules.Names(providerRules()),
-		rules.Names(patternRules()), rules.Names(binDirRules()), rules.Names(fileRules()), rules.Names(binaryRules()))
+		rules.Names(patternRules()), rules.Names(binDirRules()), rules.Names(fileRules()), rules.Names(binaryRules()),
+		[]string{config.KnownFaultRule})
 	slices.Sort(names)
 	return slices.Compact(names)
 }

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/internal/excerpt"
 	"github.com/regcred/regcred/lint/internal/rules"
 )
 
@@ -52,6 +53,70 @@ func argsAndEnv(p *config.Provider) []setting {
 		all = append(all, setting{p, fmt.Sprintf("env[%d].value", k), fmt.Sprintf("the value of %q", redactedName(e)), e.Name, e.Value.Reveal()})
 	}
 	return all
+}
+
+// checkUnfilledField reports a name, audience or annotation key that still contains text which a shell, a
+// template engine or the user should have replaced.
+func checkUnfilledField(p *config.Provider) (rs []rules.Result) {
+	check := func(field, label, text string) {
+		parts := unfilledParts(text)
+		if parts == nil && rules.IsPlaceholder(text) {
+			parts = []string{excerpt.TruncateValue(text)}
+		}
+		if parts != nil {
+			rs = append(rs, rules.NewFieldResult(field, fixUnfilled(parts), "%s is literally %q, because %s", label, excerpt.TruncateValue(text), unfilledCause(parts))...)
+		}
+	}
+	check("name", "the name", p.Name)
+	if t := p.TokenAttributes; t != nil {
+		check("tokenAttributes.serviceAccountTokenAudience", "the audience", t.ServiceAccountTokenAudience)
+		for k, key := range t.RequiredServiceAccountAnnotationKeys {
+			check(fmt.Sprintf("tokenAttributes.requiredServiceAccountAnnotationKeys[%d]", k), "the annotation key", key)
+		}
+		for k, key := range t.OptionalServiceAccountAnnotationKeys {
+			check(fmt.Sprintf("tokenAttributes.optionalServiceAccountAnnotationKeys[%d]", k), "the annotation key", key)
+		}
+	}
+	return rs
+}
+
+// checkUnfilledPattern reports patterns like those that checkUnfilledField reports. No other rule applies to
+// them.
+func checkUnfilledPattern(p *pattern) []rules.Result {
+	parts := unfilledParts(p.raw)
+	if parts == nil {
+		return nil
+	}
+	return rules.NewResult(fixUnfilled(parts), "%q never matches, because %s", p.redacted, unfilledCause(parts))
+}
+
+// placeholderInField matches a placeholder in a field. No host, audience or annotation key contains such
+// characters. The words in upper case are used by documentation.
+var placeholderInField = rules.LazyRegexp(`\{\{[^{}]*\}\}|<[A-Za-z][^<>]*>|\b(?:AWS_ACCOUNT_ID|ACCOUNT_ID|AWS_ACCOUNT|AWS_REGION|PROJECT_ID|YOUR_[A-Z_]+)\b`)
+
+// unfilledParts returns the variables, template actions and placeholders in a field that is not secret.
+func unfilledParts(text string) []string {
+	if len(text) > 1000 || strings.Contains(text, "@") { // the text before an @ may be a password
+		return nil
+	}
+	var parts []string
+	for _, found := range append(variablePattern().FindAllString(text, -1), placeholderInField().FindAllString(text, -1)...) {
+		if part := strings.Trim(found, "=:/,;."); len(part) <= 64 && !strings.ContainsFunc(part, unicode.IsControl) && !slices.Contains(parts, part) {
+			parts = append(parts, part)
+		}
+	}
+	return parts
+}
+
+func unfilledCause(parts []string) string {
+	if strings.ContainsAny(parts[0], "${%") {
+		return "no shell or template engine replaces " + strings.Join(parts, " and ")
+	}
+	return strings.Join(parts, " and ") + map[bool]string{true: " is an unfilled placeholder", false: " are unfilled placeholders"}[len(parts) == 1]
+}
+
+func fixUnfilled(parts []string) string {
+	return "replace " + strings.Join(parts, " and ") + map[bool]string{true: " with its value", false: " with their values"}[len(parts) == 1]
 }
 
 // eachSetting converts a check of one setting into a check of a provider. The check of the provider

@@ -59,6 +59,11 @@ func patternRules() []rules.Rule[*pattern] {
 	}
 }
 
+// unfilledPatternRules returns the only rules for patterns that a tool or the user should have filled in.
+func unfilledPatternRules() []rules.Rule[*pattern] {
+	return []rules.Rule[*pattern]{rules.ErrorRule("unmatchable-pattern", checkUnfilledPattern)}
+}
+
 func checkScheme(p *pattern) []rules.Result {
 	return p.resultWithFix(p.scheme != "",
 		"%q never matches, because a pattern cannot have a scheme: %q is parsed as the host", strings.TrimSuffix(p.scheme, "//"))

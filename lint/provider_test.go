@@ -101,9 +101,18 @@ func TestLintProvider(t *testing.T) {
 			p.Name = "echo"
 			*p = lintTokens(*p, func(a *config.TokenAttributes) { a.CacheType = config.CachePerToken })
 		}, nil},
-		"API audience":   {audience("https://kubernetes.default.svc.cluster.local"), []string{"api-server-audience tokenAttributes.serviceAccountTokenAudience: set an audience specific to the registry"}},
-		"API audience 2": {audience("kubernetes.default.svc"), []string{"api-server-audience tokenAttributes.serviceAccountTokenAudience: set an audience specific to the registry"}},
-		"STS audience":   {audience("sts.amazonaws.com"), nil},
+		"API audience":         {audience("https://kubernetes.default.svc.cluster.local"), []string{"api-server-audience tokenAttributes.serviceAccountTokenAudience: set an audience specific to the registry"}},
+		"API audience 2":       {audience("kubernetes.default.svc"), []string{"api-server-audience tokenAttributes.serviceAccountTokenAudience: set an audience specific to the registry"}},
+		"audience in a shell":  {audience("${AUD}"), []string{"unfilled tokenAttributes.serviceAccountTokenAudience: replace ${AUD} with its value"}},
+		"audience in Helm":     {audience("https://{{ .Values.host }}"), []string{"unfilled tokenAttributes.serviceAccountTokenAudience: replace {{ .Values.host }} with its value"}},
+		"the guide's audience": {audience("<audience for the token>"), []string{"unfilled tokenAttributes.serviceAccountTokenAudience: replace <audience for the token> with its value"}},
+		"changeme audience":    {audience("CHANGEME"), []string{"unfilled tokenAttributes.serviceAccountTokenAudience: replace CHANGEME with its value"}},
+		"annotation key in a shell": {tokens(func(a *config.TokenAttributes) {
+			a.OptionalServiceAccountAnnotationKeys = []string{"registry.example/role", "${DOMAIN}/role"}
+		}), []string{"unfilled tokenAttributes.optionalServiceAccountAnnotationKeys[1]: replace ${DOMAIN} with its value"}},
+		"name in a shell":         {func(p *config.Provider) { p.Name = "${PLUGIN}" }, []string{"unfilled name: replace ${PLUGIN} with its value"}},
+		"placeholders of a cloud": {cloudPlugin("ecr-credential-provider", []string{"<account>.dkr.ecr.<region>.amazonaws.com"}), []string{"unfilled matchImages[0]: replace <account> and <region> with their values"}},
+		"STS audience":            {audience("sts.amazonaws.com"), nil},
 		"required annotation": {tokens(func(a *config.TokenAttributes) {
 			a.RequiredServiceAccountAnnotationKeys = []string{"registry.example/role"}
 		}),

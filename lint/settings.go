@@ -16,7 +16,8 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
-// settingRules returns the rules for args and env. Their messages contain no values.
+// settingRules returns the rules for args and env, and for texts in other fields that a tool should have
+// replaced. Their messages contain no values of args and env.
 func settingRules() []rules.Rule[*config.Provider] {
 	const literal = "literal-value" // passed to the plugin as written
 	return []rules.Rule[*config.Provider]{
@@ -32,6 +33,7 @@ func settingRules() []rules.Rule[*config.Provider] {
 		rules.WarningRule(literal, eachSetting(checkCommand)),
 		rules.WarningRule(literal, eachSetting(checkHome)),
 		rules.WarningRule(literal, eachSetting(checkPlaceholder)),
+		rules.WarningRule(literal, checkUnfilledField),
 		rules.WarningRule(literal, eachSetting(checkQuotes)),
 		rules.WarningRule(literal, eachSetting(checkOuterSpace)),
 		rules.InfoRule("overridden-variable", checkReplacedPath),

@@ -156,8 +156,7 @@ func (f caFile) readPEM(ctx context.Context) ([]byte, error) {
 // those in the file.
 func (f caFile) registryTransport(ctx context.Context) (http.RoundTripper, error) {
 	authorities, err := f.readPEM(ctx)
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.OnProxyConnectResponse = remote.OnProxyConnectResponse
+	transport := remote.NewDefaultTransport().(*http.Transport)
 	if err != nil || authorities == nil {
 		return transport, err
 	}

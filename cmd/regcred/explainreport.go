@@ -101,8 +101,8 @@ func renderExplanation(t *terminal.Text, r *report.Explanation) {
 			t.Detail("fix: %s", fix)
 		}
 		for _, f := range s.Findings {
-			if f.Severity == finding.SeverityInfo {
-				continue
+			if f.Severity == finding.SeverityInfo && !strings.Contains(f.Path, "auths[") {
+				continue // not about a credential
 			}
 			t.Detail("%s: %s", f.Severity, f.String())
 			if fix := report.FindingFix(f); fix != "" {

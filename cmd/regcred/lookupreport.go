@@ -6,6 +6,8 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,6 +106,9 @@ func renderIdentity(t *terminal.Text, id *report.ServiceAccountIdentity) {
 	}
 	if len(id.MissingOptional) > 0 {
 		t.Detail("optional annotations not set: %s", strings.Join(id.MissingOptional, ", "))
+	}
+	for _, key := range slices.Sorted(maps.Keys(id.Similar)) {
+		t.Detail("the service account has %s, which is not sent: rename it to %s, or change the key in the configuration", id.Similar[key], key)
 	}
 	switch id.Token {
 	case regcred.TokenRequested:

@@ -104,3 +104,16 @@ func FuzzOutput(f *testing.F) {
 		}
 	})
 }
+
+func TestClosestField(t *testing.T) {
+	known := []string{"name", "matchImages", "defaultCacheDuration", "apiVersion", "args", "env", "tokenAttributes"}
+	for name, want := range map[string]string{
+		"imageMatches": "matchImages", "imageMatchers": "matchImages", "imagesMatch": "matchImages", "image_match": "matchImages", "matchImage": "matchImages",
+		"mathcImages": "matchImages", "cacheDurationDefault": "defaultCacheDuration", "durationCache": "", "images": "", "attributesToken": "tokenAttributes",
+		"nmae": "name", "image": "",
+	} {
+		if got := ClosestField(name, known); got != want {
+			t.Errorf("%q: got %q, want %q", name, got, want)
+		}
+	}
+}

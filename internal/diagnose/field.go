@@ -74,12 +74,9 @@ func ExplainUnknownField(name string, known []string) string {
 
 // ClosestField returns the known field that a name probably means, or "".
 func ClosestField(name string, known []string) string {
-	if name == "imageMatchers" && slices.Contains(known, "matchImages") {
-		return "matchImages"
-	}
 	best, distance := "", 3
 	for _, field := range known {
-		if normalizeFieldName(field) == normalizeFieldName(name) {
+		if normalizeFieldName(field) == normalizeFieldName(name) || sortedWords(field) == sortedWords(name) {
 			return field
 		}
 		d := spelling.Distance(normalizeFieldName(field), normalizeFieldName(name))
@@ -88,6 +85,29 @@ func ClosestField(name string, known []string) string {
 		}
 	}
 	return best
+}
+
+// sortedWords returns the words of a name in alphabetical order, without their endings, so that
+// "imageMatches" equals "matchImages".
+func sortedWords(name string) string {
+	var words []string
+	start := 0
+	for i := range len(name) + 1 {
+		if i < len(name) && (i == 0 || name[i] < 'A' || name[i] > 'Z') && name[i] != '_' && name[i] != '-' {
+			continue
+		}
+		word := strings.ToLower(strings.Trim(name[start:i], "_-"))
+		for _, ending := range []string{"s", "er", "e"} { // matchers, matches, images
+			if len(word) > len(ending)+3 {
+				word = strings.TrimSuffix(word, ending)
+			}
+		}
+		if start = i; word != "" {
+			words = append(words, word)
+		}
+	}
+	slices.Sort(words)
+	return strings.Join(words, " ")
 }
 
 func normalizeFieldName(s string) string {

@@ -10,12 +10,16 @@ import (
 	"unicode"
 
 	"github.com/regcred/regcred/internal/location"
+	"github.com/regcred/regcred/internal/spelling"
 )
 
 // Mismatch explains why a pattern does not match a repository.
 type Mismatch struct {
 	Reason     string // human-readable; "" if the pattern matches
 	Suggestion string // a similar pattern that matches, or ""
+	// ImageHost is the correct host if the image's host is misspelled rather than the
+	// pattern's; otherwise, it is "".
+	ImageHost string
 	// Similarity ranks the patterns that do not match a repository; higher means more
 	// similar. It is negative if the pattern is for another owner's domain.
 	Similarity int
@@ -33,6 +37,10 @@ func ComparePattern(p location.Pattern, image location.Location) Mismatch {
 		reason = c.mismatchReason()
 	}
 	m := Mismatch{Reason: reason, Similarity: c.similarityRank()}
+	if c.imageIsMisspelled() && c.isLikelyIntended() {
+		m.ImageHost = location.Location{Host: c.correctedImageHost(), Port: image.Port}.String()
+		return m
+	}
 	if instead, err := location.ParsePattern(c.suggestedPattern().String()); err == nil && c.isLikelyIntended() && instead.Match(image) {
 		m.Suggestion = instead.String()
 	}
@@ -135,8 +143,25 @@ func (c *patternComparison) labelMismatchReason() string {
 		reason += " (brackets without a port after them are parsed as a character class)"
 	case strings.EqualFold(got, want):
 		reason += " (matching is case-sensitive)"
+	case c.correctedLabels != nil:
+		wrong, right, where := want, c.correctedLabels[i], "pattern"
+		if c.imageIsMisspelled() {
+			wrong, right, where = got, strings.Split(c.correctedImageHost(), ".")[i], "image"
+		}
+		reason += fmt.Sprintf(" (%s in the %s)", spelling.Describe(wrong, right), where)
 	}
 	return reason
+}
+
+// correctedImageHost returns the image's host without the misspelling.
+func (c *patternComparison) correctedImageHost() string {
+	labels := slices.Clone(c.imageLabels)
+	for i, want := range c.patternLabels {
+		if !location.MatchLabel(want, labels[i]) {
+			labels[i] = want
+		}
+	}
+	return strings.Join(labels, ".")
 }
 
 func portMismatchReason(want, got string) string {
@@ -160,6 +185,13 @@ func pathMismatchReason(want, got string) string {
 		reason += " (image paths must be lowercase)"
 	case got != "" && got+"/" == want:
 		reason += " (the trailing slash in the pattern requires a longer image path)"
+	default:
+		n := len(commonPath(want, got))
+		a, _, _ := strings.Cut(strings.TrimPrefix(want[n:], "/"), "/")
+		b, _, _ := strings.Cut(strings.TrimPrefix(got[n:], "/"), "/")
+		if edit := spelling.Describe(a, b); edit != "" && len(a) > 2 {
+			reason += " (" + edit + ")"
+		}
 	}
 	return reason
 }

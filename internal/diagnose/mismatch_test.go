@@ -58,6 +58,9 @@ func TestMismatchUnrelated(t *testing.T) {
 		"10.0.0.1:5000/app":          {"11.0.0.1:5000", "r.example:5000"},
 		"docker.io/library/nginx":    {"docker.example.com", "docker.pkg.dev"},
 		"public.ecr.aws/app":         {"ecr.example.com"},
+		"r.acme1.com/app":            {"r.acme2.com"},
+		"r.shop-a.com/app":           {"r.shop-b.com"},
+		"r.acme.com/team/app":        {"r.amce.com:5000", "r.amce.com/other"},
 	} {
 		for _, s := range patterns {
 			at, _ := location.Parse(image)
@@ -127,12 +130,27 @@ func TestMismatchReason(t *testing.T) {
 		{"nginx", "docker.io/library/nginx", "host: the pattern has no host, but Docker Hub images are matched as docker.io/…", "docker.io/library/nginx"},
 		{"team/app", "docker.io/team/app", "host: the pattern has no host, but Docker Hub images are matched as docker.io/…", "docker.io/team/app"},
 		{"[::1]", "[::1]:5000/a", `label 1: "::1" does not match "[::1]"`, ""},
+		{"registry.exmaple.com", "registry.example.com/a", `label 2: "example" does not match "exmaple" (two letters are swapped in the pattern)`, "registry.example.com"},
+		{"registry.acmme.com/team", "registry.acme.com/team/a", `label 2: "acme" does not match "acmme" (there is an extra letter in the pattern)`, "registry.acme.com/team"},
+		{"registry.example.con", "registry.example.com/a", `last label: "com" does not match "con" (one letter differs in the pattern)`, "registry.example.com"},
+		{"localhsot:5555", "localhost:5555/a", `label 1: "localhost" does not match "localhsot" (two letters are swapped in the pattern)`, "localhost:5555"},
+		{"localhost:5555/taem", "localhost:5555/team/a", `path: "/team/a" does not begin with "/taem" (two letters are swapped)`, "localhost:5555/team/"},
+		{"*.dkr.ecr.*.amazonaw.com", "1.dkr.ecr.eu-west-1.amazonaws.com/a", `label 5: "amazonaws" does not match "amazonaw" (a letter is missing in the pattern)`, "*.dkr.ecr.*.amazonaws.com"},
+		{"*-dokcer.pkg.dev", "europe-docker.pkg.dev/p/a", `label 1: "europe-docker" does not match "*-dokcer" (two letters are swapped in the pattern)`, "*-docker.pkg.dev"},
+		{"harborcorp.net", "harbor.corp.net/a", `host: 1 label too short: "harborcorp.net" has 2 labels, but "harbor.corp.net" has 3 labels (a * matches one label)`, "harbor.corp.net"},
+		{"registry.example.com", "registry.exmaple.com/a", `label 2: "exmaple" does not match "example" (two letters are swapped in the image)`, "image: registry.example.com"},
+		{"localhost:5555", "localhsot:5555/a", `label 1: "localhsot" does not match "localhost" (two letters are swapped in the image)`, "image: localhost:5555"},
+		{"registry1.a.io", "registry2.a.io/a", `label 1: "registry2" does not match "registry1"`, "registry2.a.io"},
 		{"quay.io", "registry.example/a", `label 1: "registry" does not match "quay"`, ""},
 	}
 	for _, tt := range tests {
 		p := must.Get(location.ParsePattern(tt.pattern))(t)
 		at := must.Get(location.Parse(tt.image))(t)
-		if m := ComparePattern(p, at); m.Reason != tt.reason || m.Suggestion != tt.instead {
+		m := ComparePattern(p, at)
+		if m.ImageHost != "" {
+			m.Suggestion = "image: " + m.ImageHost
+		}
+		if m.Reason != tt.reason || m.Suggestion != tt.instead {
 			t.Errorf("%q for %s:\ngot  %s (%s)\nwant %s (%s)", tt.pattern, tt.image, m.Reason, m.Suggestion, tt.reason, tt.instead)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/internal/location"
+	"github.com/regcred/regcred/internal/spelling"
 )
 
 // domainRelation compares the owners of a pattern's and an image's domain.
@@ -36,6 +37,8 @@ type patternComparison struct {
 	patternLabels, imageLabels           []string // the labels of their hosts
 	equalPrefixLabels, equalSuffixLabels int      // number of labels that agree, from the left and from the right
 	relation                             domainRelation
+
+	correctedLabels []string // the pattern's labels after the one edit after which the host matches; nil if there is none
 }
 
 func newPatternComparison(pattern, image location.Location) *patternComparison {
@@ -54,7 +57,119 @@ func newPatternComparison(pattern, image location.Location) *patternComparison {
 		c.equalPrefixLabels--
 	}
 	c.relation = relationBetween(c.patternLabels, c.imageLabels)
+	if c.correctedLabels = c.correctLabels(); c.correctedLabels != nil && c.relation < relationSameOwner && pattern.Port == image.Port && strings.HasPrefix(image.Path, pattern.Path) {
+		c.relation = relationSameOwner // the owner's name is misspelled
+	}
 	return c
+}
+
+// correctLabels returns the pattern's labels after the one edit after which the host matches. It
+// returns nil if there is no such edit, or if the two names may well be those of different hosts.
+func (c *patternComparison) correctLabels() []string {
+	if len(c.patternLabels) != len(c.imageLabels) {
+		if !strings.Contains(c.pattern.Host, "*") && len(c.imageLabels) > 1 && len(c.image.Host) > 8 && spelling.Distance(c.pattern.Host, c.image.Host) == 1 {
+			return c.imageLabels // a dot is missing, or there is an extra one
+		}
+		return nil
+	}
+	wrong := -1
+	for i, want := range c.patternLabels {
+		switch {
+		case location.MatchLabel(want, c.imageLabels[i]):
+		case wrong >= 0:
+			return nil
+		default:
+			wrong = i
+		}
+	}
+	if wrong < 0 {
+		return nil
+	}
+	least := 4 // ghcr.io is not a misspelled gcr.io
+	if wrong > 0 && wrong == len(c.patternLabels)-1 {
+		least = 3 // but .con is a misspelled .com
+	}
+	want := c.patternLabels[wrong]
+	label := correctLabel(want, c.imageLabels[wrong], least)
+	if label == "" || strings.Contains(want, "*") && slices.Contains(registryWords, strings.Trim(want, "*-")) {
+		return nil
+	}
+	labels := slices.Clone(c.patternLabels)
+	labels[wrong] = label
+	return labels
+}
+
+// correctLabel returns a pattern's label after the one edit after which it matches got. It returns ""
+// if there is none, if the difference is a digit, or if it is in a word with fewer than least letters.
+func correctLabel(want, got string, least int) string {
+	withoutDigits := func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if r >= '0' && r <= '9' {
+				return -1
+			}
+			return r
+		}, s)
+	}
+	if !strings.Contains(want, "*") {
+		a, b := strings.Split(want, "-"), strings.Split(got, "-")
+		if spelling.Distance(want, got) != 1 || withoutDigits(want) == withoutDigits(got) || min(len(want), len(got)) < least {
+			return ""
+		}
+		for i := range a {
+			if len(a) == len(b) && a[i] != b[i] && min(len(a[i]), len(b[i])) < least {
+				return ""
+			}
+		}
+		return got
+	}
+	if len(withoutDigits(strings.ReplaceAll(want, "*", ""))) < least || len(want)+len(got) > 128 {
+		return ""
+	}
+	for i := range want {
+		if want[i] == '*' {
+			continue
+		}
+		if i+1 < len(want) && want[i+1] != '*' {
+			if swapped := want[:i] + want[i+1:i+2] + want[i:i+1] + want[i+2:]; location.MatchLabel(swapped, got) {
+				return swapped
+			}
+		}
+		for _, letter := range got {
+			if letter < 'a' || letter > 'z' {
+				continue
+			}
+			for _, edited := range []string{want[:i] + string(letter) + want[i+1:], want[:i] + string(letter) + want[i:], want[:i+1] + string(letter) + want[i+1:]} {
+				if location.MatchLabel(edited, got) {
+					return edited
+				}
+			}
+		}
+		if shorter := want[:i] + want[i+1:]; want[i] > '9' && location.MatchLabel(shorter, got) {
+			return shorter
+		}
+	}
+	return ""
+}
+
+// imageIsMisspelled reports whether the edit should be made in the image instead of the pattern: the
+// pattern's label is a word that registries' names contain, and the image's is not.
+func (c *patternComparison) imageIsMisspelled() bool {
+	if c.correctedLabels == nil || len(c.patternLabels) != len(c.imageLabels) {
+		return false
+	}
+	for i, want := range c.patternLabels {
+		if !location.MatchLabel(want, c.imageLabels[i]) {
+			return slices.Contains(registryWords, want) && !slices.Contains(registryWords, c.imageLabels[i])
+		}
+	}
+	return false
+}
+
+// registryWords lists words in the names of registries' hosts.
+var registryWords = []string{
+	"amazonaws", "artifactory", "artifacts", "azurecr", "cloud", "cluster", "com", "container", "containers", "corp", "docker", "example", "ghcr", "github",
+	"gitlab", "google", "googleapis", "harbor", "icr", "images", "internal", "jfrog", "local", "localhost", "microsoft", "mirror", "net", "nexus", "nvcr",
+	"oci", "org", "public", "quay", "registry", "repo",
 }
 
 func sameLabel(want, got string) bool {
@@ -106,8 +221,11 @@ func (c *patternComparison) suggestedPattern() location.Location {
 // suggestedLabels returns the image's labels with the pattern's globs. It allows no
 // glob in the owner's domain.
 func (c *patternComparison) suggestedLabels() []string {
-	if c.hostMatches() {
+	switch {
+	case c.hostMatches():
 		return c.patternLabels
+	case c.correctedLabels != nil:
+		return c.correctedLabels
 	}
 	labels, longer := slices.Clone(c.imageLabels), len(c.imageLabels)-len(c.patternLabels)
 	below := len(c.imageLabels) - len(ownerDomain(c.imageLabels))

@@ -48,40 +48,14 @@ func DisplayUser(name string) string {
 	return name
 }
 
-// literalUser is a user name that looks like a placeholder but is sent to registries as it is.
-type literalUser struct {
-	name    string
-	domains string // domains of the registries; "" means any host, such as an address in a cluster
-	product string // a part of the names of self-hosted registries, or ""
-}
-
-// literalUsers lists user names from the documentation of NVIDIA NGC and Quay, and from OpenShift's
-// controller for pull secrets of service accounts.
-func literalUsers() []literalUser {
-	return []literalUser{
-		{OpenShiftTokenUser, "", ""},
-		{"$oauthtoken", "nvcr.io ngc.nvidia.com", "quay"},
-		{"$app", "quay.io", "quay"},
-		{"$token", "quay.io", "quay"},
-	}
-}
-
 // OpenShiftTokenUser is the user name in pull secrets that OpenShift writes and renews.
 const OpenShiftTokenUser = "<token>"
 
-// IsLiteralUser reports whether the registry of a key expects a user name that looks like a
-// placeholder. If key is "", it reports whether any registry does.
-func IsLiteralUser(key, user string) bool {
-	host := strings.ToLower(key)
-	if _, rest, ok := strings.Cut(host, "://"); ok {
-		host = rest
-	}
-	host, _, _ = strings.Cut(host, "/")
-	host, _, _ = strings.Cut(host, ":")
-	return slices.ContainsFunc(literalUsers(), func(l literalUser) bool {
-		return l.name == user && (key == "" || l.domains == "" || strings.Contains(host, l.product) && l.product != "" ||
-			slices.ContainsFunc(strings.Fields(l.domains), func(d string) bool { return host == d || strings.HasSuffix(host, "."+d) }))
-	})
+// IsLiteralUser reports whether a user name looks like a placeholder but is sent to registries as it
+// is. The names are from the documentation of NVIDIA NGC and Quay, which can be self-hosted under any
+// name, and from OpenShift's controller for pull secrets of service accounts.
+func IsLiteralUser(user string) bool {
+	return slices.Contains([]string{OpenShiftTokenUser, "$oauthtoken", "$app", "$token"}, user)
 }
 
 // hasTokenPrefix reports whether s has the prefix of a known kind of token.

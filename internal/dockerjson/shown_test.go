@@ -42,19 +42,12 @@ func TestDisplayUser(t *testing.T) {
 }
 
 func TestIsLiteralUser(t *testing.T) {
-	for _, tt := range []struct {
-		key, user string
-		want      bool
-	}{
-		{"nvcr.io", "$oauthtoken", true}, {"https://NVCR.io/v2/", "$oauthtoken", true}, {"stg.nvcr.io:443/team", "$oauthtoken", true},
-		{"quay.io", "$oauthtoken", true}, {"quay.io/team", "$app", true}, {"quay.io", "$token", true}, {"quay.corp.example:8443", "$app", true},
-		{"172.30.0.1:5000", "<token>", true}, {"image-registry.openshift-image-registry.svc:5000", "<token>", true},
-		{"", "$app", true}, {"", "$CI_REGISTRY_USER", false},
-		{"nvcr.io", "$app", false}, {"nvcr.io.evil.example", "$oauthtoken", false}, {"evil-nvcr.io", "$oauthtoken", false},
-		{"r.example", "$oauthtoken", false}, {"r.example/quay.io", "$token", false}, {"quay.io", "$APP", false}, {"quay.io", "<user>", false},
+	for user, want := range map[string]bool{
+		"$oauthtoken": true, "$app": true, "$token": true, "<token>": true,
+		"$CI_REGISTRY_USER": false, "$APP": false, "${token}": false, "<user>": false, "": false,
 	} {
-		if got := IsLiteralUser(tt.key, tt.user); got != tt.want {
-			t.Errorf("%q at %q: got %v", tt.user, tt.key, got)
+		if got := IsLiteralUser(user); got != want {
+			t.Errorf("%q: got %v", user, got)
 		}
 	}
 }

@@ -109,7 +109,7 @@ func explainAuth(s string) (msg, fix string) {
 		return "the base64 text has incorrect padding (= characters at the end)", "remove all of them"
 	case strings.HasPrefix(strings.ToLower(trimmed), "basic ") || strings.HasPrefix(strings.ToLower(trimmed), "bearer "):
 		return "the value is an HTTP Authorization header", "remove the first word"
-	case strings.ContainsAny(trimmed, "${}<>") && !IsLiteralUser("", user):
+	case strings.ContainsAny(trimmed, "${}<>") && !IsLiteralUser(user):
 		return "the value looks like a placeholder that was not filled in", write
 	case strings.Contains(trimmed, ":"):
 		return "user:password must be base64-encoded", write

@@ -78,7 +78,24 @@ func checkDockerConfig(ctx context.Context, w *Input, r *checkResults) {
 		}
 		r.addResult(finding.SeverityOK, "", "the node has no docker config file%s", looked)
 	}
+	checkMovedRootDir(ctx, r, o, node.DefaultRootDir)
 	checkStrayDockerFiles(ctx, r, o)
+}
+
+// checkMovedRootDir reports a docker config file that was left in the default root directory of a kubelet
+// with another --root-dir.
+func checkMovedRootDir(ctx context.Context, r *checkResults, o *node.Origin, defaultDir string) {
+	paths := DockerConfigPaths(o)
+	if paths.RootDir == "" || isSamePath(paths.RootDir, defaultDir) {
+		return
+	}
+	for _, name := range []string{"config.json", ".dockercfg"} {
+		path := filepath.Join(defaultDir, name)
+		if found := readDockerConfig(ctx, path, maxHomeConfigSize, time.Now()); found != nil && found.Credentials > 0 {
+			r.addResult(finding.SeverityWarning, fmt.Sprintf("mv %s %s", terminal.QuoteShellWord(path), terminal.QuoteShellWord(filepath.Join(paths.RootDir, name))),
+				"the kubelet's root directory is %s, so it does not read %s, which has credentials", paths.RootDir, path)
+		}
+	}
 }
 
 // nodeKubeletOrigin returns the origin for the kubelet that runs on this node or that its

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/node"
@@ -45,6 +46,31 @@ func TestCheckHome(t *testing.T) {
 		checkHome(t.Context(), r, node.Node{Root: t.TempDir()}.NewReader(), &node.Origin{Unit: "kubelet.service", Dir: "/there", RootDir: "/var/lib/kubelet", Environ: []string{"HOME=" + home}})
 		if len(r.list) > 1 || (len(r.list) == 0) != (want == "") || want != "" && !strings.Contains(r.list[0].Message, want) {
 			t.Errorf("%q: got %+v, want %s", home, r.list, want)
+		}
+	}
+}
+
+// TestMovedRootDir verifies that a docker config file in the default root directory is reported if the
+// kubelet has another root directory.
+func TestMovedRootDir(t *testing.T) {
+	old, moved := t.TempDir(), t.TempDir()
+	path := filepath.Join(old, "config.json")
+	for _, tt := range []struct {
+		name, data, root string
+		want             int
+	}{
+		{"moved", `{"auths":{"r.example":{"auth":"dTpw"}}}`, moved, 1},
+		{"no credentials", `{"auths":{}}`, moved, 0},
+		{"not moved", `{"auths":{"r.example":{"auth":"dTpw"}}}`, old, 0},
+	} {
+		must.Do(t, os.WriteFile(path, []byte(tt.data), 0o600))
+		r := checkResults{check: "docker-config"}
+		checkMovedRootDir(t.Context(), &r, &node.Origin{RootDir: tt.root}, old)
+		if len(r.list) != tt.want {
+			t.Errorf("%s: got %+v", tt.name, r.list)
+		}
+		if tt.want > 0 && (r.list[0].Fix != "mv "+path+" "+filepath.Join(moved, "config.json") || r.list[0].Severity != finding.SeverityWarning) {
+			t.Errorf("%s: got %+v", tt.name, r.list[0])
 		}
 	}
 }

@@ -20,6 +20,7 @@ type Report struct {
 	Healthy    bool         `json:"healthy"` // no finding is an error
 	Findings   []Finding    `json:"checks"`  // in the order of [Checks]
 	Image      *ImageResult `json:"image,omitempty"`
+	Cause      string       `json:"cause,omitempty"`      // why the image cannot be pulled, and the edit that fixes it
 	Suppressed int          `json:"suppressed,omitempty"` // number of lint findings that comments suppress
 }
 
@@ -198,7 +199,7 @@ func Run(ctx context.Context, w *Input, only ...string) (*Report, error) {
 		report.Suppressed += r.suppressed
 	}
 	if w.Image != nil {
-		report.Image = w.Image.result
+		report.Image, report.Cause = w.Image.result, findCause(report.Findings, w.Image)
 	}
 	report.Healthy = report.Count()[finding.SeverityError] == 0 && ctx.Err() == nil
 	return report, nil

@@ -81,8 +81,12 @@ func annotateCommand(id *regcred.Identity) string {
 	if account.Name == "" {
 		return "--annotation " + terminal.QuoteShellWord(id.Missing) + "=VALUE"
 	}
-	return fmt.Sprintf("kubectl annotate serviceaccount --namespace %s %s %s=VALUE",
+	command := fmt.Sprintf("kubectl annotate serviceaccount --namespace %s %s %s=VALUE",
 		terminal.QuoteShellWord(account.Namespace), terminal.QuoteShellWord(account.Name), terminal.QuoteShellWord(id.Missing))
+	if has := id.Similar[id.Missing]; has != "" {
+		command = fmt.Sprintf("the service account has %s: rename it (%s %s-), or write that key in the configuration", has, command, terminal.QuoteShellWord(has))
+	}
+	return command
 }
 
 // Group and user name of a kubelet for the Node authorizer.

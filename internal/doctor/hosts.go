@@ -126,6 +126,10 @@ func (i *Image) reportPull(way *route.Route, asked []*probe.Result, got *probe.R
 			f := &i.findings.list[i.unmatched-1] // the finding that no provider matches becomes a warning, because a host requires a credential
 			f.Severity, f.Fix = finding.SeverityWarning, "to let a provider serve this image, add a pattern to the provider's matchImages"
 		}
+		if n := slices.IndexFunc(asked, func(r *probe.Result) bool { return r.Untested != "" }); n >= 0 {
+			i.findings.addStep("pull", finding.SeverityWarning, "", "unknown result: %s: %s", resultHost(asked[n]), asked[n].Untested)
+			return
+		}
 		var ends []string
 		for _, r := range asked {
 			if s := r.FailedStep(); s != nil {

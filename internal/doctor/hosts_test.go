@@ -161,3 +161,13 @@ func TestLookupInterrupted(t *testing.T) {
 		t.Errorf("the end: %+v", end)
 	}
 }
+
+// TestUntestedCredential verifies that the result is unknown, and no error, if the runtime sends a
+// credential that regcred does not send.
+func TestUntestedCredential(t *testing.T) {
+	i := &Image{findings: &checkResults{check: "image"}}
+	i.reportPull(&route.Route{Runtime: "containerd"}, []*probe.Result{{URL: "https://registry.example/v2/x", Untested: "plain HTTP"}}, nil, nil)
+	if f := i.findings.list[0]; f.Severity != finding.SeverityWarning || f.Message != "unknown result: registry.example: plain HTTP" {
+		t.Errorf("got %+v", f)
+	}
+}

@@ -173,6 +173,10 @@ func (i *Image) checkAttempts(res *regcred.Result, refused bool) bool {
 			}
 			if len(at.Keys) > 0 {
 				text += "; none of its keys matches: " + strings.Join(at.Keys, ", ")
+				if edit := i.nearMissKey(at.Keys); edit != "" {
+					fix = edit + " in " + at.Provider
+					i.keyEdit = fix
+				}
 			}
 			i.findings.addStep("credentials", finding.SeverityWarning, fix, "%s", text)
 		}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,6 +26,7 @@ import (
 // configuration now and after its next restart.
 func checkKubelet(ctx context.Context, w *Input, r *checkResults) {
 	k := &w.Kubelet
+	defer k.checkKnownFaults(ctx, r)
 	switch run := k.Setup.Running; {
 	case run == nil && k.Setup.Kind == node.NoKubelet:
 	case !k.checkRunning(ctx, r):
@@ -264,6 +266,35 @@ func (k *Kubelet) checkVersion(r *checkResults) {
 	path, _ := k.Config.Path()
 	if err := validateForTarget(k.Setup.Target(), path); err != nil {
 		r.addErrors(err, k.validateCommand(path))
+	}
+}
+
+// removedFlags maps kubelet flags about image pulls to the minor release that removed them. Newer kubelets
+// do not start with them.
+var removedFlags = map[string]int{"azure-container-registry-config": 30, "container-runtime": 27, "image-pull-progress-deadline": 24}
+
+// checkKnownFaults reports known faults of the node's kubelet release, and flags that it no longer has.
+func (k *Kubelet) checkKnownFaults(ctx context.Context, r *checkResults) {
+	var minor int
+	_, _ = fmt.Sscanf(k.Setup.Version.Kubelet, "1.%d", &minor)
+	for _, flag := range slices.Sorted(maps.Keys(removedFlags)) {
+		if minor < removedFlags[flag] || k.Setup.Kind == node.NoKubelet || k.Setup.Running != nil {
+			continue // the running kubelet may have no such flag anymore
+		}
+		for _, at := range k.Node.FlagOccurrences(ctx, flag) {
+			r.addFinding(finding.Finding{
+				Severity: finding.SeverityError, File: at.File, Line: at.Line, Fix: fmt.Sprintf("remove --%s", flag),
+				Message: fmt.Sprintf("kubelet 1.%d has no flag --%s (removed in 1.%d), so it does not start", minor, flag, removedFlags[flag]),
+			})
+		}
+	}
+	pulls := k.Setup.Pulls
+	for _, f := range config.KnownFaults(k.Config, k.Setup.Target(), config.NodeSettings{Known: true, MaxParallelImagePulls: pulls.Max}) {
+		if pulls.Max > 0 && strings.Contains(f.Message, "maxParallelImagePulls") {
+			f.File = k.Node.HostPath(pulls.File)
+		}
+		f.Rule = ""
+		r.addFinding(f)
 	}
 }
 

@@ -473,3 +473,48 @@ func TestNoKubelet(t *testing.T) {
 		t.Errorf("got %+v", r.list)
 	}
 }
+
+// TestKnownKubeletFaults verifies that doctor reports faults of the kubelet's release that its settings
+// trigger, and flags that the release no longer has.
+func TestKnownKubeletFaults(t *testing.T) {
+	for _, tt := range []struct {
+		version, config, flags string
+		want                   []string // the errors
+	}{
+		{"1.36.3", "maxParallelImagePulls: 64\nserializeImagePulls: false\n", "", []string{"kubelet 1.36.3 has a known fault (kubernetes#138935, fixed in 1.37.0): maxParallelImagePulls is greater than 31"}},
+		{"1.36.3", "maxParallelImagePulls: 64\nfeatureGates: {KubeletEnsureSecretPulledImages: false}\n", "", nil},
+		{"1.36.3", "maxParallelImagePulls: 5\n", "", nil},
+		{"1.37.0", "maxParallelImagePulls: 64\n", "", nil},
+		{"1.33.4", "{}", "--azure-container-registry-config=/etc/kubernetes/azure.json", []string{"kubelet 1.33 has no flag --azure-container-registry-config (removed in 1.30)"}},
+		{"1.29.9", "{}", "--azure-container-registry-config=/etc/kubernetes/azure.json", nil},
+	} {
+		root := t.TempDir()
+		for name, text := range map[string]string{
+			"/usr/lib/systemd/system/kubelet.service": "[Service]\nEnvironmentFile=/etc/default/kubelet\nExecStart=/usr/bin/kubelet --config=/var/lib/kubelet/config.yaml $KUBELET_EXTRA_ARGS\n",
+			"/etc/default/kubelet":                    "KUBELET_EXTRA_ARGS=\"" + tt.flags + "\"\n",
+			"/var/lib/kubelet/config.yaml":            "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n" + strings.TrimPrefix(tt.config, "{}"),
+		} {
+			file := filepath.Join(root, name)
+			must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)))
+		}
+		k, r := Kubelet{Node: node.Node{Root: root}.NewReader()}, checkResults{check: "kubelet"}
+		k.Setup = must.Get(k.Node.Setup(t.Context()))(t)
+		k.Setup.Version.Kubelet = tt.version
+		k.checkKnownFaults(t.Context(), &r)
+		var got []Finding
+		for _, f := range r.list {
+			if f.Severity == finding.SeverityError {
+				got = append(got, f)
+			}
+		}
+		if len(got) != len(tt.want) {
+			t.Errorf("%s, %s %s: got %+v", tt.version, tt.config, tt.flags, got)
+			continue
+		}
+		for i, want := range tt.want {
+			if !strings.HasPrefix(got[i].Message, want) || !strings.HasPrefix(got[i].File, root) || got[i].Fix == "" {
+				t.Errorf("got %+v, want %s", got[i], want)
+			}
+		}
+	}
+}

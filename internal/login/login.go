@@ -12,7 +12,7 @@
 //
 // The rules of the runtimes are listed at [Runtime]. regcred's own rules are stricter. A
 // credential is sent to the registry and to the token server that the registry names,
-// over TLS unless the target allows plain HTTP. It is never sent along with a redirect to
+// over TLS unless the target allows plain HTTP; runtimes send it over plain HTTP too. It is never sent along with a redirect to
 // another host, and never to a metadata server. A credential that the registry rejected is
 // not sent again for the same request.
 package login
@@ -34,6 +34,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/remote"
 )
 
 // Registry describes how to connect to a registry. Its fields must not be changed after
@@ -42,7 +43,7 @@ type Registry struct {
 	Target      Target
 	Runtime     Runtime           // whose rules to follow
 	Secrets     *Secrets          // collects what must be redacted
-	Transport   http.RoundTripper // sends the requests; nil means [http.DefaultTransport]
+	Transport   http.RoundTripper // sends the requests; nil means [DefaultTransport]
 	IdleTimeout time.Duration     // timeout for a response, ping or token request on which no byte arrives; 0 means 30 seconds
 	Budget      *RetryBudget      // shared by all requests; nil means one per request, based on Retry
 	Retry       RetryOptions
@@ -79,8 +80,9 @@ type authorization struct {
 // registry requires one, but does not test passwords for Basic authentication.
 //
 // The first call requests /v2/ for the registry's challenge, unless [Registry.Learn] was called
-// before. Except for containers/image, its status does not matter (but for 429), because some
-// registries serve only some repositories. The session then learns the challenge from the first 401.
+// before. containerd sends no such request, so its status does not matter, and the session may learn the
+// challenge from the first 401. It must be 200 or 401 for containers/image, and must not be 429 for
+// go-containerregistry.
 func (r *Registry) Login(ctx context.Context, cred *regcred.Credential) (*Session, error) {
 	r.Secrets.AddCredential(cred)
 	s := &Session{registry: r, cred: cred, lock: make(chan struct{}, 1)}
@@ -96,6 +98,9 @@ func (r *Registry) Login(ctx context.Context, cred *regcred.Credential) (*Sessio
 }
 
 func (r *Registry) requestChallenge(ctx context.Context) error {
+	if r.Runtime == Containerd {
+		ctx = WithoutRateLimitWait(ctx)
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+r.Target.Host()+"/v2/", nil)
 	if err != nil {
 		return err
@@ -105,7 +110,7 @@ func (r *Registry) requestChallenge(ctx context.Context) error {
 		return err
 	}
 	defer drainBody(resp)
-	if r.Runtime == ContainersImage || resp.StatusCode == http.StatusTooManyRequests {
+	if r.Runtime == ContainersImage || r.Runtime == GoContainerregistry && resp.StatusCode == http.StatusTooManyRequests {
 		return transport.CheckError(resp, http.StatusOK, http.StatusUnauthorized)
 	}
 	return nil
@@ -160,12 +165,16 @@ func (r *Registry) UsesTokens() bool {
 	return c != nil && c.Scheme == SchemeBearer
 }
 
+// DefaultTransport returns the transport of registries that set none. All of them share it.
+var DefaultTransport = sync.OnceValue(remote.NewDefaultTransport)
+
 // newTransport returns the transport that sends all requests. forToken is true for requests to token
 // servers.
 func (r *Registry) newTransport(forToken bool) http.RoundTripper {
 	return &retrier{budget: r.Budget, retry: r.Retry, forToken: forToken, inner: &limitedTransport{
-		inner: cmp.Or(r.Transport, http.DefaultTransport), target: r.Target,
+		inner: cmp.Or(r.Transport, DefaultTransport()), target: r.Target,
 		idle: cmp.Or(r.IdleTimeout, 30*time.Second), response: cmp.Or(r.ResponseTimeout, 5*time.Minute), secrets: r.Secrets, forToken: forToken,
+		allowPlainToken: r.Runtime != GoContainerregistry,
 	}}
 }
 

@@ -75,13 +75,13 @@ func stripPort(hostport string) string {
 }
 
 // checkURL rejects requests that must not be sent. It is called for every request,
-// including redirects and requests to token servers.
-func (t Target) checkURL(u *url.URL) error {
+// including redirects and requests to token servers. allowPlain allows plain HTTP to any host.
+func (t Target) checkURL(u *url.URL, allowPlain bool) error {
 	host := u.Hostname()
 	home := stripPort(t.Host())
 	own := host == home || registry.IsLoopback(host) && registry.IsLoopback(home)
 	switch {
-	case u.Scheme == "http" && !(t.allowsPlainHTTP && own):
+	case u.Scheme == "http" && !allowPlain && !(t.allowsPlainHTTP && own):
 		return fmt.Errorf("refused plain HTTP to %q: %w", net.JoinHostPort(host, cmp.Or(u.Port(), "80")), ErrPlainHTTPNotAllowed)
 	case u.Scheme != "http" && u.Scheme != "https":
 		return fmt.Errorf("refused a URL with the unsupported scheme %q", u.Scheme)

@@ -73,7 +73,7 @@ func TestCheckURL(t *testing.T) {
 		registry := must.Get(name.NewRegistry(tt.registry))(t)
 		target := must.Get(NewTarget(registry, "scope", tt.insecure))(t)
 		u := must.Get(url.Parse(tt.url))(t)
-		err := target.checkURL(u)
+		err := target.checkURL(u, false)
 		if (err == nil) != (tt.want == fine) || errors.Is(err, ErrPlainHTTPNotAllowed) != (tt.want == plain) {
 			t.Errorf("%s, insecure %t, %s: got %v, want %q", tt.registry, tt.insecure, tt.url, err, tt.want)
 		}

@@ -29,6 +29,7 @@ type kubeletFields struct {
 	HealthzBindAddress       string          `json:"healthzBindAddress,omitempty"`
 	ImageServiceEndpoint     string          `json:"imageServiceEndpoint,omitempty"`
 	ContainerRuntimeEndpoint string          `json:"containerRuntimeEndpoint,omitempty"`
+	MaxParallelImagePulls    int32           `json:"maxParallelImagePulls,omitempty"`
 }
 
 // Default values of configuration fields. kubelet: pkg/kubelet/apis/config/v1beta1/defaults.go.
@@ -186,6 +187,15 @@ func healthEndpoint(args []string, read kubeletConfig) HealthEndpoint {
 		bind = map[bool]string{true: "127.0.0.1", false: "::1"}[ip.To4() != nil]
 	}
 	return HealthEndpoint{URL: "http://" + net.JoinHostPort(bind, strconv.Itoa(int(port))) + "/healthz", From: from}
+}
+
+// parallelPulls returns maxParallelImagePulls and the file that sets it.
+func (c *kubeletConfig) parallelPulls() ParallelPulls {
+	fields, err := c.decodeFields()
+	if err != nil || fields.MaxParallelImagePulls == 0 {
+		return ParallelPulls{} // if this fails, the kubelet does not start
+	}
+	return ParallelPulls{fields.MaxParallelImagePulls, c.from["maxParallelImagePulls"]}
 }
 
 // featureGates returns the feature gates in the kubelet's configuration and flags. Flags

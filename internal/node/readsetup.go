@@ -46,6 +46,7 @@ func (r *Reader) setupSurvey(ctx context.Context) *Setup {
 		s.Flags, s.Vendor, s.Rancher = next.flags, next.vendor, next.rancher
 		config := rd.kubeletConfig(next.configs)
 		s.Health, s.Gates = healthEndpoint(wordTexts(next.args), config), featureGates(wordTexts(next.args), config)
+		s.Pulls = config.parallelPulls()
 		s.Unit = rd.describeUnit(next.kubeletService)
 		s.Program = programPath(next.kubeletService.args, next.program)
 		s.Running = rd.findKubeletProcess(next.kubeletService)

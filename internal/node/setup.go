@@ -25,6 +25,7 @@ type Setup struct {
 	Version Version
 	Gates   map[string]bool `json:",omitempty"` // feature gates in flags and configuration files
 	Health  HealthEndpoint
+	Pulls   ParallelPulls   `json:",omitzero"`
 	Running *RunningProcess `json:",omitempty"` // nil if no kubelet is running or the node is not this machine
 
 	Nodeadm *Nodeadm `json:",omitempty"` // set only on EKS AL2023
@@ -176,6 +177,12 @@ type Version struct {
 	Kubelet string `json:",omitempty"` // "1.33.4"; "" if unknown
 	Text    string `json:",omitempty"` // as the kubelet, k3s or rke2 prints it, such as "v1.33.4+k3s1"
 	Why     string `json:",omitempty"` // why the version is unknown
+}
+
+// ParallelPulls is the kubelet's limit for image pulls at the same time.
+type ParallelPulls struct {
+	Max  int32  // 0 means no limit
+	File string // the file that sets it
 }
 
 // HealthEndpoint describes the kubelet's health endpoint.

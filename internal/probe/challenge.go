@@ -104,6 +104,8 @@ func (a *session) readChallenge(got serverResponse) bool {
 		"%s responds with HTTP 401 and the authentication scheme %q instead of Basic or Bearer", a.base.Host, login.Truncate(words[0], 100))
 }
 
+const plainRealmFix = "set the registry's realm (token server) to an https URL"
+
 // checkBearerRealm checks the realm of a Bearer challenge.
 func (a *session) checkBearerRealm(address, service, scope string) bool {
 	realm, err := url.Parse(address)
@@ -117,10 +119,12 @@ func (a *session) checkBearerRealm(address, service, scope string) bool {
 	switch {
 	case isLoopback(realm.Hostname()) && !isLoopback(a.base.Hostname()):
 		return a.addFailedStep(StepChallenge, "set the registry's realm (token server) to an address that nodes can reach", "%s: this is a loopback address, so each node would connect to itself", text)
-	case realm.Scheme == "http" && a.base.Scheme == "https":
-		return a.addFailedStep(StepChallenge, "set the registry's realm (token server) to an https URL", "%s: the password would be sent over plain HTTP", text)
 	case remote.IsMetadataHost(realm.Hostname()):
 		return a.addFailedStep(StepChallenge, "", "%s: this is a metadata server, which regcred never contacts", text)
+	case realm.Scheme == "http" && a.base.Scheme == "https":
+		a.plainRealm = true
+		a.addStep(StepChallenge, finding.SeverityWarning, plainRealmFix, "%s: %s sends the password to it over plain HTTP", text, a.runtimeName())
+		return true
 	case !strings.EqualFold(hostPort(realm), hostPort(&a.base)):
 		text += "; the credential is sent to that host"
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/regcred/regcred/internal/login"
+	"github.com/regcred/regcred/internal/remote"
 )
 
 // acceptManifests lists the media types that runtimes accept.
@@ -59,6 +60,7 @@ func (a *session) newTransport() *http.Transport {
 		DialContext:            a.dialKnownAddr,
 		TLSClientConfig:        &tls.Config{RootCAs: a.pool, Certificates: a.certs, InsecureSkipVerify: a.hop.SkipVerify},
 		MaxResponseHeaderBytes: maxHeaderSize,
+		OnProxyConnectResponse: remote.OnProxyConnectResponse,
 	}
 }
 

@@ -34,6 +34,7 @@ type session struct {
 	proxyErrorFix string // fix for proxy errors while connecting to a proxy; "" otherwise
 
 	messagePrefix string // prefix such as "token server auth.example: " while the realm is queried
+	plainRealm    bool   // the registry uses TLS, but its token server does not
 
 	pool    *x509.CertPool    // trusted CAs; nil means the system's CAs
 	caFiles []string          // where the trusted CAs were read from

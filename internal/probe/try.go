@@ -75,6 +75,11 @@ func (a *session) recordAccepted(from, i int, shown []regcred.Credential) {
 
 // requestToken requests a token if the registry requires one.
 func (a *session) requestToken(ctx context.Context, cred *regcred.Credential) bool {
+	if a.plainRealm && cred != nil && cred.Username != "" {
+		a.result.Untested = fmt.Sprintf("%s sends the password to %s over plain HTTP, which regcred does not", a.runtimeName(), singleLine(a.tokens.realm.Host))
+		a.addStep(StepToken, finding.SeverityWarning, plainRealmFix, "%s: not tested: %s", login.FailedAttempt{Credential: cred}.CredentialText(), a.result.Untested)
+		return false
+	}
 	session, err := a.logIn(ctx, cred)
 	if err != nil {
 		return a.addTokenError(ctx, cred, err)

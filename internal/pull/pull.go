@@ -37,7 +37,7 @@ import (
 // pull. On systems with flock(2), several processes may also pull into the same
 // directory at once. On other systems (Windows), only one process at a time may do so.
 type Puller struct {
-	// Transport sends the requests; nil means [http.DefaultTransport].
+	// Transport sends the requests; nil means [login.DefaultTransport].
 	Transport http.RoundTripper
 
 	// Platform is "os/architecture" or "os/architecture/variant". "" means linux on

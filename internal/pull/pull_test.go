@@ -290,11 +290,12 @@ func TestRegistryFaults(t *testing.T) {
 	}{
 		{"403", F{}, 403, 0, "may not pull"},
 		{"404", F{}, 404, 0, "check the name"},
-		{"429 once", F{Kind: testregistry.FaultTooManyRequests}, 0, 1, ""},
+		{"429 on the ping, which containerd does not send", F{Kind: testregistry.FaultTooManyRequests, Endpoint: testregistry.EndpointPing, RetryAfter: time.Hour, Times: ever}, 0, 1, ""},
+		{"429 once", F{Kind: testregistry.FaultTooManyRequests, Endpoint: testregistry.EndpointManifests}, 0, 1, ""},
 		{"429 thrice on a blob", F{Kind: testregistry.FaultTooManyRequests, Endpoint: testregistry.EndpointBlobs, Times: 3}, 0, 3, ""},
-		{"429 for ever", F{Kind: testregistry.FaultTooManyRequests, Times: ever}, 429, 4, "try again later"},
+		{"429 for ever", F{Kind: testregistry.FaultTooManyRequests, Endpoint: testregistry.EndpointManifests, Times: ever}, 429, 4, "try again later"},
 		{"429 on tokens", F{Kind: testregistry.FaultTooManyRequests, Endpoint: testregistry.EndpointToken, Times: ever}, 429, 4, "login: HTTP 429"},
-		{"429, to wait too long", F{Kind: testregistry.FaultTooManyRequests, RetryAfter: time.Hour, Times: ever}, 429, 1, "try again later"},
+		{"429, to wait too long", F{Kind: testregistry.FaultTooManyRequests, Endpoint: testregistry.EndpointManifests, RetryAfter: time.Hour, Times: ever}, 429, 1, "try again later"},
 		{"500 twice", F{Kind: testregistry.FaultServerError, Endpoint: testregistry.EndpointManifests, Times: 2}, 0, 2, ""},
 		{"500 for ever", F{Kind: testregistry.FaultServerError, Endpoint: testregistry.EndpointManifests, Times: ever}, 500, 4, "manifest v1: HTTP 500"},
 		{"500 on blobs", F{Kind: testregistry.FaultServerError, Endpoint: testregistry.EndpointBlobs, Times: ever}, 500, 4, "blob sha256:"},
@@ -352,7 +353,9 @@ func TestRegistryFaults(t *testing.T) {
 			if want := map[bool]int{true: 1}[tt.status == 401]; refused != want {
 				t.Errorf("refused %d times, want %d", refused, want)
 			}
-			checkNeverAnonymous(t, reg)
+			if tt.status != 0 || tt.fault.Endpoint != testregistry.EndpointPing { // without the challenge, the first request is anonymous
+				checkNeverAnonymous(t, reg)
+			}
 		})
 	}
 }
@@ -413,7 +416,7 @@ func TestInterrupted(t *testing.T) {
 
 func TestDeadlineWhileWaiting(t *testing.T) {
 	reg, image, _ := startRegistry(t, testregistry.AuthNone)
-	in := reg.Inject(testregistry.Fault{Kind: testregistry.FaultTooManyRequests, RetryAfter: 20 * time.Second, Times: testregistry.Forever})
+	in := reg.Inject(testregistry.Fault{Kind: testregistry.FaultTooManyRequests, Endpoint: testregistry.EndpointManifests, RetryAfter: 20 * time.Second, Times: testregistry.Forever})
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	_, err := (&Puller{}).Pull(ctx, image, nil, t.TempDir())

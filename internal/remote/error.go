@@ -27,6 +27,7 @@ type Error struct {
 	Endpoint   string        // scheme, host and path
 	Status     int           // HTTP status; 0 if there was no response
 	Code       string        // error code from the endpoint, or ""
+	Reason     string        // the endpoint's reason, if it is a well-known one, or ""
 	RequestID  string        // request ID from the endpoint, or ""
 	Attempts   int           // number of attempts
 	Err        error         // the cause; nil if the status is the cause
@@ -44,6 +45,9 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, "status %d %s", e.Status, http.StatusText(e.Status))
 		if e.Code != "" {
 			fmt.Fprintf(&b, " (%s)", e.Code)
+		}
+		if e.Reason != "" {
+			b.WriteString(": " + e.Reason)
 		}
 	}
 	if e.Attempts > 1 {
@@ -227,6 +231,34 @@ func azureErrorCode(description string) string {
 }
 
 // errorCode returns the code in an error response's body: "error" of OAuth (RFC 6749,
+// Reasons of a metadata server for not returning a token. A server's other texts are not quoted, because
+// they may contain secrets.
+const (
+	ReasonSeveralIdentities = "Multiple user assigned identities exist"
+	ReasonUnknownIdentity   = "Identity not found"
+	ReasonNoIdentity        = "No managed identity is assigned"
+)
+
+// knownReason returns the well-known reason in a response's error_description, or "".
+func knownReason(body []byte) string {
+	var wire struct {
+		Description string `json:"error_description"`
+	}
+	if json.Unmarshal(body, &wire) != nil {
+		return ""
+	}
+	description := strings.ToLower(wire.Description)
+	switch {
+	case strings.Contains(description, "multiple user assigned"):
+		return ReasonSeveralIdentities
+	case strings.Contains(description, "identity not found"):
+		return ReasonUnknownIdentity
+	case strings.Contains(description, "no managed identity"), strings.Contains(description, "no azure identity"):
+		return ReasonNoIdentity
+	}
+	return ""
+}
+
 // section 5.2), "error.status" of Google, or "errors[0].code" of a registry.
 func errorCode(body []byte) string {
 	var wire struct {

@@ -51,6 +51,18 @@ func OnProxyConnectResponse(_ context.Context, _ *url.URL, _ *http.Request, answ
 	return nil
 }
 
+// NewDefaultTransport returns a copy of [http.DefaultTransport] with [OnProxyConnectResponse]. It
+// returns the default itself if the program replaced it with another type.
+func NewDefaultTransport() http.RoundTripper {
+	base, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return http.DefaultTransport
+	}
+	t := base.Clone()
+	t.OnProxyConnectResponse = OnProxyConnectResponse
+	return t
+}
+
 // metadataNetworks returns the networks of cloud metadata servers that are not link-local.
 // These are the IPv6 addresses of AWS and Google.
 func metadataNetworks() []netip.Prefix {

@@ -132,6 +132,7 @@ func (c Client) attemptOnce(ctx context.Context, client *http.Client, call Call)
 		return nil, failed
 	case !call.acceptsStatus(resp.StatusCode):
 		failed.Status, failed.Code, failed.RequestID = resp.StatusCode, errorCode(body), requestID(resp.Header)
+		failed.Reason = knownReason(body)
 		failed.retryAfter, _ = RetryAfter(resp.Header, time.Now())
 		return nil, failed
 	}

@@ -53,6 +53,7 @@ type ServiceAccountIdentity struct {
 	Annotations     []string              `json:"annotations"`              // keys that are sent to the plugin
 	MissingOptional []string              `json:"absent,omitempty"`         // missing optional keys
 	MissingRequired string                `json:"missing,omitempty"`        // missing required key
+	Similar         map[string]string     `json:"similar,omitempty"`        // similar keys that the service account has, by missing key
 	Token           regcred.TokenUse      `json:"token,omitempty"`          // "given" or "requested"; omitted if none was needed
 	CacheType       config.TokenCacheType `json:"cacheType,omitempty"`
 }
@@ -79,6 +80,7 @@ func NewAttempt(at regcred.Attempt) *Attempt {
 			Annotations:     append([]string{}, id.Annotations...),
 			MissingOptional: id.Absent,
 			MissingRequired: id.Missing,
+			Similar:         id.Similar,
 			Token:           id.Token,
 		}
 	}

@@ -118,6 +118,12 @@ func Validate(path string, cfg *config.Config, loading error, k Kubelet, binDir 
 	}
 	v.addProblems(err)
 	v.addFindings(LintFindings(cfg, binDir))
+	if k.Explicit {
+		for _, f := range config.KnownFaults(cfg, k.Target(), config.NodeSettings{}) {
+			f.File = path
+			v.Findings = append(v.Findings, f)
+		}
+	}
 	v.readFile = ConfigTextReader(cfg)
 	v.Valid = len(v.Problems) == 0
 	return v, nil

@@ -36,6 +36,7 @@ var findingCases = []struct{ name, rule, text string }{
 	{"docker-config-field", "docker-config-nonstandard", "unknown field, which kubelets and docker ignore"},
 	{"docker-config-case", "docker-config-nonstandard", "kubelets and docker ignore the case of this field name, but other programs might not"},
 	{"docker-auth-wrapped", "docker-config-nonstandard", " has line breaks, which kubelets and docker ignore but other clients might reject"},
+	{"docker-robot", "docker-config-nonstandard", "Harbor's robot accounts are named robot$NAME"},
 	{"docker-config-empty", "no-credentials", "the file has no credentials, so it has no effect on pulls"},
 	{"secret-no-pull-secret", "no-credentials", " and no docker config, so it is not a pull secret"},
 	{"docker-same-key", "docker-duplicate", ", but their credentials differ: it tries both in random order"},

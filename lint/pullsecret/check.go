@@ -100,6 +100,7 @@ func authEntryRules() []rules.Rule[*authEntry] {
 		rules.WarningRule(suspect, checkOuterSpace),
 		rules.WarningRule(suspect, checkPlaceholder),
 		rules.InfoRule("docker-config-nonstandard", checkWrappedAuth),
+		rules.InfoRule("docker-config-nonstandard", checkRobotName),
 		rules.WarningRule("docker-auth-wins", checkAuthWins),
 		rules.WarningRule(suspect, checkEncodedPassword),
 		rules.ErrorRule("docker-password-ended", checkExpired),

@@ -124,13 +124,21 @@ func TestUserNames(t *testing.T) {
 		{"registry.gitlab.com", "gitlab-ci-token", "x", ends},
 		{"registry.gitlab.com", "gitlab+deploy-token-1", "x", ""},
 		{"r.example", "robot$name", "x", ""},
+		{"harbor.example.com", "robot", "x", "docker-robot"},
+		{"harbor.example.com", "robot+dev-cluster", "x", "docker-robot"},
+		{"harbor.example.com", "robot$project+dev-cluster", "x", ""},
+		{"quay.io", "org+robot", "x", ""},
+		{"r.example", "robotics", "x", ""},
 		{"r.example", "_token", "x", ""},
 		{"r.azurecr.io", "00000000-0000-0000-0000-000000000000", jwt, ends},
 		{"r.example", "$CI_REGISTRY_USER", "x", placeholder},
-		{"registry.gitlab.com", "$oauthtoken", "x", placeholder},
+		{"registry.corp.example", "$token", "x", ""},
+		{"images.corp.example:8443", "$app", "x", ""},
+		{"mirror.corp.example", "$oauthtoken", "x", ""},
+		{"registry.corp.example", "$oauthtoken", "${NGC_API_KEY}", placeholder},
 		{"quay.io", "${app}", "x", placeholder},
 		{"quay.io", "<robot>", "x", placeholder},
-		{"quay.io", "robot", "$token", placeholder},
+		{"quay.io", "robot", "$token", placeholder + " docker-robot"},
 	} {
 		data := must.Get(json.Marshal(map[string]any{"auths": map[string]any{tt.host: map[string]string{"username": tt.user, "password": tt.password}}}))(t)
 		var got []string

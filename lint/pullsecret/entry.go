@@ -112,7 +112,7 @@ var variablePattern = rules.LazyRegexp(`^(\$\{?\w+\}?|\$\(.*\)|%\w+%)$`)
 
 func checkPlaceholder(e *authEntry) []rules.Result {
 	for _, part := range e.parts() {
-		if part.field == "username" && dockerjson.IsLiteralUser(e.Key, part.text) {
+		if part.field == "username" && dockerjson.IsLiteralUser(part.text) {
 			continue
 		}
 		if rules.IsPlaceholder(part.text) || variablePattern().MatchString(strings.TrimSpace(part.text)) {
@@ -120,6 +120,16 @@ func checkPlaceholder(e *authEntry) []rules.Result {
 		}
 	}
 	return nil
+}
+
+// checkRobotName reports user names from which a shell probably removed "$NAME". Harbor's robot accounts
+// are named robot$NAME or robot$PROJECT+NAME.
+func checkRobotName(e *authEntry) []rules.Result {
+	if e.broken || e.user != "robot" && !strings.HasPrefix(e.user, "robot+") {
+		return nil
+	}
+	return e.fieldResult("username", "create it again with single quotes: --docker-username='robot$NAME'",
+		"the user name for %s is %q, but Harbor's robot accounts are named robot$NAME: a shell expands $NAME unless it is in single quotes", e.displayKey(), dockerjson.DisplayUser(e.user))
 }
 
 func checkWrappedAuth(e *authEntry) []rules.Result {

@@ -37,6 +37,10 @@ func TestFailures(t *testing.T) {
 		times int    // number of requests
 	}{
 		{"IMDS 400", imdsPath, testcloud.Fault{Status: 400, Header: header, Body: errorBody}, "status 400 Bad Request (invalid_client, AADSTS7000215) [request id 4f5e1b1c-request]; check that the node has a system-assigned identity", 1},
+		{"IMDS several identities", imdsPath, testcloud.Fault{Status: 400, Body: `{"error": "invalid_request", "error_description": "Multiple user assigned identities exist, please specify the clientId / resourceId of the identity in the token request ` + canary.TokenSecret + `"}`},
+			"status 400 Bad Request (invalid_request): Multiple user assigned identities exist; set userAssignedIdentityID in the cloud configuration to the client ID of the one that may pull", 1},
+		{"IMDS no identity", imdsPath, testcloud.Fault{Status: 400, Body: `{"error": "invalid_request", "error_description": "Identity not found"}`},
+			"status 400 Bad Request (invalid_request): Identity not found; check that the node has a system-assigned identity", 1},
 		{"IMDS 401", imdsPath, testcloud.Fault{Status: 401, Body: errorBody}, "status 401", 1},
 		{"IMDS 403", imdsPath, testcloud.Fault{Status: 403, Body: errorBody}, "status 403 Forbidden", 1},
 		{"IMDS 404", imdsPath, testcloud.Fault{Status: 404, Body: "<html>" + canary.TokenSecret}, "status 404 Not Found, 6 times", 6},

@@ -43,15 +43,30 @@ type managedSource struct {
 func (s *session) managedToken(ctx context.Context, cfg *config) (string, error) {
 	id := cfg.UserAssignedIdentityID
 	token, err := s.requestManagedToken(ctx, id)
+	if err != nil && cfg.ClientID != "" && cfg.ClientID != "msi" && (cfg.hasSecret() || cfg.ClientCertPath != "") && s.opts.ConfigFile != "" {
+		err = addHint(err, "useManagedIdentityExtension is true, so aadClientId and its secret or certificate are ignored: set it to false to use them")
+	}
 	switch {
 	case isNoResponse(err):
 		return "", addHint(err, "check that the node runs on Azure, and that no firewall or network policy blocks the address")
+	case hasReason(err, remote.ReasonSeveralIdentities):
+		return "", addHint(err, s.opts.settingHint("set userAssignedIdentityID in the cloud configuration to the client ID of the one that may pull (on AKS: az aks show -g GROUP -n CLUSTER --query identityProfile.kubeletidentity.clientId)",
+			"set AZURE_CLIENT_ID to the client ID of the one that may pull"))
+	case id != "" && (hasReason(err, remote.ReasonUnknownIdentity) || hasReason(err, remote.ReasonNoIdentity)):
+		return "", addHint(err, fmt.Sprintf("identity %.200q", id)+s.opts.settingHint(" (userAssignedIdentityID in the cloud configuration)", " (AZURE_CLIENT_ID)")+
+			" is not assigned to this machine: assign it with az vm identity assign (az vmss identity assign for a scale set), or correct the ID")
 	case id == "":
 		return token, addHint(err, s.opts.settingHint("check that the node has a system-assigned identity, or set userAssignedIdentityID in the cloud configuration",
 			"check that the node has a system-assigned identity, set AZURE_CLIENT_ID, or configure workload identity for the service account"))
 	}
 	return token, addHint(err, fmt.Sprintf("check that identity %.200q", id)+
 		s.opts.settingHint(" (userAssignedIdentityID in the cloud configuration) is assigned to the node", " (AZURE_CLIENT_ID) is assigned to the node"))
+}
+
+// hasReason reports whether an endpoint stated a reason.
+func hasReason(err error, reason string) bool {
+	failed, ok := errors.AsType[*remote.Error](err)
+	return ok && failed.Reason == reason
 }
 
 func (s *session) requestManagedToken(ctx context.Context, id string) (string, error) {

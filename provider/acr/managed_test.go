@@ -220,3 +220,20 @@ func TestManagedIdentityCannotRedirect(t *testing.T) {
 		t.Errorf("error %v; another host was called: %t", err, reached)
 	}
 }
+
+// TestContradictoryConfig verifies that the error mentions credentials that are ignored in favor of the
+// managed identity.
+func TestContradictoryConfig(t *testing.T) {
+	for config, want := range map[string]bool{
+		`{"tenantId":"t","useManagedIdentityExtension":true,"aadClientId":"client-1","aadClientSecret":"` + canary.PasswordSecret + `"}`: true,
+		`{"tenantId":"t","useManagedIdentityExtension":true,"aadClientId":"msi","aadClientSecret":"msi"}`:                                false,
+	} {
+		w := newTestCloud(t, config)
+		w.az.Inject(testcloud.Fault{Path: imdsPath, Status: 400, Body: errorBody, Times: -1})
+		_, err := w.getCredentials(imageRequest("foo.azurecr.io/app"))
+		if err == nil || strings.Contains(err.Error(), "set it to false to use them") != want {
+			t.Errorf("%s: got %v", config, err)
+		}
+		canary.AssertAbsent(t, "the error", err.Error())
+	}
+}

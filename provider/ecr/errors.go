@@ -43,7 +43,14 @@ type errorContext struct {
 func (t *errorContext) beginStep(step step) {
 	t.step, t.fallbackError = step, ""
 	t.httpClient.lastExchange.Store(nil)
+	t.httpClient.sessionToken.Store(nil)
+	t.httpClient.requiresSessionToken.Store(false)
 }
+
+// hopLimitFix is the fix if the metadata service requires a session token but does not return one. Its
+// response to the request for a token is dropped at each hop that exceeds the limit.
+const hopLimitFix = "the metadata service requires a session token (IMDSv2), but its response does not reach this process: in a container, the instance needs a hop limit of 2 or more: " +
+	"aws ec2 modify-instance-metadata-options --instance-id INSTANCE --http-put-response-hop-limit 2"
 
 // stepError returns an error for the current step that contains the step, the endpoint, the
 // cause and a fix. It does not wrap the SDK's errors, because they contain whole
@@ -51,6 +58,10 @@ func (t *errorContext) beginStep(step step) {
 func (t *errorContext) stepError(ctx context.Context, err error) error {
 	var b strings.Builder
 	b.WriteString(t.step.description)
+	if put := t.httpClient.sessionToken.Load(); put != nil && t.httpClient.requiresSessionToken.Load() {
+		fmt.Fprintf(&b, ": %s: %v; %s", put.endpoint, put.noResponseErr, hopLimitFix)
+		return errors.New(b.String())
+	}
 	if last := t.httpClient.lastExchange.Load(); last != nil {
 		b.WriteString(": " + last.endpoint)
 	}

@@ -4,6 +4,7 @@
 package ecr_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -47,5 +48,24 @@ func TestExpiredKeys(t *testing.T) {
 		if got := len(cloud.Requests()); got > 6 { // the SDK requests newer keys once
 			t.Errorf("%v: asked %q", life, cloud.RequestLines())
 		}
+	}
+}
+
+// TestHopLimit verifies that the error names the request that failed and the hop limit if the metadata
+// service requires a session token but its response to PUT never arrives, as from a container.
+func TestHopLimit(t *testing.T) {
+	cloud := newCloud(t)
+	cloud.Inject(testcloud.Fault{Path: "/latest/api/token", Hang: true, Times: -1})
+	_, err := getCredentials(t, ecr.Options{}, imageRequest(privateHost))
+	if err == nil {
+		t.Fatal("there are credentials")
+	}
+	for _, want := range []string{"PUT http://", "/latest/api/token: no response", "--http-put-response-hop-limit 2"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v\nwant in it: %s", err, want)
+		}
+	}
+	if strings.Contains(err.Error(), "assign a role") {
+		t.Errorf("the role is not the cause: %v", err)
 	}
 }

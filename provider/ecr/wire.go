@@ -36,6 +36,9 @@ type httpClient struct {
 	transport    *remote.Transport
 	lastExchange atomic.Pointer[exchange]
 	hasFallback  atomic.Bool // there is another endpoint to try
+
+	sessionToken         atomic.Pointer[exchange] // the last request for a metadata session token that got no response
+	requiresSessionToken atomic.Bool              // the metadata service rejected a request without a session token
 }
 
 // exchange is a request and its result.
@@ -93,7 +96,15 @@ func (w *httpClient) roundTrip(ctx context.Context, in *smithyhttp.Request, time
 	req := in.Build(ctx)
 	x := exchange{endpoint: cmp.Or(req.Method, http.MethodGet) + " " + redactURL(req.URL)}
 	w.lastExchange.Store(&exchange{endpoint: x.endpoint})
-	defer func() { w.lastExchange.Store(&x) }()
+	defer func() {
+		w.lastExchange.Store(&x)
+		switch {
+		case req.Method == http.MethodPut && req.URL.Path == "/latest/api/token" && x.noResponseErr != nil:
+			w.sessionToken.Store(&x)
+		case strings.HasPrefix(req.URL.Path, "/latest/") && x.status == http.StatusUnauthorized:
+			w.requiresSessionToken.Store(true)
+		}
+	}()
 	attempt, cancel := context.WithTimeoutCause(ctx, timeout, errors.New("no response in time"))
 	defer cancel()
 	if req.Body != nil {

@@ -33,6 +33,11 @@ func TestSchemaOfConfig(t *testing.T) {
 	committed := must.Get(os.ReadFile(path))(t)
 	var schema map[string]any
 	must.Do(t, json.Unmarshal(committed, &schema))
+	// Unlike a kubelet, install accepts a configuration without providers, which switches all of
+	// them off without a restart.
+	for _, version := range config["definitions"].(map[string]any) {
+		delete(version.(map[string]any)["properties"].(map[string]any)["providers"].(map[string]any), "minItems")
+	}
 	// The references in regcred's schema start at the root's definitions.
 	schema["definitions"] = config["definitions"]
 	delete(config, "definitions")
@@ -102,7 +107,7 @@ func TestSchemaRefuses(t *testing.T) {
 		changes values
 		place   string // position and message of the error
 	}{
-		{"no provider", values{"config.providers": []any{}}, "'/config/providers': minItems"},
+		{"providers missing", values{"config.providers": nil}, "'/config': missing property 'providers'"},
 		{"no pattern", values{"config.providers": one("matchImages", []any{})}, "'/config/providers/0/matchImages': minItems"},
 		{"a pattern that is a number", values{"config.providers": one("matchImages", []any{5})}, "'/config/providers/0/matchImages/0': got number, want string"},
 		{"a misspelt field", values{"config.providers": one("matchImage", "registry.example")}, "'/config/providers/0': additional properties 'matchImage' not allowed"},
@@ -162,12 +167,17 @@ func TestSchemaRefuses(t *testing.T) {
 	}
 }
 
+// TestSchemaAcceptsNoProviders verifies that the last provider can be switched off, as on a single node.
+func TestSchemaAcceptsNoProviders(t *testing.T) {
+	helm.New(t, program, "").Run(t, "template", release, helm.ChartDir(t), withValues(values{"config.providers": []any{}}).writeFile(t))
+}
+
 // TestLint verifies that helm lint --strict has no findings, and that it reports missing values.
 func TestLint(t *testing.T) {
 	h := helm.New(t, program, "")
 	h.Run(t, "lint", "--strict", helm.ChartDir(t), withValues(nil).writeFile(t))
 	out, _, err := h.Output(t.Context(), "lint", "--strict", helm.ChartDir(t))
-	if err == nil || !strings.Contains(out, "'/config/providers': minItems") {
+	if err == nil || !strings.Contains(out, "'/mode': value must be one of") {
 		t.Errorf("without values: %v\n%s", err, out)
 	}
 }
