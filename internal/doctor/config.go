@@ -42,10 +42,11 @@ func checkConfig(_ context.Context, w *Input, r *checkResults) {
 }
 
 // reportNoConfig reports that the kubelet has no credential providers, which is valid on a
-// node. On another machine, it is an error unless an image is to be checked.
+// node without a configuration. On another machine, it is an error unless an image is to be
+// checked.
 func (w *Input) reportNoConfig(r *checkResults) {
 	without, severity := w.Origin.NoProviders, finding.SeverityInfo
-	if !without.IsNode() && w.Image == nil {
+	if !without.IsNode() && w.Image == nil || without.IsNode() && without.Unused != "" {
 		severity = finding.SeverityError
 	}
 	r.add(severity, without.Fix, "%s", without.Message)
