@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/finding"
+	registries "github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/internal/route"
 	"github.com/regcred/regcred/internal/tomlfile"
 )
@@ -82,6 +83,12 @@ func (r *Runtime) Hosts() (list []string) {
 		}
 	}
 	for name := range c.mirrors {
+		list = append(list, name)
+	}
+	for name := range c.logins {
+		if name == dockerHubHost {
+			name = registries.DockerHub
+		}
 		list = append(list, name)
 	}
 	slices.Sort(list)

@@ -126,7 +126,9 @@ func (r *fileReader) misplacedDropIns(s kubeletService) (list []misplacedDropIn)
 				}
 			}
 			stem := strings.TrimSuffix(owner, ".service")
-			near := slices.IndexFunc(expected, func(unit string) bool { return spelling.Distance(stem, strings.TrimSuffix(unit, ".service")) <= len(stem)/4 })
+			near := slices.IndexFunc(expected, func(unit string) bool {
+				return spelling.Distance(stem, strings.TrimSuffix(unit, ".service")) <= len(stem)/4
+			})
 			switch {
 			case len(d.files) == 0:
 				continue
