@@ -44,8 +44,10 @@ followed by settings that the kubelet accepts but that will not work or are
 dangerous. With --bin-dir, the executables are also checked. No plugin is run.
 Each PATH is checked as a separate configuration.
 
-PATH can also be a docker config.json, a .dockercfg or a manifest with Secrets;
-the type is detected. Secret values are never shown.
+PATH can also be a docker config.json, an auth.json, a .dockercfg, a manifest
+with Secrets, or a container runtime's registries.yaml, hosts.toml, certs.d
+directory, config.toml or registries.conf; the type is detected. Secret values
+are never shown.
 
 A RegistryCredentialConfig is accepted with a warning, because only regcred
 reads it. With --kubelet-version or --feature-gates, a RegistryCredentialConfig
@@ -124,17 +126,23 @@ func (a *app) printValidations(output *enumFlag, list []*report.Validation, seve
 		result = map[string][]*report.Validation{"validations": list}
 	}
 	return a.printResult(output, result, func(t *terminal.Text) {
-		found := false
+		found, foundMirror := false, false
 		for i, r := range list {
 			if i > 0 {
 				t.BlankLine()
 			}
 			renderValidation(t, r)
-			found = found || len(r.Findings) > 0
+			found = found || len(r.Findings) > 0 && r.RuntimeFile == ""
+			foundMirror = foundMirror || len(r.Findings) > 0 && r.RuntimeFile != ""
+		}
+		if found || foundMirror {
+			t.BlankLine()
 		}
 		if found {
-			t.BlankLine()
 			t.Quote("", "Rules: "+report.RulesURL)
+		}
+		if foundMirror {
+			t.Quote("", "Rules: "+report.MirrorRulesURL)
 		}
 	})
 }
@@ -142,7 +150,13 @@ func (a *app) printValidations(output *enumFlag, list []*report.Validation, seve
 // validatePath checks a docker config or a manifest with Secrets, or else loads,
 // validates and lints a configuration.
 func (a *app) validatePath(ctx context.Context, v *validateFlags, path string) (*report.Validation, error) {
-	if data := readFileIfPossible(path); data != nil { // otherwise config.Load returns the error
+	data := readFileIfPossible(path) // if nil, config.Load returns the error
+	if path != "" {
+		if r, err := doctor.ValidateRuntimeFile(path, data); r != nil || err != nil {
+			return r, err
+		}
+	}
+	if data != nil {
 		if r, err := report.ValidateCredentials(path, data, time.Now()); r != nil || err != nil {
 			return r, cmp.Or(node.UncheckedError(err), err)
 		}
@@ -206,6 +220,11 @@ func renderValidation(t *terminal.Text, r *report.Validation) {
 		renderFindings(t, r)
 		return
 	}
+	if r.RuntimeFile != "" {
+		renderRuntimeFile(t, r)
+		renderFindings(t, r)
+		return
+	}
 	accepted, refused := "accepted by regcred, but no kubelet would start with this configuration", "rejected by regcred, and no kubelet would start with this configuration"
 	if r.KubeletVersion != "" {
 		kubelet := "kubelet " + r.KubeletVersion + featureGatesText(r.FeatureGates)
@@ -244,6 +263,15 @@ func renderCredentials(t *terminal.Text, r *report.Validation) {
 		return
 	}
 	t.MarkedLine(terminal.MarkOK, fmt.Sprintf("%s: %s: %s", r.Path, what, doctor.CredentialCountText(c.Logins)))
+}
+
+// renderRuntimeFile prints the summary of a container runtime's file.
+func renderRuntimeFile(t *terminal.Text, r *report.Validation) {
+	mark, text := terminal.MarkOK, "no problems found"
+	if n := len(r.Findings); n > 0 {
+		mark, text = terminal.Mark(finding.Worst(r.Findings)), terminal.FormatCount(n, "finding")
+	}
+	t.MarkedLine(mark, fmt.Sprintf("%s: %s: %s", r.Path, r.RuntimeFile, text))
 }
 
 func featureGatesText(gates map[string]bool) string {

@@ -27,6 +27,7 @@ type Validation struct {
 	Providers      int               `json:"providers"`
 	Hash           string            `json:"hash,omitempty"`
 	Credentials    *CredentialFile   `json:"credentials,omitempty"` // set for a docker config or pull secrets
+	RuntimeFile    string            `json:"runtimeFile,omitempty"` // kind of a container runtime's file, such as "hosts.toml"
 	Problems       []Problem         `json:"problems"`              // reasons why the kubelet rejects the file
 	Findings       []finding.Finding `json:"findings"`              // lint findings
 	Suppressed     int               `json:"suppressed,omitempty"`  // number of findings suppressed by comments; see [Validation.ApplyFilter]
@@ -59,6 +60,15 @@ func ValidateCredentials(path string, data []byte, now time.Time) (*Validation, 
 		Findings:    append([]finding.Finding{}, c.Findings...),
 		readFile:    func(string) []byte { return data },
 	}, nil
+}
+
+// NewRuntimeValidation returns the result for a configuration file of a container runtime, without
+// findings. data is nil for a directory.
+func NewRuntimeValidation(path, kind string, data []byte) *Validation {
+	return &Validation{
+		Path: path, Valid: true, RuntimeFile: kind, Problems: []Problem{}, Findings: []finding.Finding{},
+		readFile: func(string) []byte { return data },
+	}
 }
 
 // Problem is the JSON form (-o json) of a [config.FieldError].
