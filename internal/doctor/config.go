@@ -140,6 +140,17 @@ func checkUnits(ctx context.Context, w *Input, r *checkResults) {
 	}
 }
 
+// checkSettings reports lines that set the provider flags but do not reach the kubelet.
+func checkSettings(ctx context.Context, w *Input, r *checkResults) {
+	for _, f := range w.Node.LostFlags(ctx) {
+		severity := finding.SeverityWarning
+		if f.Replaced {
+			severity = finding.SeverityInfo // the kubelet has other values for the flags
+		}
+		r.addFinding(finding.Finding{Severity: severity, File: f.File, Line: f.Line, Message: f.Message, Fix: f.Fix})
+	}
+}
+
 // reportWarningsAndErrors adds the warnings and errors in found. If there are none, it adds a
 // finding with the text ok.
 func (r *checkResults) reportWarningsAndErrors(found []finding.Finding, ok string) {
