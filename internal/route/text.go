@@ -46,7 +46,28 @@ func (r *Route) describe(kubelet CredentialSource) string {
 	if len(asked) == 0 {
 		return fmt.Sprintf("%s has no host to pull %s from", r.Runtime, r.Repository)
 	}
-	return text + "; " + r.describeCredentials(asked, kubelet)
+	text += "; " + r.describeCredentials(asked, kubelet)
+	if kubelet == CredentialKubelet {
+		text += r.unusedCredentials(asked)
+	}
+	return text
+}
+
+// unusedCredentials lists the runtime's own credentials that are not used, because the kubelet sends
+// one.
+func (r *Route) unusedCredentials(asked []Hop) string {
+	var list []string
+	for i := range asked {
+		h := &asked[i]
+		name := fmt.Sprintf("%s (%s)", h.Base.Host, h.CredentialPlace())
+		if h.Credential == CredentialKubelet && h.CredentialFile != "" && !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	if list == nil {
+		return ""
+	}
+	return fmt.Sprintf("; %s's own credential for %s is not used", r.Runtime, strings.Join(list, ", "))
 }
 
 // displayName returns the host's name for messages. If the host uses another repository
