@@ -102,7 +102,7 @@ func (c checkSpec) runIfApplicable(ctx context.Context, w *Input, r *checkResult
 		c.runCheck(ctx, w, r)
 	case !named:
 	case skipped:
-		r.add(finding.SeveritySkipped, "", "%v", err)
+		r.addFinding(finding.SeveritySkipped, "", "%v", err)
 	default:
 		r.addErrors(err, "")
 	}

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/regcred/regcred/config"
-	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/internal/textfmt"
 )
 
 // Setting is a flag or a configuration field of the kubelet that affects credentials, with every
@@ -266,7 +266,7 @@ func (r *fileReader) lostUnitSources(u *systemdUnit) (list []flagSource) {
 		assignments = append(assignments, unitAssignments(r.readFile(file), file)...)
 	}
 	for _, e := range u.envFiles {
-		for _, file := range r.glob(expandSpecifiers(strings.TrimPrefix(e.value, "-"), u.name)) {
+		for _, file := range r.globPaths(expandSpecifiers(strings.TrimPrefix(e.value, "-"), u.name)) {
 			for _, v := range environmentAssignments(r.readFile(file), file) {
 				assignments = append(assignments, unitAssignment{v.filePosition, v.name, v.value})
 			}
@@ -344,13 +344,13 @@ func (r *fileReader) hiddenDropIns(u *systemdUnit, dir string) (list []flagSourc
 
 // lostDefaultsFiles returns the flags in environment files of kubelet packages that no unit reads.
 func (r *fileReader) lostDefaultsFiles(next nextStartConfig) (list []flagSource) {
-	if next.init != InitSystemd || next.kind.spec().argsFile != "" {
+	if next.init != InitSystemd || next.kind.kindSpec().argsFile != "" {
 		return nil
 	}
 	var read []string
 	if next.unit != nil {
 		for _, e := range next.unit.envFiles {
-			read = append(read, r.glob(expandSpecifiers(strings.TrimPrefix(e.value, "-"), next.unit.name))...)
+			read = append(read, r.globPaths(expandSpecifiers(strings.TrimPrefix(e.value, "-"), next.unit.name))...)
 		}
 	}
 	for _, file := range []string{"/var/lib/kubelet/kubeadm-flags.env", "/etc/default/kubelet", "/etc/sysconfig/kubelet", "/etc/kubernetes/kubelet.env"} {
@@ -496,7 +496,7 @@ func (r *Reader) LostFlags(ctx context.Context) (list []LostFlags) {
 			}
 			what := s.Name
 			if p.Value != "" {
-				what += "=" + shown.QuoteShellWord(p.Value)
+				what += "=" + textfmt.QuoteShellWord(p.Value)
 			}
 			i := slices.IndexFunc(list, func(l LostFlags) bool { return l.File == p.File && l.Line == p.Line })
 			if i >= 0 {

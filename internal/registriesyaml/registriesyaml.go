@@ -23,9 +23,9 @@ import (
 	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/internal/regularfile"
-	"github.com/regcred/regcred/internal/shown"
 	"github.com/regcred/regcred/internal/spelling"
 	"github.com/regcred/regcred/internal/textedit"
+	"github.com/regcred/regcred/internal/textfmt"
 )
 
 // maxSize limits the size of a file in bytes.
@@ -284,7 +284,7 @@ func (c *checker) checkRewriteRule(rule mappingEntry) {
 		switch {
 		case err == nil && n <= pattern.NumSubexp() || slices.Contains(pattern.SubexpNames(), group):
 		case err == nil:
-			c.addFinding(name, finding.SeverityWarning, rule.line, fmt.Sprintf("put the part that $%d stands for in parentheses", n), "the replacement uses $%d, but the pattern has %s, so $%d is replaced with nothing", n, shown.FormatCount(pattern.NumSubexp(), "group"), n)
+			c.addFinding(name, finding.SeverityWarning, rule.line, fmt.Sprintf("put the part that $%d stands for in parentheses", n), "the replacement uses $%d, but the pattern has %s, so $%d is replaced with nothing", n, textfmt.FormatCount(pattern.NumSubexp(), "group"), n)
 		case digits != "" && digits != group:
 			c.addFinding(name, finding.SeverityWarning, rule.line, fmt.Sprintf("write ${%s}%s", digits, strings.TrimPrefix(group, digits)), "the replacement uses a group named %s, which the pattern does not have, so it is replaced with nothing", truncateKey(group))
 		default:

@@ -18,9 +18,9 @@ import (
 // TestContainerdOwnCredentials verifies which hosts get containerd's own credentials: only if the
 // kubelet sends none, and only under the name and port that containerd contacts.
 func TestContainerdOwnCredentials(t *testing.T) {
-	tests.SkipUnlessAvailable(t)
+	isolatedTests.SkipUnlessAvailable(t)
 	h := startHosts(t)
-	for version, program := range programs() {
+	for version, program := range buildPrograms() {
 		login := func(host, user string) string {
 			return sectionHeader(version, "registry", "configs", fmt.Sprintf("%q", host), "auth") + "username = '" + user + "'\npassword = 'x'\n"
 		}
@@ -29,21 +29,21 @@ func TestContainerdOwnCredentials(t *testing.T) {
 			// No request uses these keys.
 			login("docker.io", "never1")+login("https://origin.example", "never2")+login("*", "never3")+login("m3.example:5443", "never4")), h.ca)
 		for image, tt := range map[string]struct {
-			files files
+			files configFiles
 			own   bool // a host gets containerd's own credential
 		}{
 			"origin.example/team/app":      {hostsTOML("[host.'https://m2.example']\n[host.'https://m1.example/v2/cache']\noverride_path = true\n[host.'https://m3.example']\n"), true},
-			"origin.example:5443/team/app": {files{}, true},
-			"origin.example/a/b":           {files{}, false},
-			"docker.io/library/app":        {files{}, true},
-			"m1.example/app":               {files{"certs.d/_default/hosts.toml": "[host.'https://m4.example']\n"}, true},
-			"m2.example/app": {files{"certs.d/m2.example/hosts.toml": "[host.'https://m1.example']\n[host.'https://m1.example'.header]\nAuthorization = 'Basic aGVhZGVyOng='\n" +
+			"origin.example:5443/team/app": {configFiles{}, true},
+			"origin.example/a/b":           {configFiles{}, false},
+			"docker.io/library/app":        {configFiles{}, true},
+			"m1.example/app":               {configFiles{"certs.d/_default/hosts.toml": "[host.'https://m4.example']\n"}, true},
+			"m2.example/app": {configFiles{"certs.d/m2.example/hosts.toml": "[host.'https://m1.example']\n[host.'https://m1.example'.header]\nAuthorization = 'Basic aGVhZGVyOng='\n" +
 				"[host.'https://m3.example'.header]\nAuthorization = 'Basic aGVhZGVyOng='\n"}, true},
 		} {
-			must.Do(t, os.RemoveAll(d.path("certs.d")))
-			must.Do(t, os.Mkdir(d.path("certs.d"), 0o755))
+			must.Do(t, os.RemoveAll(d.filePath("certs.d")))
+			must.Do(t, os.Mkdir(d.filePath("certs.d"), 0o755))
 			for name, text := range tt.files {
-				write(t, d.path(name), text)
+				writeFile(t, d.filePath(name), text)
 			}
 			for _, sends := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/%s/%v", version, image, sends), func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestContainerdOwnCredentials(t *testing.T) {
 					if sends {
 						auth = &runtimeapi.AuthConfig{Username: kubeletUser, Password: "secret"}
 					}
-					way := must.Get(containerd.Read("", d.path("config.toml"), d.version))(t).Route(must.Get(route.Parse(image + ":t"))(t))
+					way := must.Get(containerd.Read("", d.filePath("config.toml"), d.version))(t).Route(must.Get(route.Parse(image + ":t"))(t))
 					if way.UsesOwnCredential() != tt.own {
 						t.Errorf("own credentials: %q, want %v", way.OwnCredentials(), tt.own)
 					}
