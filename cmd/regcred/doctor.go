@@ -28,6 +28,7 @@ import (
 type doctorFlags struct {
 	output     *enumFlag
 	onlyChecks []string
+	settings   bool
 	kube       bool
 	pod        objectNameFlag
 	rules      report.Filter
@@ -64,6 +65,9 @@ needs and request tokens for the configured audiences. With --pod, request the
 pod's tokens in dry-run mode. With both --pod and --image, look up the image for
 this pod.
 
+With --settings, list each kubelet flag and field that affects credentials
+with every line that sets it, which line wins and why the others do not.
+
 The exit code is 0 if no check fails, and 1 otherwise.`,
 		Example: `  sudo regcred doctor --as-kubelet
   sudo regcred doctor --as-kubelet --kube --pod team/app-1
@@ -75,6 +79,7 @@ The exit code is 0 if no check fails, and 1 otherwise.`,
 	f := cmd.Flags()
 	f.StringSliceVar(&d.onlyChecks, "only", nil, "run only this `check`; may be repeated")
 	registerFlagCompletion(cmd, "only", doctor.Checks())
+	f.BoolVar(&d.settings, "settings", false, "only list the kubelet settings that affect credentials, and every line that sets them")
 	f.BoolVar(&d.kube, "kube", false, "check the cluster too")
 	f.Var(&d.pod, "pod", "also check the cluster for this pod, and request tokens for the pod as a dry run")
 	addRuleFlags(cmd, &d.rules)
@@ -94,6 +99,13 @@ func (a *app) runDoctor(ctx context.Context, d *doctorFlags) error {
 		return err
 	}
 	n := a.localNode().NewReader()
+	if d.settings {
+		list := n.Settings(ctx)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return a.printResult(d.output, map[string][]node.Setting{"settings": list}, func(t *terminal.Text) { renderSettings(t, list) })
+	}
 	o, err := a.findOrigin(ctx, n, node.FindOptions{AllowNone: true, NeedBinDir: true})
 	if e, ok := errors.AsType[*node.HintError](err); ok && e.Usage {
 		return err
@@ -196,6 +208,42 @@ func renderDoctor(t *terminal.Text, r *doctor.Report) {
 	}
 }
 
+// renderSettings prints each setting with the lines that set it.
+func renderSettings(t *terminal.Text, list []node.Setting) {
+	if len(list) == 0 {
+		t.MarkedLine(terminal.MarkSkipped, "no service on this machine starts a kubelet")
+	}
+	for _, s := range list {
+		value := "not set"
+		if s.Value != "" {
+			value = terminal.QuoteShellWord(s.Value)
+		}
+		if s.Note != "" {
+			value += " (" + s.Note + ")"
+		}
+		t.Heading(s.Name + ": " + value)
+		for _, p := range s.Places {
+			mark, text := terminal.MarkOK, p.String()
+			if p.By != "" {
+				text += " (" + p.By + ")"
+			}
+			if p.Value != "" {
+				text += ": " + terminal.QuoteShellWord(p.Value)
+			}
+			if !p.Used {
+				mark = terminal.MarkSkipped
+			}
+			t.Item(mark, text)
+			if p.Why != "" {
+				t.Detail("no effect: %s", p.Why)
+			}
+			if p.Fix != "" {
+				t.Detail("fix: %s", p.Fix)
+			}
+		}
+	}
+}
+
 // validate returns an error for flags that are mutually exclusive or out of range.
 func (d *doctorFlags) validate() error {
 	given := changedFlagNames(flagValue{"pull-secret", strings.Join(d.pullSecrets, ",")})
@@ -203,6 +251,8 @@ func (d *doctorFlags) validate() error {
 		given = append(given, "--offline")
 	}
 	switch {
+	case d.settings && (d.image != "" || d.kube || d.pod.isSet() || len(d.onlyChecks) > 0 || d.output.value == "sarif"):
+		return usageError("", "--settings only lists settings: omit --image, --kube, --pod, --only and -o sarif")
 	case d.image == "" && given != nil:
 		return usageError("", "%s requires --image", strings.Join(given, " "))
 	case d.offline && (d.kube || d.pod.isSet()):

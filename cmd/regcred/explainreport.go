@@ -124,7 +124,7 @@ func renderExplanation(t *terminal.Text, r *report.Explanation) {
 		credentialTable(t, r.Credentials)
 	}
 	if r.Route != nil {
-		renderRoute(t, r.Route)
+		renderRoute(t, r.Route, len(r.Credentials) > 0)
 	}
 	t.Heading("verdict")
 	t.Item(verdictMark(&r.Verdict), r.Verdict.Text)
@@ -162,13 +162,13 @@ func sourceMark(s *report.Source, credentials []report.Credential) terminal.Mark
 }
 
 // renderRoute prints the hosts that the runtime contacts, and the credentials for each.
-func renderRoute(t *terminal.Text, way *route.Route) {
+func renderRoute(t *terminal.Text, way *route.Route, hasCredentials bool) {
 	t.Heading("hosts that the runtime contacts")
 	mark := terminal.MarkOK
 	if way.FailureReason != "" {
 		mark = terminal.MarkError
 	}
-	t.Item(mark, way.String())
+	t.Item(mark, way.Describe(hasCredentials))
 	for _, h := range way.Hops {
 		if h.File != "" {
 			t.Detail("%s: %s:%d", h.Base.Host, h.File, max(h.Line, 1))

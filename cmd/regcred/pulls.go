@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/pull"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
@@ -107,7 +108,7 @@ func (p *pullRun) pullAll(ctx context.Context, report *pullReport, images []stri
 	for _, r := range report.Images {
 		report.Counts[r.Outcome]++
 	}
-	return errors.Join(p.app.printResult(p.flags.output, report, report.render), p.resultError(report))
+	return errors.Join(p.app.printResult(p.flags.output, report, report.render), p.resultError(ctx, report))
 }
 
 // pullImage pulls one image. It does nothing if the run was interrupted or the runtime is
@@ -200,15 +201,31 @@ func (p *pullRun) printResult(r *imageReport) error {
 }
 
 // resultError returns an error if an image failed.
-func (p *pullRun) resultError(r *pullReport) error {
+func (p *pullRun) resultError(ctx context.Context, r *pullReport) error {
 	if r.countFailed() == 0 {
 		return nil
 	}
 	err := fmt.Errorf("%d of %s not pulled", r.countFailed(), terminal.FormatCount(len(r.Images), "image"))
 	for _, image := range r.Images {
 		if image.Outcome == report.OutcomeFailed && r.Policy != string(pull.PullNever) { // with the policy Never, no credentials are looked up
-			return withHint(err, image.failureHint(p.app.repeatCommandLine("explain", append(p.flags.subjectArgs(), terminal.QuoteShellWord(image.Image))...)))
+			own := ""
+			if len(image.Failed) > 0 && image.Failed[0].Credential == nil {
+				own = p.ownCredentials(ctx, image.Image, r.Runtime != nil)
+			}
+			return withHint(err, own+image.failureHint(p.app.repeatCommandLine("explain", append(p.flags.subjectArgs(), terminal.QuoteShellWord(image.Image))...)))
 		}
 	}
 	return err
+}
+
+// ownCredentials describes the runtime's own credentials for an image, as the start of a hint.
+func (p *pullRun) ownCredentials(ctx context.Context, image string, intoRuntime bool) string {
+	way := doctor.FindRuntime(ctx, p.app.localNode().NewReader(), p.session.origin).ConfiguredRoute(image)
+	switch {
+	case way == nil || !way.UsesOwnCredential():
+		return ""
+	case intoRuntime:
+		return fmt.Sprintf("%s sent its own credential for %s; ", way.Runtime, way.OwnCredentials())
+	}
+	return fmt.Sprintf("%s has its own credential for %s, which regcred pull does not use; ", way.Runtime, way.OwnCredentials())
 }

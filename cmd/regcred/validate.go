@@ -18,6 +18,7 @@ import (
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/doctor"
+	"github.com/regcred/regcred/internal/embedded"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/report"
@@ -44,8 +45,15 @@ followed by settings that the kubelet accepts but that will not work or are
 dangerous. With --bin-dir, the executables are also checked. No plugin is run.
 Each PATH is checked as a separate configuration.
 
-PATH can also be a docker config.json, a .dockercfg or a manifest with Secrets;
-the type is detected. Secret values are never shown.
+PATH can also be a docker config.json, an auth.json, a .dockercfg, a manifest
+with Secrets, or a container runtime's registries.yaml, hosts.toml, certs.d
+directory, config.toml or registries.conf; the type is detected. Secret values
+are never shown.
+
+A configuration inside another file is found and checked too: a Talos or EKS
+machine configuration, a Cluster API object, a ConfigMap, user data, a
+MachineConfig, Helm values, a shell script or a Terraform file. Positions refer
+to that file.
 
 A RegistryCredentialConfig is accepted with a warning, because only regcred
 reads it. With --kubelet-version or --feature-gates, a RegistryCredentialConfig
@@ -88,13 +96,16 @@ func (a *app) validate(ctx context.Context, v *validateFlags, paths []string) er
 		errs, paths = []error{err}, nil
 	}
 	for _, path := range paths {
-		r, err := a.validatePath(ctx, v, path)
+		results, err := a.validatePath(ctx, v, path)
 		if err != nil {
 			errs = append(errs, err) // continue with the other paths
 			continue
 		}
-		r.ApplyFilter(&v.rules)
-		list = append(list, r)
+		for _, r := range results {
+			r.ApplyFilter(&v.rules)
+		}
+		several = several || len(results) > 1
+		list = append(list, results...)
 	}
 	if len(list) > 0 {
 		a.printTargetNotes(v.kubelet.Target())
@@ -117,34 +128,49 @@ func (a *app) validate(ctx context.Context, v *validateFlags, paths []string) er
 }
 
 // printValidations prints the results. several is set if several paths were given, even
-// if only one is readable.
+// if only one is readable, or if a file contains several configurations.
 func (a *app) printValidations(output *enumFlag, list []*report.Validation, several bool) error {
 	var result any = list[0]
 	if several {
 		result = map[string][]*report.Validation{"validations": list}
 	}
 	return a.printResult(output, result, func(t *terminal.Text) {
-		found := false
+		found, foundMirror := false, false
 		for i, r := range list {
 			if i > 0 {
 				t.BlankLine()
 			}
 			renderValidation(t, r)
-			found = found || len(r.Findings) > 0
+			found = found || len(r.Findings) > 0 && r.RuntimeFile == ""
+			foundMirror = foundMirror || len(r.Findings) > 0 && r.RuntimeFile != ""
+		}
+		if found || foundMirror {
+			t.BlankLine()
 		}
 		if found {
-			t.BlankLine()
 			t.Quote("", "Rules: "+report.RulesURL)
+		}
+		if foundMirror {
+			t.Quote("", "Rules: "+report.MirrorRulesURL)
 		}
 	})
 }
 
-// validatePath checks a docker config or a manifest with Secrets, or else loads,
-// validates and lints a configuration.
-func (a *app) validatePath(ctx context.Context, v *validateFlags, path string) (*report.Validation, error) {
-	if data := readFileIfPossible(path); data != nil { // otherwise config.Load returns the error
+// validatePath checks a runtime's file, a docker config, a manifest with Secrets, or configurations
+// inside another file. Otherwise, it loads, validates and lints a configuration.
+func (a *app) validatePath(ctx context.Context, v *validateFlags, path string) ([]*report.Validation, error) {
+	data := readFileIfPossible(path) // if nil, config.Load returns the error
+	if path != "" {
+		if r, err := doctor.ValidateRuntimeFile(path, data); r != nil || err != nil {
+			return []*report.Validation{r}, err
+		}
+		if inside := embedded.Find(data); len(inside) > 0 {
+			return a.validateEmbedded(ctx, v, path, data, inside)
+		}
+	}
+	if data != nil {
 		if r, err := report.ValidateCredentials(path, data, time.Now()); r != nil || err != nil {
-			return r, cmp.Or(node.UncheckedError(err), err)
+			return []*report.Validation{r}, cmp.Or(node.UncheckedError(err), err)
 		}
 	}
 	o, err := a.resolveOrigin(ctx, path, false)
@@ -164,7 +190,26 @@ func (a *app) validatePath(ctx context.Context, v *validateFlags, path string) (
 	if err != nil {
 		return nil, usageError("", "--kubelet-version: %w", err)
 	}
-	return r, nil
+	return []*report.Validation{r}, nil
+}
+
+// validateEmbedded checks configurations inside a file, and the file's Secrets.
+func (a *app) validateEmbedded(ctx context.Context, v *validateFlags, path string, data []byte, inside []embedded.Config) (list []*report.Validation, err error) {
+	o, err := a.resolveOrigin(ctx, path, false)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range inside {
+		r, err := report.ValidateEmbedded(path, data, c, v.kubelet, o.BinDir)
+		if err != nil {
+			return nil, usageError("", "--kubelet-version: %w", err)
+		}
+		list = append(list, r)
+	}
+	if r, err := report.ValidateCredentials(path, data, time.Now()); err == nil && r != nil && r.Credentials.Secrets > 0 {
+		list = append(list, r)
+	}
+	return list, nil
 }
 
 // maxCredentialFileSize limits the size of a file with credentials, in bytes.
@@ -206,16 +251,25 @@ func renderValidation(t *terminal.Text, r *report.Validation) {
 		renderFindings(t, r)
 		return
 	}
+	if r.RuntimeFile != "" {
+		renderRuntimeFile(t, r)
+		renderFindings(t, r)
+		return
+	}
 	accepted, refused := "accepted by regcred, but no kubelet would start with this configuration", "rejected by regcred, and no kubelet would start with this configuration"
 	if r.KubeletVersion != "" {
 		kubelet := "kubelet " + r.KubeletVersion + featureGatesText(r.FeatureGates)
 		accepted, refused = "accepted by "+kubelet, kubelet+" would not start"
 	}
+	path := r.Path
+	if r.Where != "" {
+		path = fmt.Sprintf("%s:%d: %s", r.Path, r.Line, r.Where)
+	}
 	if r.Valid {
-		t.MarkedLine(terminal.MarkOK, fmt.Sprintf("%s: %s, %s", r.Path, terminal.FormatCount(r.Providers, "provider"), accepted))
+		t.MarkedLine(terminal.MarkOK, fmt.Sprintf("%s: %s, %s", path, terminal.FormatCount(r.Providers, "provider"), accepted))
 		t.MarkedLine("", r.Hash)
 	} else {
-		t.MarkedLine(terminal.MarkError, fmt.Sprintf("%s: %s: %s", r.Path, terminal.FormatCount(len(r.Problems), "problem"), refused))
+		t.MarkedLine(terminal.MarkError, fmt.Sprintf("%s: %s: %s", path, terminal.FormatCount(len(r.Problems), "problem"), refused))
 	}
 	renderFindings(t, r)
 }
@@ -244,6 +298,15 @@ func renderCredentials(t *terminal.Text, r *report.Validation) {
 		return
 	}
 	t.MarkedLine(terminal.MarkOK, fmt.Sprintf("%s: %s: %s", r.Path, what, doctor.CredentialCountText(c.Logins)))
+}
+
+// renderRuntimeFile prints the summary of a container runtime's file.
+func renderRuntimeFile(t *terminal.Text, r *report.Validation) {
+	mark, text := terminal.MarkOK, "no problems found"
+	if n := len(r.Findings); n > 0 {
+		mark, text = terminal.Mark(finding.Worst(r.Findings)), terminal.FormatCount(n, "finding")
+	}
+	t.MarkedLine(mark, fmt.Sprintf("%s: %s: %s", r.Path, r.RuntimeFile, text))
 }
 
 func featureGatesText(gates map[string]bool) string {

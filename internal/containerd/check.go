@@ -8,11 +8,14 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/regcred/regcred/finding"
+	registries "github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/internal/route"
 	"github.com/regcred/regcred/internal/tomlfile"
 )
@@ -34,6 +37,29 @@ func (r *Runtime) findProblems() []finding.Finding {
 		c.checkDirectory(dir)
 	}
 	return c.found
+}
+
+// CheckFile returns findings about the config.toml itself, without the files to which it refers.
+func (r *Runtime) CheckFile() []finding.Finding {
+	c := r.newChecker()
+	c.configPaths = nil
+	c.checkConfig()
+	return r.withVersionNote(c.found)
+}
+
+// CheckDirectory returns findings about the hosts.toml files in a directory such as
+// /etc/containerd/certs.d, as the newest containerd reads them. root is the directory of the files.
+// If name is not empty, only the directory for this host is checked.
+func CheckDirectory(root, name string) []finding.Finding {
+	r := &Runtime{Root: root, File: "/"}
+	c := r.newChecker()
+	if name == "" {
+		c.checkDirectory("/")
+	} else {
+		c.checkDirectoryName("/"+name, name)
+		c.checkHostsFile("/"+name, name)
+	}
+	return r.withVersionNote(c.found)
 }
 
 // withVersionNote adds a note to warnings and errors if containerd's version is
@@ -84,6 +110,12 @@ func (r *Runtime) Hosts() (list []string) {
 	for name := range c.mirrors {
 		list = append(list, name)
 	}
+	for name := range c.logins {
+		if name == dockerHubHost {
+			name = registries.DockerHub
+		}
+		list = append(list, name)
+	}
 	slices.Sort(list)
 	return slices.DeleteFunc(slices.Compact(list), func(host string) bool {
 		image, err := route.Parse(host + "/image:tag")
@@ -127,9 +159,65 @@ func (c *checker) checkConfig() {
 		c.addConfigFinding("mirror-own-login", finding.SeverityInfo, []string{key}, "", "this password is used only if the kubelet sends no credential: "+
 			"a matching pull secret or provider overrides this password, even for mirrors")
 	}
+	c.checkLogins()
 	c.checkConfigPathUnset()
 	c.checkMultipleDirectories()
 	c.checkSections()
+}
+
+// checkLogins reports passwords in config.toml that no request uses, or that containerd cannot use.
+func (c *checker) checkLogins() {
+	const rule = "mirror-own-login"
+	endpoints, imageHosts := c.contactedHosts()
+	for _, host := range slices.Sorted(maps.Keys(c.logins)) {
+		file, line := c.runtime.loginLocation(host)
+		if problem, fix := registries.CredentialKeyProblem(host, endpoints, imageHosts); problem != "" {
+			c.addFinding(rule, finding.SeverityWarning, file, line, fix, "%s", problem)
+		}
+		auth := asTable(c.auths[host])
+		user, _ := auth["username"].(string)
+		token, _ := auth["identitytoken"].(string)
+		encoded, _ := auth["auth"].(string)
+		if problem := registries.CredentialAuthProblem(encoded); problem != "" && user == "" && token == "" {
+			c.addFinding(rule, finding.SeverityError, file, line, registries.CredentialAuthFix, "%s, so containerd cannot use the credential", problem)
+		} else if user+token+encoded == "" && auth["password"] != nil {
+			c.addFinding(rule, finding.SeverityWarning, file, line, "add username", "a password without a username is not used, so requests are anonymous")
+		}
+	}
+	slices.Sort(c.misplaced)
+	for _, host := range c.misplaced {
+		c.addConfigFinding(rule, finding.SeverityWarning, []string{"configs", host}, fmt.Sprintf("use [plugins.%q.registry.configs.\"HOST[:PORT]\".auth]", registryPlugin(c.runtime.format)),
+			"this credential is never used: containerd reads it only from the table configs.HOST.auth")
+	}
+}
+
+// contactedHosts returns the hosts of mirrors and the image hosts that have settings.
+func (c *checker) contactedHosts() (endpoints, imageHosts []string) {
+	for host, list := range c.mirrors {
+		for _, e := range list {
+			if !strings.Contains(e, "://") {
+				e = "https://" + e
+			}
+			if u, err := url.Parse(e); err == nil {
+				endpoints = append(endpoints, u.Host)
+			}
+		}
+		imageHosts = append(imageHosts, host)
+	}
+	for _, root := range c.configPaths {
+		for _, name := range c.hostDirectories(root) {
+			if h, err := c.runtime.readHosts(filepath.Join(root, name), c.release); err == nil {
+				for _, one := range h.hosts {
+					if one.url != nil && one.url.Host != "" {
+						endpoints = append(endpoints, one.url.Host)
+					}
+				}
+			}
+			imageHosts = append(imageHosts, hostFromDirName(name))
+		}
+	}
+	imageHosts = slices.DeleteFunc(imageHosts, func(host string) bool { return host == "*" || host == "_default" || host == registries.DockerHub })
+	return endpoints, imageHosts
 }
 
 const (

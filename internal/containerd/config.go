@@ -88,6 +88,17 @@ func Read(root, path string, version Version) (*Runtime, error) {
 	return r, nil
 }
 
+// ReadText is like Read for the text of a single file. Imports are not read.
+func ReadText(path string, data []byte, version Version) (*Runtime, error) {
+	r := &Runtime{Root: filepath.Dir(path), File: path, Version: version}
+	f, err := tomlfile.Parse(path, data)
+	if err == nil {
+		_, err = r.addFile(f, map[string]bool{})
+	}
+	r.format = cmp.Or(r.format, 1)
+	return r, err
+}
+
 func (r *Runtime) fs() inroot.FS { return inroot.FS{Root: r.Root} }
 
 // readFile adds a file to r and its disabled plugins to disabled. It returns the file's imports.
@@ -102,6 +113,12 @@ func (r *Runtime) readFile(path string, disabled map[string]bool) (imports []str
 	if err != nil {
 		return nil, err
 	}
+	return r.addFile(f, disabled)
+}
+
+// addFile adds a parsed file to r. It returns the file's imports.
+func (r *Runtime) addFile(f *tomlfile.File, disabled map[string]bool) (imports []string, err error) {
+	path := f.Path
 	var top struct {
 		Version  int            `toml:"version"`
 		Imports  []string       `toml:"imports"`

@@ -17,6 +17,8 @@ type registryConfig struct {
 	configPathSet       bool                // config_path is set explicitly
 	mirrors             map[string][]string // endpoints, by host or "*" (deprecated)
 	logins              map[string]bool     // hosts with a configured password (deprecated)
+	auths               map[string]any      // the password's table by host
+	misplaced           []string            // keys of configs with a password in the wrong place
 	tls                 map[string]tlsFiles // TLS files by host, for containerd 1 (deprecated)
 	invalidPath         bool                // config_path is not a string
 	headers             []string            // names of headers that are sent to every host
@@ -43,7 +45,7 @@ func (r *Runtime) decodeRegistry(v Version) *registryConfig {
 		}
 		raw = lower
 	}
-	reg := &registryConfig{mirrors: map[string][]string{}, logins: map[string]bool{}, tls: map[string]tlsFiles{}}
+	reg := &registryConfig{mirrors: map[string][]string{}, logins: map[string]bool{}, auths: map[string]any{}, tls: map[string]tlsFiles{}}
 	for host, m := range asTable(raw["mirrors"]) {
 		reg.mirrors[host] = asStringList(asTable(m)["endpoint"])
 	}
@@ -64,20 +66,38 @@ func (r *Runtime) decodeRegistry(v Version) *registryConfig {
 
 func (reg *registryConfig) readConfigs(raw map[string]any) {
 	for host, c := range asTable(raw["configs"]) {
-		if asTable(c)["auth"] != nil {
-			reg.logins[host] = true
+		switch auth := asTable(c)["auth"].(type) {
+		case map[string]any:
+			reg.logins[host], reg.auths[host] = true, auth
+		case nil:
+			if isMisplacedPassword(host, asTable(c)) {
+				reg.misplaced = append(reg.misplaced, host)
+			}
+		default:
+			reg.misplaced = append(reg.misplaced, host)
 		}
 		if t := asTable(asTable(c)["tls"]); len(t) > 0 {
 			skip, _ := t["insecure_skip_verify"].(bool)
 			reg.tls[host] = tlsFiles{asString(t["ca_file"]), asString(t["cert_file"]), asString(t["key_file"]), skip}
 		}
 	}
-	for endpoint := range asTable(raw["auths"]) {
+	for endpoint, auth := range asTable(raw["auths"]) {
 		if u, err := url.Parse(endpoint); err == nil && u.Scheme != "" {
 			endpoint = u.Host
 		}
-		reg.logins[endpoint] = true
+		reg.logins[endpoint], reg.auths[endpoint] = true, auth
 	}
+}
+
+// isMisplacedPassword reports whether a table in configs has a password outside a table named
+// auth. Some guides use configs.auths.URL.
+func isMisplacedPassword(host string, table map[string]any) bool {
+	for key, value := range table {
+		if key == "username" || key == "password" || host == "auths" && asTable(value) != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // isTransferDisabled reports whether a setting disables the transfer service. Source: containerd's

@@ -203,9 +203,19 @@ func isAuthorizationHeader(name string) bool { return strings.EqualFold(name, "A
 func (w *routePlanner) addHop(hop route.Hop) {
 	hop.Headers = slices.Concat(hop.Headers, w.headers)
 	if w.logins[hop.Base.Host] {
-		hop.CredentialFile, _ = w.runtime.keyLocation("registry", "configs")
+		hop.CredentialFile, hop.CredentialLine = w.runtime.loginLocation(hop.Base.Host)
 	}
 	w.Hops = append(w.Hops, hop)
+}
+
+// loginLocation returns the file and line of the password for a host.
+func (r *Runtime) loginLocation(host string) (file string, line int) {
+	for _, keys := range [][]string{{"configs", host, "auth"}, {"configs", host}, {"auths", host}, {"auths", "https://" + host}, {"auths", "http://" + host}, {"configs"}, {"auths"}} {
+		if file, line = r.keyLocation(append([]string{"registry"}, keys...)...); line > 0 {
+			return file, line
+		}
+	}
+	return file, line
 }
 
 // skipReason returns why containerd does not request the manifest from a host, or "".

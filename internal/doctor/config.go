@@ -42,10 +42,11 @@ func checkConfig(_ context.Context, w *Input, r *checkResults) {
 }
 
 // reportNoConfig reports that the kubelet has no credential providers, which is valid on a
-// node. On another machine, it is an error unless an image is to be checked.
+// node without a configuration. On another machine, it is an error unless an image is to be
+// checked.
 func (w *Input) reportNoConfig(r *checkResults) {
 	without, severity := w.Origin.NoProviders, finding.SeverityInfo
-	if !without.IsNode() && w.Image == nil {
+	if !without.IsNode() && w.Image == nil || without.IsNode() && without.Unused != "" {
 		severity = finding.SeverityError
 	}
 	r.addResult(severity, without.Fix, "%s", without.Message)
@@ -136,6 +137,17 @@ func (k *Kubelet) usesDefaultPaths() bool {
 func checkUnits(ctx context.Context, w *Input, r *checkResults) {
 	for _, f := range w.Node.CheckUnits(ctx) {
 		r.addFinding(finding.Finding{Severity: finding.SeverityWarning, File: f.File, Line: f.Line, Message: f.Message, Fix: f.Fix})
+	}
+}
+
+// checkSettings reports lines that set the provider flags but do not reach the kubelet.
+func checkSettings(ctx context.Context, w *Input, r *checkResults) {
+	for _, f := range w.Node.LostFlags(ctx) {
+		severity := finding.SeverityWarning
+		if f.Replaced {
+			severity = finding.SeverityInfo // the kubelet has other values for the flags
+		}
+		r.addFinding(finding.Finding{Severity: severity, File: f.File, Line: f.Line, Message: f.Message, Fix: f.Fix})
 	}
 }
 

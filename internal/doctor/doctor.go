@@ -74,6 +74,7 @@ func checkTable() []checkSpec {
 		{"mirror-origin", false, requireConfig, checkMirrorOrigin},
 		{"docker-config", false, requireDockerPaths, checkDockerConfig},
 		{"units", false, alwaysApplies, checkUnits},
+		{"settings", false, requireNode, checkSettings},
 		{"kubelet", false, requireNode, checkKubelet},
 		{"mirrors", false, alwaysApplies, checkMirrors},
 		{"installed", false, requireGenerations, checkInstalled},

@@ -40,6 +40,7 @@ func (i *Image) queryHosts(ctx context.Context, image route.Image, way *route.Ro
 			if got != nil {
 				tried = creds[:got.Accepted]
 			}
+			hop.Credential = hop.CredentialIf(len(creds) > 0)
 			r := i.prober.Query(ctx, hop, tried)
 			if asked = append(asked, r); r.CanPull {
 				got, passed = r, got
@@ -47,8 +48,9 @@ func (i *Image) queryHosts(ctx context.Context, image route.Image, way *route.Ro
 		}
 	}
 	i.result.Hosts = append(i.result.Hosts, asked...)
+	mayWork := got != nil || slices.ContainsFunc(asked, func(r *probe.Result) bool { return r.Untested != "" })
 	for _, r := range asked {
-		i.addHostFindings(r, got != nil)
+		i.addHostFindings(r, mayWork)
 	}
 	switch {
 	case got == nil && ctx.Err() != nil:
@@ -103,8 +105,8 @@ func isSameHop(a, b route.Hop) bool {
 		slices.Equal(a.CA, b.CA) && slices.Equal(a.ClientCertificates, b.ClientCertificates) && a.SkipVerify == b.SkipVerify && a.TriesHTTPSFirst == b.TriesHTTPSFirst
 }
 
-// addHostFindings adds the findings about a host. If another host has the image, errors become
-// warnings.
+// addHostFindings adds the findings about a host. If another host has the image or may have it,
+// errors become warnings.
 func (i *Image) addHostFindings(r *probe.Result, elsewhere bool) {
 	for _, s := range r.Steps {
 		f := Finding{Check: s.Rule, Finding: s}
@@ -121,14 +123,20 @@ func (i *Image) addHostFindings(r *probe.Result, elsewhere bool) {
 
 // reportPull reports whether a pull would succeed.
 func (i *Image) reportPull(way *route.Route, asked []*probe.Result, got *probe.Result, creds []regcred.Credential) {
+	var untested []string
+	for _, r := range asked {
+		if r.Untested != "" {
+			untested = append(untested, fmt.Sprintf("%s: %s sends %s", resultHost(r), way.Runtime, r.Untested))
+		}
+	}
+	if got == nil && untested != nil {
+		i.findings.addStep("pull", finding.SeverityInfo, "if the pull fails with 401, check this credential", "unknown result: %s, which regcred did not test", strings.Join(untested, "; "))
+		return
+	}
 	if got == nil {
 		if i.unmatched > 0 && slices.ContainsFunc(asked, func(r *probe.Result) bool { return r.Challenge != nil }) {
 			f := &i.findings.list[i.unmatched-1] // the finding that no provider matches becomes a warning, because a host requires a credential
 			f.Severity, f.Fix = finding.SeverityWarning, "to let a provider serve this image, add a pattern to the provider's matchImages"
-		}
-		if n := slices.IndexFunc(asked, func(r *probe.Result) bool { return r.Untested != "" }); n >= 0 {
-			i.findings.addStep("pull", finding.SeverityWarning, "", "unknown result: %s: %s", resultHost(asked[n]), asked[n].Untested)
-			return
 		}
 		var ends []string
 		for _, r := range asked {
@@ -152,4 +160,7 @@ func (i *Image) reportPull(way *route.Route, asked []*probe.Result, got *probe.R
 		who = "with " + login.FailedAttempt{Credential: cred}.CredentialText()
 	}
 	i.findings.addStep("pull", finding.SeverityOK, "", "works from %s, %s", resultHost(got), who)
+	if untested != nil {
+		i.findings.addStep("pull", finding.SeverityInfo, "", "an earlier host might serve the image: %s, which regcred did not test", strings.Join(untested, "; "))
+	}
 }

@@ -166,8 +166,8 @@ func TestLookupInterrupted(t *testing.T) {
 // credential that regcred does not send.
 func TestUntestedCredential(t *testing.T) {
 	i := &Image{findings: &checkResults{check: "image"}}
-	i.reportPull(&route.Route{Runtime: "containerd"}, []*probe.Result{{URL: "https://registry.example/v2/x", Untested: "plain HTTP"}}, nil, nil)
-	if f := i.findings.list[0]; f.Severity != finding.SeverityWarning || f.Message != "unknown result: registry.example: plain HTTP" {
+	i.reportPull(&route.Route{Runtime: "containerd"}, []*probe.Result{{URL: "https://registry.example/v2/x", Untested: "its own credential"}}, nil, nil)
+	if f := i.findings.list[0]; f.Severity != finding.SeverityInfo || f.Message != "unknown result: registry.example: containerd sends its own credential, which regcred did not test" {
 		t.Errorf("got %+v", f)
 	}
 }

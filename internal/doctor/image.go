@@ -41,12 +41,16 @@ func (i *Image) tracePull(ctx context.Context) {
 		return
 	}
 	i.result = &ImageResult{Reference: image.String(), Credentials: []report.Credential{}, Hosts: []*probe.Result{}}
+	way, wayErr := i.route(image)
+	if wayErr != nil {
+		way = OriginRoute(image, "the runtime")
+	}
+	i.result.Route = way
 	creds, ok := i.checkCredentials(ctx)
 	if !ok {
 		return
 	}
-	way, ok := i.checkRoute(image)
-	if !ok {
+	if !i.checkRoute(way, wayErr, len(creds) > 0) {
 		return
 	}
 	if i.Offline {
@@ -146,9 +150,11 @@ func (i *Image) checkProviders(ex regcred.Explanation, found bool) {
 // checkAttempts reports failures and credentials. It returns false if there is no credential
 // because a credential source failed.
 func (i *Image) checkAttempts(res *regcred.Result, refused bool) bool {
-	failed := false
+	// Without a pull secret that is configured, the kubelet does not pull, and the runtime's own
+	// credentials do not count.
+	failed, ownCredential := false, i.result.Route.UsesOwnCredential() && !slices.ContainsFunc(res.Attempts, func(at regcred.Attempt) bool { return at.Err != nil && at.Kind == regcred.FromPullSecret })
 	result := finding.SeverityWarning
-	if len(res.Credentials) == 0 {
+	if len(res.Credentials) == 0 && !ownCredential {
 		result = finding.SeverityError
 	}
 	for _, at := range res.Attempts {
@@ -182,6 +188,9 @@ func (i *Image) checkAttempts(res *regcred.Result, refused bool) bool {
 		}
 	}
 	switch {
+	case len(res.Credentials) == 0 && ownCredential:
+		i.findings.addStep("credentials", finding.SeverityOK, "", "the kubelet has none and sends no credential; %s has its own", i.result.Route.Runtime)
+		return true
 	case refused && len(res.Credentials) == 0:
 		i.findings.addStep("pull", finding.SeverityError, "", "would fail: the kubelet has no credential, because a credential source failed")
 		return false
@@ -200,21 +209,22 @@ func (i *Image) checkAttempts(res *regcred.Result, refused bool) bool {
 	return true
 }
 
-// checkRoute reports which hosts the runtime queries.
-func (i *Image) checkRoute(image route.Image) (*route.Route, bool) {
+// checkRoute reports which hosts the runtime queries. unknown is why the route is not known.
+// hasCredentials means that the kubelet sends a credential.
+func (i *Image) checkRoute(way *route.Route, unknown error, hasCredentials bool) bool {
 	const step = "mirrors"
-	way, err := i.route(image)
-	if err != nil {
-		i.findings.addStep(step, finding.SeverityWarning, "", "unknown: %v; checking only the image's own registry", err)
-		way = OriginRoute(image, "the runtime")
+	text := way.Describe(hasCredentials)
+	if i.Lookup == nil {
+		text = way.String()
 	}
-	i.result.Route = way
-	if way.FailureReason != "" {
+	switch {
+	case unknown != nil:
+		i.findings.addStep(step, finding.SeverityWarning, "", "unknown: %v; checking only the image's own registry", unknown)
+	case way.FailureReason != "":
 		i.findings.addStep(step, finding.SeverityError, "", "%s", way)
-		return way, false
-	}
-	if err == nil {
-		i.findings.addStep(step, finding.SeverityOK, "", "%s", way)
+		return false
+	default:
+		i.findings.addStep(step, finding.SeverityOK, "", "%s", text)
 	}
 	for _, f := range way.Findings {
 		reported := slices.ContainsFunc(i.findings.earlierFindings, func(e Finding) bool {
@@ -224,5 +234,5 @@ func (i *Image) checkRoute(image route.Image) (*route.Route, bool) {
 			i.findings.list = append(i.findings.list, Finding{Check: step, Finding: f})
 		}
 	}
-	return way, true
+	return true
 }

@@ -183,7 +183,7 @@ func (k *Kubelet) reportOtherConfig(r *checkResults, who string, have, checked c
 		result = finding.SeverityError
 	}
 	r.addResult(result, "run regcred install, or start the kubelet with "+checked.String(),
-		"%s runs without credential providers: none of its flags refers to %s, the configuration being checked", who, checked.config)
+		"%s runs without credential providers: %s exists, but no flag of the kubelet refers to it", who, checked.config)
 }
 
 // restartCommand returns the command that restarts the kubelet. With reread, systemd first

@@ -114,10 +114,10 @@ func (h mirrorHop) checkHop(r *checkResults, cfg *config.Config) {
 			"%s is queried without TLS for images from %s: anyone on the network path can read the credential returned by %s", h.Base.Host, h.host, names)
 	}
 	if h.CredentialFile != "" && h.runtime == "containerd" && len(h.providers) > 0 {
-		r.addFinding(finding.Finding{Rule: "mirror-own-login", Severity: finding.SeverityWarning, Message: fmt.Sprintf(
-			"%s has a password for %s, but this password is not used for images from %s, because the kubelet sends the credential from %s instead", h.CredentialFile, h.Base.Host, h.host, names)})
+		r.addFinding(finding.Finding{Rule: "mirror-own-login", Severity: finding.SeverityWarning, File: h.CredentialFile, Line: h.CredentialLine, Message: fmt.Sprintf(
+			"this password for %s is not used for images from %s for which %s returns a credential: the kubelet sends that one instead", h.Base.Host, h.host, names)})
 	}
-	if !h.IsOrigin && len(h.providers) == 0 {
+	if !h.IsOrigin && len(h.providers) == 0 && h.CredentialFile == "" {
 		h.checkMirrorProviders(r, providersForHost(cfg, h.Base.Host))
 	}
 }
@@ -134,7 +134,7 @@ func (h mirrorHop) checkMirrorProviders(r *checkResults, owners []string) {
 	mirror, names := h.Base.Host, strings.Join(owners, ", ")
 	switch {
 	case len(owners) == 0:
-	case h.Credential == route.CredentialNone || h.Credential == route.CredentialRuntime:
+	case h.Credential == route.CredentialNone:
 		h.addWarning(r, rule, "put a credential for "+mirror+" into the runtime's own files",
 			"images in %s are pulled from %s, which matches a pattern of %s, but %s does not send the kubelet's credentials to mirrors", h.host, mirror, names, h.runtime)
 	default:

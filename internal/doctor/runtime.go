@@ -93,7 +93,7 @@ func (r *Runtime) ConfiguredRoute(image string) *route.Route {
 		return nil
 	}
 	way, err := r.Route(ref)
-	if err != nil || way.FailureReason == "" && len(way.Hops) == 1 && way.Hops[0].File == "" && len(way.Findings) == 0 {
+	if err != nil || way.FailureReason == "" && len(way.Hops) == 1 && way.Hops[0].File == "" && !way.UsesOwnCredential() && len(way.Findings) == 0 {
 		return nil
 	}
 	return way

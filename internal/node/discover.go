@@ -5,7 +5,9 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -35,15 +37,27 @@ func (r *Reader) findLocation(ctx context.Context) (loc *configLocation, unread 
 	if loc, err = rd.locationFromFlags(r.kubeletService(rd)); loc != nil || err != nil {
 		return loc, rd.unreadablePaths, err
 	}
+	if found, _ := r.statWellKnown(rd); len(found) > 0 {
+		return &found[0], rd.unreadablePaths, nil
+	}
+	return nil, rd.unreadablePaths, nil
+}
+
+// statWellKnown returns the well-known locations that exist, with paths on this machine, and
+// the paths that do not exist. A path that this user cannot read is in neither list.
+func (r *Reader) statWellKnown(rd *fileReader) (found []configLocation, absent []string) {
 	for _, loc := range wellKnownLocations() {
 		loc.config, loc.binDir = r.HostPath(loc.config), r.HostPath(loc.binDir)
 		_, err := os.Stat(loc.config)
 		rd.recordUnreadableHost(loc.config, err)
-		if err == nil {
-			return &loc, rd.unreadablePaths, nil
+		switch {
+		case err == nil:
+			found = append(found, loc)
+		case errors.Is(err, fs.ErrNotExist):
+			absent = append(absent, loc.config)
 		}
 	}
-	return nil, rd.unreadablePaths, nil
+	return found, absent
 }
 
 // locationFromFlags returns the location in the flags of the kubelet's service. It returns nil
@@ -59,10 +73,10 @@ func (r *fileReader) locationFromFlags(s kubeletService) (*configLocation, error
 		if config == "" {
 			given, missing = missing, given
 		}
-		return nil, withHint(fmt.Errorf("the kubelet flags in %s include --%s but not --%s, so the kubelet does not start", strings.Join(r.flagFiles(), " and "), given, missing), "set both kubelet flags, or neither")
+		return nil, withHint(fmt.Errorf("%s include --%s but not --%s, so the kubelet does not start", r.flagsSource(), given, missing), "set both kubelet flags, or neither")
 	}
 	loc := &configLocation{
-		name:        "the kubelet flags in " + strings.Join(r.flagFiles(), " and "),
+		name:        r.flagsSource(),
 		sourceFiles: r.usedFiles(),
 		config:      r.HostPath(r.absolutePath(config)),
 		binDir:      r.HostPath(r.absolutePath(binDir)),
@@ -73,6 +87,15 @@ func (r *fileReader) locationFromFlags(s kubeletService) (*configLocation, error
 		}
 	}
 	return loc, nil
+}
+
+// flagsSource names the files that set the kubelet's flags.
+func (r *fileReader) flagsSource() string {
+	files := r.flagFiles()
+	if len(files) == 0 { // k3s and rke2 have default paths
+		return "the k3s/rke2 defaults"
+	}
+	return "the kubelet flags in " + strings.Join(files, " and ")
 }
 
 // serviceFlags returns the provider flags for the kubelet's next start.

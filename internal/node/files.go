@@ -116,8 +116,9 @@ func (r *fileReader) mergeDependencies(other *fileReader) {
 // usedFiles returns the files that were read, as paths on this machine.
 func (r *fileReader) usedFiles() []string { return r.usedFilesWith("") }
 
-// flagFiles returns those files in usedFiles that contain a credential provider flag.
-func (r *fileReader) flagFiles() []string { return r.usedFilesWith("--image-credential-provider-") }
+// flagFiles returns those files in usedFiles that contain a credential provider flag. The
+// configuration files of k3s and rke2 contain it without dashes.
+func (r *fileReader) flagFiles() []string { return r.usedFilesWith("image-credential-provider-") }
 
 func (r *fileReader) usedFilesWith(text string) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(r.used)) {

@@ -20,6 +20,8 @@ type NoProviders struct {
 	Service       string   `json:"service,omitempty"` // service that starts the kubelet; "" if unknown
 	PID           int      `json:"pid,omitempty"`     // process ID of the kubelet; 0 if none is running
 	SearchedPaths []string `json:"looked"`            // well-known paths that do not exist
+	Unused        string   `json:"unused,omitempty"`  // well-known configuration that exists, but that the kubelet does not use
+	UnusedBinDir  string   `json:"-"`                 // plugin directory that belongs to Unused
 	Message       string   `json:"message"`           // description of the problem, one line
 	Fix           string   `json:"fix"`               // how to set up credential providers, or which flags to set
 }
@@ -54,8 +56,10 @@ func (r *Reader) describeNoProviders(ctx context.Context) (*NoProviders, error) 
 func (r *Reader) newNoProviders(ctx context.Context, pid int) *NoProviders {
 	s := r.setupSurvey(ctx)
 	w := &NoProviders{Kind: s.Kind, Service: s.Service, PID: pid}
-	for _, loc := range wellKnownLocations() {
-		w.SearchedPaths = append(w.SearchedPaths, r.HostPath(loc.config))
+	found, absent := r.statWellKnown(r.newReader(ctx))
+	w.SearchedPaths = absent
+	if len(found) > 0 {
+		w.Unused, w.UnusedBinDir = found[0].config, found[0].binDir
 	}
 	if s.Kind != NoKubelet && s.Running != nil && pid == 0 {
 		w.PID = s.Running.PID
@@ -66,6 +70,9 @@ func (r *Reader) newNoProviders(ctx context.Context, pid int) *NoProviders {
 
 // messageAndFix returns the values for Message and Fix.
 func (w *NoProviders) messageAndFix(refusal *ChangeRefusal) (message, fix string) {
+	if w.Unused != "" && w.IsNode() {
+		return w.unusedMessage(), w.unusedFix(refusal)
+	}
 	places := "no file exists at " + strings.Join(w.SearchedPaths, ", ")
 	if !w.IsNode() {
 		return "no credential provider configuration found: no kubelet is running on this machine, and " + places,
@@ -76,6 +83,25 @@ func (w *NoProviders) messageAndFix(refusal *ChangeRefusal) (message, fix string
 		why = fmt.Sprintf("it enables providers only if the configuration and plugin directory exist when %s starts, and %s", w.Service, places)
 	}
 	return fmt.Sprintf("this node's kubelet (%s) runs without credential providers: %s", w.kubeletName(), why), w.setupHint(refusal)
+}
+
+// unusedMessage describes a configuration that exists, but that the kubelet does not use.
+func (w *NoProviders) unusedMessage() string {
+	if w.Kind.isRancher() {
+		return fmt.Sprintf("this node's kubelet (%s) runs without credential providers, although %s exists: %s enables providers only if %s also exists when it starts",
+			w.kubeletName(), w.Unused, w.Service, w.UnusedBinDir)
+	}
+	return fmt.Sprintf("this node's kubelet (%s) runs without credential providers: %s exists, but no flag of the kubelet refers to it", w.kubeletName(), w.Unused)
+}
+
+func (w *NoProviders) unusedFix(refusal *ChangeRefusal) string {
+	switch {
+	case w.Kind.isRancher():
+		return "create the directory, put the plugins there and restart " + w.Service
+	case refusal == nil || w.Kind == NoKubelet:
+		return fmt.Sprintf("start the kubelet with --%s=%s --%s=%s", configFlag, w.Unused, binDirFlag, w.UnusedBinDir)
+	}
+	return w.setupHint(refusal)
 }
 
 // kubeletName returns a description of the kubelet for messages.

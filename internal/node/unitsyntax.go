@@ -69,6 +69,21 @@ func logicalLines(text string) (list []unitSetting) {
 // value in quotes may contain line breaks. Quotes inside an unquoted value are kept.
 func parseEnvironmentFile(text, file string) map[string]envVariable {
 	vars := map[string]envVariable{}
+	for _, a := range environmentAssignments(text, file) {
+		vars[a.name] = a.envVariable
+	}
+	return vars
+}
+
+// environmentAssignment is a line of an environment file.
+type environmentAssignment struct {
+	name string
+	envVariable
+}
+
+// environmentAssignments returns all assignments of an environment file in order. A later assignment
+// overrides an earlier one.
+func environmentAssignments(text, file string) (list []environmentAssignment) {
 	text = strings.Join(physicalLines(text), "\n")
 	for at, line, used := 0, 1, 0; at < len(text); at += used {
 		rest := text[at:]
@@ -84,11 +99,11 @@ func parseEnvironmentFile(text, file string) map[string]envVariable {
 		value, length := parseEnvironmentValue(rest[start:])
 		used = start + length
 		if name = strings.TrimSpace(name); isVariableName(name) {
-			vars[name] = envVariable{value, filePosition{file, line}}
+			list = append(list, environmentAssignment{name, envVariable{value, filePosition{file, line}}})
 		}
 		line += strings.Count(rest[:used], "\n")
 	}
-	return vars
+	return list
 }
 
 // parseEnvironmentValue parses the value at the start of text. It returns the value, and the

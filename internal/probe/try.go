@@ -46,6 +46,7 @@ func (a *session) tryCredentials(ctx context.Context, creds []regcred.Credential
 			return
 		}
 	}
+	a.markUntested(from, len(shown) > 0)
 }
 
 // usableCredentials returns the credentials that the runtime would send to the host.
@@ -76,8 +77,8 @@ func (a *session) recordAccepted(from, i int, shown []regcred.Credential) {
 // requestToken requests a token if the registry requires one.
 func (a *session) requestToken(ctx context.Context, cred *regcred.Credential) bool {
 	if a.plainRealm && cred != nil && cred.Username != "" {
-		a.result.Untested = fmt.Sprintf("%s sends the password to %s over plain HTTP, which regcred does not", a.runtimeName(), singleLine(a.tokens.realm.Host))
-		a.addStep(StepToken, finding.SeverityWarning, plainRealmFix, "%s: not tested: %s", login.FailedAttempt{Credential: cred}.CredentialText(), a.result.Untested)
+		a.result.Untested = "the password over plain HTTP to " + singleLine(a.tokens.realm.Host)
+		a.addStep(StepToken, finding.SeverityWarning, plainRealmFix, "%s: not tested: %s sends %s, which regcred does not", login.FailedAttempt{Credential: cred}.CredentialText(), a.runtimeName(), a.result.Untested)
 		return false
 	}
 	session, err := a.logIn(ctx, cred)
@@ -225,13 +226,39 @@ func (a *session) addManifestError(cred *regcred.Credential, got serverResponse)
 			fix = fmt.Sprintf("allow the user to pull %s; if every user is refused, check that the registry and token server have the same service, issuer and key, and that their clocks agree", a.hop.Repository)
 		}
 	}
-	switch {
-	case cred == nil && a.hop.Credential == route.CredentialRuntime:
-		fix = fmt.Sprintf("%s sends the registry a credential from %s, which was not tried here: check that the credential is correct", a.runtimeName(), cmp.Or(a.hop.CredentialFile, a.hop.File))
-	case cred == nil && a.hop.Credential == route.CredentialHeader:
-		fix = fmt.Sprintf("%s sends the registry the header from %s:%d, which was not tried here: check that the header is correct", a.runtimeName(), a.hop.File, a.hop.Line)
-	}
 	return a.addFailedStep(StepManifest, fix+retryAfterText(got), "%s: %s", try.CredentialText(), text)
+}
+
+// markUntested replaces the failures of the steps after from if the host rejected the request, but
+// the runtime sends a credential from its own files, which regcred does not read.
+func (a *session) markUntested(from int, withCredentials bool) {
+	own := ""
+	switch a.hop.Credential {
+	case route.CredentialRuntime:
+		own = fmt.Sprintf("its own credential (%s)", cmp.Or(a.hop.CredentialPlace(), a.hop.File))
+	case route.CredentialHeader:
+		own = fmt.Sprintf("the Authorization header from %s:%d", a.hop.File, max(a.hop.Line, 1))
+	}
+	status := a.result.Status
+	if status == 0 && a.tokens != nil {
+		status = a.tokens.status
+	}
+	rejected := slices.Contains([]int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound}, status)
+	if own == "" || a.result.Challenge == nil || !rejected {
+		return
+	}
+	steps := a.result.Steps[from:]
+	if !withCredentials {
+		steps = slices.DeleteFunc(steps, func(f finding.Finding) bool { return f.Severity == finding.SeverityError })
+		a.result.Steps = a.result.Steps[:from+len(steps)]
+	}
+	for i := range steps {
+		if steps[i].Severity == finding.SeverityError {
+			steps[i].Severity = finding.SeverityWarning
+		}
+	}
+	a.result.Untested = own
+	a.addStep(StepManifest, finding.SeveritySkipped, "", "%s sends %s, which regcred did not test", a.runtimeName(), own)
 }
 
 // retryAfterText returns how long a server requests to wait, or "".

@@ -213,10 +213,14 @@ func pathAfterHost(location string) string {
 	return ""
 }
 
-// Hosts returns the image hosts that have settings.
+// Hosts returns the image hosts that have settings or credentials.
 func (c *Config) Hosts() (list []string) {
+	prefixes := c.credentialHosts()
 	for _, r := range c.registries {
-		host, _, _ := strings.Cut(r.Prefix, "/")
+		prefixes = append(prefixes, r.Prefix)
+	}
+	for _, prefix := range prefixes {
+		host, _, _ := strings.Cut(prefix, "/")
 		if image, err := route.Parse(host + "/image:tag"); err != nil || image.Host != host {
 			continue // no image has such a host, for example *.host or user:password@host
 		}

@@ -53,7 +53,7 @@ func TestRoute(t *testing.T) {
 	}{
 		"no file":                {nil, "quay.io/a", "CRI-O tries quay.io itself; a host that requires authentication gets the credential for quay.io/a"},
 		"a mirror":               {map[string]string{mainConfigPath: mirroredConfig}, "quay.io/a", "CRI-O tries m.example (for q/a), then quay.io itself; quay.io itself gets the credential for quay.io/a; m.example (for q/a) gets no credential"},
-		"a login of CRI-O's own": {map[string]string{mainConfigPath: mirroredConfig, "/etc/crio/crio.conf": "[crio.image]\nglobal_auth_file = '/x'\n", "/etc/crio/crio.conf.d/9.conf": "[crio.image]\nglobal_auth_file = '/auth.json'\n", "/auth.json": auth}, "quay.io/a", "m.example (for q/a) gets a credential from the runtime's own files"},
+		"a login of CRI-O's own": {map[string]string{mainConfigPath: mirroredConfig, "/etc/crio/crio.conf": "[crio.image]\nglobal_auth_file = '/x'\n", "/etc/crio/crio.conf.d/9.conf": "[crio.image]\nglobal_auth_file = '/auth.json'\n", "/auth.json": auth}, "quay.io/a", "m.example (for q/a) gets CRI-O's own credential (/auth.json:1)"},
 		"a short name":           {map[string]string{mainConfigPath: short}, "app:1", "CRI-O tries a.example (for app), then docker.io itself (registry-1.docker.io); a host that requires authentication gets the credential for docker.io/library/app"},
 		"an alias":               {map[string]string{mainConfigPath: short}, "nginx:1", "CRI-O tries b.example (for web/nginx); a host that requires authentication gets the credential for docker.io/library/nginx"},
 		"a short name of nobody": {map[string]string{mainConfigPath: mirroredConfig}, "app", "CRI-O cannot pull docker.io/library/app: \"app\" is a short name, but unqualified-search-registries is empty"},

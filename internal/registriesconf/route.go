@@ -191,7 +191,7 @@ func (c *Config) newHop(image route.Image, e endpoint, prefix string) (route.Hop
 	h.IsOrigin = there.Host == image.Host
 	h.File, h.Line = e.file, e.line
 	h.SkipVerify, h.TriesHTTPSFirst = e.Insecure, e.Insecure
-	h.CredentialFile = c.authFileFor(there.Repository)
+	h.CredentialFile, h.CredentialLine = c.authFileFor(there.Repository, image.Repository)
 	switch {
 	case h.IsOrigin:
 	case h.CredentialFile != "":

@@ -21,9 +21,11 @@ import (
 
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/inroot"
+	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/spelling"
 	"github.com/regcred/regcred/internal/textedit"
+	"github.com/regcred/regcred/internal/textfmt"
 )
 
 // maxSize limits the size of a file in bytes.
@@ -42,6 +44,11 @@ func Check(root inroot.FS, path, product string) ([]finding.Finding, error) {
 	case len(data) > maxSize:
 		return nil, fmt.Errorf("%s: larger than %d bytes", path, maxSize)
 	}
+	return CheckText(path, data, product), nil
+}
+
+// CheckText is like Check for the text of a file.
+func CheckText(path string, data []byte, product string) []finding.Finding {
 	c := &checker{path: path, product: product}
 	doc, err := textedit.ParseYAML(data)
 	switch {
@@ -52,7 +59,31 @@ func Check(root inroot.FS, path, product string) ([]finding.Finding, error) {
 	case doc != nil:
 		c.checkDocument(doc)
 	}
-	return c.found, nil
+	return c.found
+}
+
+// IsFile reports whether a file is a registries.yaml, by its name or its keys.
+func IsFile(name string, data []byte) bool {
+	if strings.HasSuffix(name, "registries.yaml") || strings.HasSuffix(name, "registries.yml") {
+		return true
+	}
+	if len(data) > maxSize {
+		return false
+	}
+	doc, err := textedit.ParseYAML(data)
+	entries := mappingEntries(doc)
+	if err != nil || textedit.IsJSON(data) {
+		return false
+	}
+	known := 0
+	for _, e := range entries {
+		if slices.Contains(validKeys("top"), e.key) {
+			known++
+		} else if !strings.HasPrefix(e.key, "x-") {
+			return false
+		}
+	}
+	return known > 0 && slices.ContainsFunc(entries, func(e mappingEntry) bool { return e.key == "mirrors" || e.key == "configs" })
 }
 
 var errorLinePattern = regexp.MustCompile(`line (\d+)`)
@@ -135,37 +166,134 @@ func truncateKey(s string) string {
 
 func (c *checker) checkDocument(doc *yaml.Node) {
 	c.checkKeys("top", doc)
-	logins := map[string]int{}
+	var credentials []credential
 	var mirrors []mappingEntry
 	for _, top := range mappingEntries(doc) {
 		for _, e := range mappingEntries(top.value) {
-			switch top.key {
-			case "mirrors":
+			switch {
+			case top.key == "mirrors" && slices.Contains(validKeys("top"), e.key):
+				c.addFinding("mirror-unknown-key", finding.SeverityWarning, e.line, fmt.Sprintf("move %s: to the top level of the file", e.key), "%s is below mirrors, so %s treats it as a registry host", e.key, c.product)
+			case top.key == "mirrors":
 				c.checkKeys("mirrors", e.value)
 				c.checkHost(e)
 				mirrors = append(mirrors, e)
-			case "configs":
+			case top.key == "configs":
 				c.checkKeys("configs", e.value)
-				if c.checkConfig(e) {
-					logins[e.key] = e.line
+				if auth := c.checkConfig(e); auth != nil {
+					credentials = append(credentials, credential{e, auth})
 				}
 			}
 		}
 	}
+	var endpoints, imageHosts []string
 	for _, m := range mirrors {
-		c.checkMirror(m, logins)
+		endpoints = append(endpoints, c.checkMirror(m, credentials)...)
+		c.checkRewrite(m)
+		if m.key != "*" && m.key != registry.DockerHub {
+			imageHosts = append(imageHosts, m.key)
+		}
+	}
+	for _, login := range credentials {
+		c.checkCredential(login, endpoints, imageHosts)
 	}
 }
 
-// checkConfig checks a host's settings and reports whether they include a credential.
-func (c *checker) checkConfig(host mappingEntry) (login bool) {
+// credential is a host's entry in configs that has an auth table.
+type credential struct {
+	mappingEntry
+	auth *yaml.Node
+}
+
+// checkConfig checks a host's settings and returns its auth table, or nil.
+func (c *checker) checkConfig(host mappingEntry) (auth *yaml.Node) {
 	for _, e := range mappingEntries(host.value) {
 		if e.key == "auth" || e.key == "tls" {
 			c.checkKeys(e.key, e.value)
 		}
-		login = login || e.key == "auth" && len(mappingEntries(e.value)) > 0
+		if e.key == "auth" && len(mappingEntries(e.value)) > 0 {
+			auth = e.value
+		}
 	}
-	return login
+	return auth
+}
+
+// checkCredential reports a credential that no request uses, or that the runtime cannot use.
+func (c *checker) checkCredential(host credential, endpoints, imageHosts []string) {
+	const rule = "mirror-own-login"
+	if problem, fix := registry.CredentialKeyProblem(host.key, endpoints, imageHosts); problem != "" {
+		c.addFinding(rule, finding.SeverityWarning, host.line, fix, "%s", problem)
+	}
+	fields := map[string]mappingEntry{}
+	for _, e := range mappingEntries(host.auth) {
+		if e.value != nil && e.value.Kind == yaml.ScalarNode && e.value.Tag != "!!null" && e.value.Value != "" {
+			fields[e.key] = e
+		}
+	}
+	auth, hasAuth := fields["auth"]
+	password, hasPassword := fields["password"]
+	_, hasUser := fields["username"]
+	_, hasToken := fields["identity_token"]
+	switch problem := registry.CredentialAuthProblem(auth.text()); {
+	case hasUser && !hasPassword && !hasAuth:
+		c.addFinding(rule, finding.SeverityWarning, fields["username"].line, "add password", "there is a username without a password, so an empty password is sent")
+	case hasUser && hasAuth:
+		c.addFinding(rule, finding.SeverityInfo, auth.line, "remove auth, or username and password", "auth is not used, because username is set")
+	case hasUser:
+	case hasToken:
+	case hasAuth && problem != "":
+		c.addFinding(rule, finding.SeverityError, auth.line, registry.CredentialAuthFix, "%s, so the runtime cannot use the credential", problem)
+	case hasPassword && !hasAuth:
+		c.addFinding(rule, finding.SeverityWarning, password.line, "add username", "a password without a username is not used, so requests are anonymous")
+	}
+}
+
+func (e mappingEntry) text() string {
+	if e.value == nil {
+		return ""
+	}
+	return e.value.Value
+}
+
+// groupPattern matches a reference to a group in a replacement, as regexp.Expand reads it.
+var groupPattern = regexp.MustCompile(`\$(?:\{(\w+)\}|(\w+))`)
+
+// checkRewrite checks the rewrite rules of a host.
+func (c *checker) checkRewrite(m mappingEntry) {
+	for _, e := range mappingEntries(m.value) {
+		if e.key != "rewrite" {
+			continue
+		}
+		for _, rule := range mappingEntries(e.value) {
+			c.checkRewriteRule(rule)
+		}
+	}
+}
+
+func (c *checker) checkRewriteRule(rule mappingEntry) {
+	const name = "mirror-path"
+	pattern, err := regexp.Compile(rule.key)
+	if err != nil {
+		c.addFinding(name, finding.SeverityWarning, rule.line, "correct the regular expression", "the pattern is not a valid regular expression, so it rewrites nothing")
+		return
+	}
+	replacement := rule.text()
+	for _, m := range groupPattern.FindAllStringSubmatch(strings.ReplaceAll(replacement, "$$", ""), -1) {
+		group := m[1] + m[2]
+		digits := strings.TrimRight(group, "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+		n, err := strconv.Atoi(group)
+		switch {
+		case err == nil && n <= pattern.NumSubexp() || slices.Contains(pattern.SubexpNames(), group):
+		case err == nil:
+			c.addFinding(name, finding.SeverityWarning, rule.line, fmt.Sprintf("put the part that $%d stands for in parentheses", n), "the replacement uses $%d, but the pattern has %s, so $%d is replaced with nothing", n, textfmt.FormatCount(pattern.NumSubexp(), "group"), n)
+		case digits != "" && digits != group:
+			c.addFinding(name, finding.SeverityWarning, rule.line, fmt.Sprintf("write ${%s}%s", digits, strings.TrimPrefix(group, digits)), "the replacement uses a group named %s, which the pattern does not have, so it is replaced with nothing", truncateKey(group))
+		default:
+			c.addFinding(name, finding.SeverityWarning, rule.line, "use $1 for the first group", "the pattern has no group named %s, so it is replaced with nothing", truncateKey(group))
+		}
+	}
+	if !strings.Contains(replacement, "$") && pattern.NumSubexp() > 0 && (replacement == "" || strings.HasSuffix(replacement, "/")) {
+		c.addFinding(name, finding.SeverityWarning, rule.line, "add $1; if a shell removed it, quote the text with single quotes", "the replacement does not contain $1, so every image gets the same name")
+	}
 }
 
 // checkHost reports a name that cannot be an image host.
@@ -191,9 +319,8 @@ func redactAddress(address string) string {
 	return truncateKey(address[strings.LastIndexByte(address, '@')+1:])
 }
 
-// checkMirror checks the endpoints of a host. logins lists the hosts with a credential.
-func (c *checker) checkMirror(m mappingEntry, logins map[string]int) {
-	var hosts []string
+// checkMirror checks the endpoints of a host, and returns their hosts.
+func (c *checker) checkMirror(m mappingEntry, credentials []credential) (hosts []string) {
 	for _, e := range mappingEntries(m.value) {
 		if e.key != "endpoint" || e.value == nil {
 			continue
@@ -204,11 +331,15 @@ func (c *checker) checkMirror(m mappingEntry, logins map[string]int) {
 			}
 		}
 	}
-	has := func(host string) bool { _, ok := logins[host]; return ok }
-	if line, own := logins[m.key]; own && len(hosts) > 0 && !slices.ContainsFunc(hosts, has) && !has("*") {
-		c.addFinding("mirror-own-login", finding.SeverityInfo, line, fmt.Sprintf("if the endpoint requires a credential, add one under configs: %q:", hosts[0]),
+	has := func(host string) bool {
+		return slices.ContainsFunc(credentials, func(k credential) bool { return k.key == host })
+	}
+	own := slices.IndexFunc(credentials, func(k credential) bool { return k.key == m.key })
+	if own >= 0 && m.key != registry.DockerHub && m.key != "*" && len(hosts) > 0 && !slices.ContainsFunc(hosts, has) {
+		c.addFinding("mirror-own-login", finding.SeverityInfo, credentials[own].line, fmt.Sprintf("if the endpoint requires a credential, add one under configs: %q:", hosts[0]),
 			"the credential under configs is for %s itself, but credentials are looked up by the endpoint's host, and %s has none", m.key, strings.Join(hosts, ", "))
 	}
+	return hosts
 }
 
 // checkEndpoint checks an endpoint and returns its host and port.
@@ -228,6 +359,9 @@ func (c *checker) checkEndpoint(n *yaml.Node) string {
 	if path := strings.TrimSuffix(u.Path, "/"); path != "" && !strings.Contains(path+"/", "/v2/") {
 		c.addFinding("mirror-path", finding.SeverityWarning, n.Line, fmt.Sprintf("add /v2 to the path (https://%s/v2%s), or use rewrite", u.Host, path),
 			"the endpoint's path is used unchanged: %s receives requests for %s/NAME/manifests/TAG, without the /v2 that registries expect", u.Host, path)
+	}
+	if u.Host == registry.DockerHub { // k3s replaces it
+		return registry.DockerHubServer
 	}
 	return u.Host
 }

@@ -38,12 +38,39 @@ func TestCheck(t *testing.T) {
 		text string
 		want []string
 	}{
-		"empty":             {"", nil},
-		"a comment":         {"# nothing\n", nil},
-		"nothing":           {"null\n", nil},
-		"an embedded one":   {"mirrors:\n  docker.io:\n  registry.k8s.io:\n  \"*\":\n", nil},
-		"as it should be":   {mirrored + "configs:\n  \"m.example:5000\":\n" + login + "    tls:\n      ca_file: /ca.pem\n      insecure_skip_verify: true\n", nil},
-		"for all":           {mirrored + "configs:\n  \"*\":\n" + login + "  icr.io:\n" + login, nil},
+		"empty":           {"", nil},
+		"a comment":       {"# nothing\n", nil},
+		"nothing":         {"null\n", nil},
+		"an embedded one": {"mirrors:\n  docker.io:\n  registry.k8s.io:\n  \"*\":\n", nil},
+		"as it should be": {mirrored + "configs:\n  \"m.example:5000\":\n" + login + "    tls:\n      ca_file: /ca.pem\n      insecure_skip_verify: true\n", nil},
+		"for all": {mirrored + "configs:\n  \"*\":\n" + login + "  icr.io:\n" + login, []string{
+			`info mirror-own-login 7 if the endpoint requires a credential, add one under configs: "m.example:5000":`, "warning mirror-own-login 5 use the key m.example:5000"}},
+		// k3s-io/k3s#12438: a URL and docker.io as keys, and a bare token
+		"a URL, and Docker Hub": {"configs:\n  \"https://index.docker.io/v2/\":\n    auth:\n      auth: dckr_pat_abc\n  docker.io:\n    auth:\n      auth: dckr_pat_abc\n", []string{
+			`warning mirror-own-login 2 use the key "registry-1.docker.io"`, "error mirror-own-login 4 set username and password, or set auth to base64 of USER:PASSWORD; a token is a password",
+			`warning mirror-own-login 5 use the key "registry-1.docker.io"`, "error mirror-own-login 7 set username and password, or set auth to base64 of USER:PASSWORD; a token is a password"}},
+		// k3s-io/k3s#12326
+		"a wildcard": {"mirrors:\n  \"*\":\n    endpoint:\n      - \"https://public.example.com/\"\nconfigs:\n  \"*\":\n" + login, []string{"warning mirror-own-login 6 use the key public.example.com"}},
+		"no port":    {"mirrors:\n  a.example:5000:\n    endpoint:\n      - \"http://a.example:5000\"\nconfigs:\n  a.example:\n" + login, []string{`warning mirror-own-login 6 use the key "a.example:5000"`}},
+		"a port":     {"mirrors:\n  icr.io:\n    endpoint: [\"https://a.example\"]\nconfigs:\n  a.example:443:\n" + login, []string{`warning mirror-own-login 5 use the key "a.example"`}},
+		"both ports": {"mirrors:\n  icr.io:\n    endpoint: [\"https://a.example\", \"https://a.example:443\"]\nconfigs:\n  a.example:443:\n" + login, nil},
+		// k3s-io/k3s#3937
+		"Docker Hub's endpoint": {"mirrors:\n  docker.io:\n    endpoint:\n      - https://registry-1.docker.io\nconfigs:\n  docker.io:\n" + login, []string{`warning mirror-own-login 6 use the key "registry-1.docker.io"`}},
+		"Docker Hub's server":   {"configs:\n  registry-1.docker.io:\n" + login, nil},
+		"an image's host":       {"configs:\n  a.example:\n" + login, nil},
+		"an upper-case host":    {"mirrors:\n  icr.io:\n    endpoint: [\"https://m.example\"]\nconfigs:\n  M.example:\n" + login, []string{`warning mirror-own-login 5 use the key "m.example"`}},
+		"a good auth":           {"configs:\n  a.example:\n    auth:\n      auth: \"Y2k6eA==\"\n", nil},
+		"no user":               {"configs:\n  a.example:\n    auth:\n      password: " + canary.PasswordSecret + "\n", []string{"warning mirror-own-login 4 add username"}},
+		"no password":           {"configs:\n  a.example:\n    auth:\n      username: ci\n", []string{"warning mirror-own-login 4 add password"}},
+		"both forms":            {"configs:\n  a.example:\n    auth: {username: ci, password: x, auth: \"Y2k6eA==\"}\n", []string{"info mirror-own-login 3 remove auth, or username and password"}},
+		"empty values":          {"configs:\n  a.example:\n    auth:\n      username: ci\n      password: x\n      auth: \"\"\n      identity_token: \"\"\n", nil},
+		"configs below mirrors": {"mirrors:\n  a.example:\n  configs:\n    a.example:\n  " + strings.ReplaceAll(login, "\n", "\n"), []string{"warning mirror-unknown-key 3 move configs: to the top level of the file"}},
+		// k3s-io/k3s#5502
+		"no group":          {"mirrors:\n  docker.io:\n    rewrite:\n      \".*\": \"dockerhub/$1\"\n", []string{"warning mirror-path 4 put the part that $1 stands for in parentheses"}},
+		"a long name":       {"mirrors:\n  docker.io:\n    rewrite:\n      \"(.*)\": \"$1_cache\"\n", []string{"warning mirror-path 4 write ${1}_cache"}},
+		"a lost group":      {"mirrors:\n  docker.io:\n    rewrite:\n      \"(.*)\": \"dockerhub/\"\n", []string{"warning mirror-path 4 add $1; if a shell removed it, quote the text with single quotes"}},
+		"a bad pattern":     {"mirrors:\n  docker.io:\n    rewrite:\n      \"(.*\": \"dockerhub/$1\"\n", []string{"warning mirror-path 4 correct the regular expression"}},
+		"good rewriting":    {"mirrors:\n  docker.io:\n    rewrite:\n      \"^library/(.*)\": \"hub/${1}-x\"\n      \"(?P<n>a)\": \"$n\"\n      \"^rancher$\": \"x/rancher\"\n      \"(b)\": \"c\"\n", nil},
 		"both logins":       {mirrored + "configs:\n  icr.io:\n" + login + "  \"m.example:5000\":\n" + login, nil},
 		"a path":            {"mirrors:\n  icr.io:\n    endpoint: [\"https://m.example/v2/icr\", m.example, \"m.example/v2/\"]\n    rewrite: {\"^a/(.*)\": \"b/$1\"}\n", nil},
 		"Windows line ends": {strings.ReplaceAll(mirrored, "\n", "\r\n"), nil},

@@ -142,6 +142,9 @@ func SARIF(version string, read func(file string) []byte, list []finding.Finding
 // RulesURL is the URL of the page that explains the lint rules.
 const RulesURL = projectURL + "/blob/main/docs/lint/README.md"
 
+// MirrorRulesURL is the URL of the page that explains the rules for container runtimes' files.
+const MirrorRulesURL = projectURL + "/blob/main/docs/mirrors.md#findings"
+
 // DoctorRulePrefix is the prefix added to a doctor check's name to form a rule.
 const DoctorRulePrefix = "doctor/"
 
@@ -154,7 +157,7 @@ func ruleHelpURL(rule string, severity finding.Severity) string {
 	case strings.HasPrefix(rule, DoctorRulePrefix):
 		return docs + "cli/doctor.md#checks"
 	case strings.HasPrefix(rule, "mirror-"), strings.HasPrefix(rule, "registries-"):
-		return docs + "mirrors.md#findings"
+		return MirrorRulesURL
 	}
 	return RulesURL + "#" + rule + "-" + string(severity)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
+	"github.com/regcred/regcred/internal/embedded"
 	"github.com/regcred/regcred/internal/textfmt"
 	"github.com/regcred/regcred/lint"
 	"github.com/regcred/regcred/lint/pullsecret"
@@ -24,9 +25,12 @@ type Validation struct {
 	KubeletVersion string            `json:"kubeletVersion"` // "" for a file that only regcred reads
 	FeatureGates   map[string]bool   `json:"featureGates,omitempty"`
 	BinDir         string            `json:"binDir,omitempty"` // set if executables were also checked
+	Where          string            `json:"where,omitempty"`  // field of the file that contains the configuration; "" if the file is the configuration
+	Line           int               `json:"line,omitempty"`   // line at which the embedded configuration begins
 	Providers      int               `json:"providers"`
 	Hash           string            `json:"hash,omitempty"`
 	Credentials    *CredentialFile   `json:"credentials,omitempty"` // set for a docker config or pull secrets
+	RuntimeFile    string            `json:"runtimeFile,omitempty"` // kind of a container runtime's file, such as "hosts.toml"
 	Problems       []Problem         `json:"problems"`              // reasons why the kubelet rejects the file
 	Findings       []finding.Finding `json:"findings"`              // lint findings
 	Suppressed     int               `json:"suppressed,omitempty"`  // number of findings suppressed by comments; see [Validation.ApplyFilter]
@@ -59,6 +63,65 @@ func ValidateCredentials(path string, data []byte, now time.Time) (*Validation, 
 		Findings:    append([]finding.Finding{}, c.Findings...),
 		readFile:    func(string) []byte { return data },
 	}, nil
+}
+
+// ValidateEmbedded checks a configuration inside a file. Positions refer to the file with the text
+// data.
+func ValidateEmbedded(path string, data []byte, c embedded.Config, k Kubelet, binDir string) (*Validation, error) {
+	cfg, err := config.Parse(path, c.Text)
+	v, err := Validate(path, cfg, err, k, binDir)
+	if err != nil {
+		return nil, err
+	}
+	v.Where, v.Line = c.Where, c.Line
+	v.readFile = func(string) []byte {
+		if c.Exact {
+			return c.Text
+		}
+		return data
+	}
+	for i := range v.Problems {
+		p := &v.Problems[i]
+		if p.File != path {
+			continue
+		}
+		if p.Line < c.Line || !c.Exact { // line 1 of the configuration
+			p.Line, p.Column = c.Line, c.Column
+		}
+		p.Path = joinPath(&c, p.Path)
+		p.text = (&config.FieldError{File: p.File, Line: p.Line, Column: p.Column, Path: p.Path, Msg: p.Message, Value: p.Value}).Error()
+	}
+	for i := range v.Findings {
+		f := &v.Findings[i]
+		if f.File != path {
+			continue
+		}
+		if f.Line < c.Line || !c.Exact {
+			f.Line, f.Column = c.Line, c.Column
+		}
+		f.Path = joinPath(&c, f.Path)
+	}
+	return v, nil
+}
+
+// joinPath returns the path of a field of an embedded configuration.
+func joinPath(c *embedded.Config, path string) string {
+	switch {
+	case path == "":
+		return c.Where
+	case c.IsText:
+		return c.Where + ": " + path
+	}
+	return c.Where + "." + path
+}
+
+// NewRuntimeValidation returns the result for a configuration file of a container runtime, without
+// findings. data is nil for a directory.
+func NewRuntimeValidation(path, kind string, data []byte) *Validation {
+	return &Validation{
+		Path: path, Valid: true, RuntimeFile: kind, Problems: []Problem{}, Findings: []finding.Finding{},
+		readFile: func(string) []byte { return data },
+	}
 }
 
 // Problem is the JSON form (-o json) of a [config.FieldError].

@@ -17,6 +17,7 @@ import (
 // credentials because something failed.
 const (
 	VerdictWithCredentials = "credentials" // the pull has credentials
+	VerdictRuntime         = "runtime"     // no credentials from the kubelet, but the runtime has its own
 	VerdictAnonymous       = "anonymous"   // no credentials, but no failure
 	VerdictMatched         = "matched"     // dry run: a provider would be called
 	VerdictUnmatched       = "unmatched"   // dry run: no provider would be called
@@ -34,7 +35,7 @@ type Verdict struct {
 
 // HasCredentials reports whether a pull would have credentials.
 func (v *Verdict) HasCredentials() bool {
-	return v.Outcome == VerdictWithCredentials || v.Outcome == VerdictMatched
+	return v.Outcome == VerdictWithCredentials || v.Outcome == VerdictMatched || v.Outcome == VerdictRuntime
 }
 
 // SetInvalid sets the verdict for an invalid configuration.
@@ -82,6 +83,14 @@ func (r *Explanation) predictPull() Verdict {
 		if len(v.Failed) > 0 {
 			v.Text += fmt.Sprintf("; but %s failed and provided no credentials", strings.Join(v.Failed, " and "))
 		}
+	case r.Route != nil && r.Route.UsesOwnCredential() && !r.refusesPull():
+		v.Outcome = VerdictRuntime
+		v.Text = fmt.Sprintf("no credentials from the kubelet, so %s uses its own, which regcred does not test: %s", r.Route.Runtime, r.Route.OwnCredentials())
+		if len(v.Failed) > 0 {
+			v.Text += fmt.Sprintf("; but %s failed", strings.Join(v.Failed, " and "))
+		} else {
+			v.Text += r.anonymousReason()
+		}
 	case len(v.Failed) > 0:
 		v.Outcome = OutcomeFailed
 		v.Text = fmt.Sprintf("no credentials, because %s failed; %s", strings.Join(v.Failed, " and "), r.failureConsequence())
@@ -121,12 +130,18 @@ func (r *Explanation) failureConsequence() string {
 	if r.failsOnlyInRegcred() {
 		return "this is a limit of regcred, and a kubelet might have a credential"
 	}
-	for _, s := range r.Sources {
-		if s.Kind == regcred.FromPullSecret && s.Outcome == OutcomeFailed && !s.Unreadable && !s.overLimit {
-			return "without the pull secret, the kubelet would not pull the image at all" // kubelet: MakeDockerKeyring returns an error
-		}
+	if r.refusesPull() {
+		return "without the pull secret, the kubelet would not pull the image at all"
 	}
 	return "the kubelet would still pull anonymously and, if that fails, report only a 401"
+}
+
+// refusesPull reports whether the kubelet does not pull at all, because a pull secret is invalid.
+// kubelet: MakeDockerKeyring returns an error
+func (r *Explanation) refusesPull() bool {
+	return slices.ContainsFunc(r.Sources, func(s Source) bool {
+		return s.Kind == regcred.FromPullSecret && s.Outcome == OutcomeFailed && !s.Unreadable && !s.overLimit
+	})
 }
 
 func (r *Explanation) predictDryRun() Verdict {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/regcred/regcred/finding"
@@ -49,6 +50,7 @@ type Hop struct {
 	File             string           `json:"file,omitempty"`    // file that configures the host, or ""
 	Line             int              `json:"line,omitempty"`
 	CredentialFile   string           `json:"ownFile,omitempty"` // the runtime's file with a credential for the host, or ""
+	CredentialLine   int              `json:"ownLine,omitempty"` // 0 if unknown
 
 	CA                 []string    `json:"ca,omitempty"`         // CA files, in addition to the system's CAs
 	ClientCertificates [][2]string `json:"client,omitempty"`     // certificate and key files
@@ -75,13 +77,64 @@ func RedactAddress(address string) string {
 	return address
 }
 
+// CredentialIf returns which credential the host receives if the kubelet sends a credential,
+// or if it sends none. The runtime's own credential for the image's host, and containerd's for
+// any host, counts only if the kubelet sends none.
+func (h *Hop) CredentialIf(kubeletSends bool) CredentialSource {
+	switch {
+	case kubeletSends || h.Credential != CredentialKubelet:
+		return h.Credential
+	case h.CredentialFile != "":
+		return CredentialRuntime
+	}
+	return CredentialNone
+}
+
+// CredentialPlace returns the file and line of the runtime's own credential for the host.
+func (h *Hop) CredentialPlace() string {
+	if h.CredentialLine == 0 {
+		return h.CredentialFile
+	}
+	return fmt.Sprintf("%s:%d", h.CredentialFile, h.CredentialLine)
+}
+
+// UsesOwnCredential reports whether a host receives a credential from the runtime's files if the
+// kubelet sends none.
+func (r *Route) UsesOwnCredential() bool {
+	return slices.ContainsFunc(r.Hops, func(h Hop) bool {
+		c := h.CredentialIf(false)
+		return !h.SkippedForLayers && (c == CredentialRuntime || c == CredentialHeader)
+	})
+}
+
+// OwnCredentials lists the hosts that receive a credential from the runtime's files if the kubelet
+// sends none, and where these credentials are.
+func (r *Route) OwnCredentials() string {
+	var list []string
+	for i := range r.Hops {
+		h := &r.Hops[i]
+		text := ""
+		switch c := h.CredentialIf(false); {
+		case h.SkippedForLayers:
+		case c == CredentialRuntime:
+			text = h.Base.Host + " (" + h.CredentialPlace() + ")"
+		case c == CredentialHeader:
+			text = fmt.Sprintf("%s (%s:%d)", h.Base.Host, h.File, max(h.Line, 1))
+		}
+		if text != "" && !slices.Contains(list, text) {
+			list = append(list, text)
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
 // AnonymousFindings returns a finding for each mirror that is queried without a credential.
 // It is for an image without a matching credential.
 func (r *Route) AnonymousFindings() (found []finding.Finding) {
 	host, _, _ := strings.Cut(r.Repository, "/")
 	for i := range r.Hops {
 		h := &r.Hops[i]
-		if h.IsOrigin || h.SkippedForLayers || h.Credential != CredentialKubelet || h.File == "" {
+		if h.IsOrigin || h.SkippedForLayers || h.Credential != CredentialKubelet || h.CredentialFile != "" || h.File == "" {
 			continue
 		}
 		found = append(found, finding.Finding{

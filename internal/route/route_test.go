@@ -60,3 +60,41 @@ func TestString(t *testing.T) {
 		}
 	}
 }
+
+// TestDescribe verifies the description of a route with the runtime's own credentials, with and
+// without a credential of the kubelet.
+func TestDescribe(t *testing.T) {
+	mirror, origin := route.NewHop("https", "m.example", "/v2", "a"), route.NewHop("https", "quay.io", "/v2", "a")
+	origin.IsOrigin = true
+	mirror.CredentialFile, mirror.CredentialLine = "/c.toml", 4
+	header := origin
+	header.Credential, header.File, header.Line = route.CredentialHeader, "/hosts.toml", 2
+	const tries, what = "containerd tries m.example, then quay.io itself; ", "the credential for quay.io/a"
+	for name, tt := range map[string]struct {
+		hops                    []route.Hop
+		unknown, none, sent, at string
+	}{
+		"a mirror": {[]route.Hop{mirror, origin},
+			tries + "quay.io itself gets " + what + "; m.example gets " + what + " or, if the kubelet has none, containerd's own credential (/c.toml:4)",
+			tries + "the kubelet sends no credential: m.example gets containerd's own credential (/c.toml:4); quay.io itself gets no credential",
+			tries + "a host that requires authentication gets " + what + "; containerd's own credential for m.example (/c.toml:4) is not used",
+			"m.example (/c.toml:4)"},
+		"a header": {[]route.Hop{mirror, header},
+			tries + "m.example gets " + what + " or, if the kubelet has none, containerd's own credential (/c.toml:4); quay.io itself gets the Authorization header from its hosts.toml, then " + what,
+			tries + "the kubelet sends no credential: m.example gets containerd's own credential (/c.toml:4); quay.io itself gets the Authorization header from its hosts.toml",
+			tries + "m.example gets " + what + "; quay.io itself gets the Authorization header from its hosts.toml, then " + what + "; containerd's own credential for m.example (/c.toml:4) is not used",
+			"m.example (/c.toml:4), quay.io (/hosts.toml:2)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			way := route.Route{Runtime: "containerd", Repository: "quay.io/a", Hops: tt.hops}
+			for want, got := range map[string]string{tt.unknown: way.String(), tt.none: way.Describe(false), tt.sent: way.Describe(true), tt.at: way.OwnCredentials()} {
+				if got != want {
+					t.Errorf("got  %s\nwant %s", got, want)
+				}
+			}
+			if found := way.AnonymousFindings(); len(found) != 0 {
+				t.Errorf("the mirror has a credential: %v", found)
+			}
+		})
+	}
+}

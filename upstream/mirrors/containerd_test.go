@@ -106,14 +106,18 @@ func waitReady(t *testing.T, lines *bufio.Scanner) {
 	t.Fatalf("containerd ended before it served:\n%s", said.String())
 }
 
-// pullImage pulls an image through CRI, as a kubelet does.
+// pullImage pulls an image through CRI, as a kubelet with a credential does.
 func (d *containerdDaemon) pullImage(t *testing.T, image string) error {
+	t.Helper()
+	return d.pullWith(t, image, &runtimeapi.AuthConfig{Username: kubeletUser, Password: "secret"})
+}
+
+// pullWith pulls an image through CRI. auth is nil if the kubelet has no credential.
+func (d *containerdDaemon) pullWith(t *testing.T, image string, auth *runtimeapi.AuthConfig) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	_, err := d.images.PullImage(ctx, &runtimeapi.PullImageRequest{
-		Image: &runtimeapi.ImageSpec{Image: image}, Auth: &runtimeapi.AuthConfig{Username: kubeletUser, Password: "secret"},
-	})
+	_, err := d.images.PullImage(ctx, &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: image}, Auth: auth})
 	return err
 }
 
