@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
-	"net/textproto"
 	"sync"
 	"time"
 )
@@ -28,6 +27,7 @@ type progressTimer struct {
 	timer     *time.Timer
 	limit     time.Duration // time without progress; 0 means no limit
 	producing bool          // the caller produces the next part of the request body
+	continues bool          // the server has accepted the request body with status 100
 	responded bool
 	timeout   error // set when the request was canceled
 }
@@ -40,13 +40,15 @@ func newProgressTimer(ctx context.Context, host string, before time.Duration) (c
 	p.timer = time.AfterFunc(before, p.expire)
 	waiting, sending := func() { p.setRequestLimit(0) }, func() { p.setRequestLimit(p.before) }
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn:              func(string) { waiting() },
-		DNSStart:             func(httptrace.DNSStartInfo) { sending() },
-		ConnectStart:         func(string, string) { sending() },
-		TLSHandshakeStart:    sending,
-		GotConn:              func(httptrace.GotConnInfo) { waiting() }, // HTTP/2 may still wait for a stream
-		WroteHeaders:         sending,
-		Got1xxResponse:       func(int, textproto.MIMEHeader) error { sending(); return nil },
+		GetConn:           func(string) { waiting() },
+		DNSStart:          func(httptrace.DNSStartInfo) { sending() },
+		ConnectStart:      func(string, string) { sending() },
+		TLSHandshakeStart: sending,
+		GotConn:           func(httptrace.GotConnInfo) { waiting() }, // HTTP/2 may still wait for a stream
+		WroteHeaders:      sending,
+		// Not Got1xxResponse: it would disable net/http's limit on these responses. They are no
+		// progress, because a server can send them forever.
+		Got100Continue:       p.continueUpload,
 		WroteRequest:         func(httptrace.WroteRequestInfo) { sending() },
 		GotFirstResponseByte: sending,
 	}), p
@@ -87,6 +89,17 @@ func (p *progressTimer) setRequestLimit(limit time.Duration) {
 	defer p.mu.Unlock()
 	if !p.responded {
 		p.limit = limit
+		p.restart()
+	}
+}
+
+// continueUpload is called when the server accepts the request body. Only the first call counts,
+// because a server can repeat the status.
+func (p *progressTimer) continueUpload() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.continues && !p.responded {
+		p.continues, p.limit = true, p.before
 		p.restart()
 	}
 }

@@ -118,13 +118,13 @@ func (t *Transport) CloseIdleConnections() {
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	err := CheckRedirect(req, nil)
 	if err == nil && req.URL.Scheme == "https" {
-		return t.roundTripTLS(req)
+		return RejectProtocolSwitch(t.roundTripTLS(req))
 	}
 	if err != nil {
 		closeBody(req)
 		return nil, err
 	}
-	return t.fullTransport.RoundTrip(req)
+	return RejectProtocolSwitch(t.fullTransport.RoundTrip(req))
 }
 
 // roundTripTLS sends a request over TLS. If the bundle does not contain the server's CA, it
