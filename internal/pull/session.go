@@ -119,6 +119,33 @@ func (s *session) getManifest(ctx context.Context, id string) (manifest, error) 
 	return manifest{raw, v1.Descriptor{MediaType: mediaType, Size: int64(len(raw)), Digest: digest}}, nil
 }
 
+// readConfig returns an image's configuration without storing it.
+func (s *session) readConfig(ctx context.Context, config v1.Descriptor) ([]byte, error) {
+	if config.Size > maxManifestSize {
+		return nil, fmt.Errorf("larger than %d bytes", maxManifestSize)
+	}
+	for n := 1; ; n++ {
+		raw, err := s.getConfig(ctx, config)
+		if err == nil || !login.IsBrokenConnection(err) || !s.Budget.Wait(ctx, n, 0) {
+			return raw, err
+		}
+	}
+}
+
+func (s *session) getConfig(ctx context.Context, config v1.Descriptor) ([]byte, error) {
+	resp, err := s.get(ctx, "blobs", config.Digest.String(), blobHeader.Clone())
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, config.Size+1))
+	if err != nil {
+		return nil, err
+	}
+	_, err = manifestDigest(config.Digest.String(), raw)
+	return raw, err
+}
+
 // target is an image and its registry.
 type target struct {
 	login.Target
