@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"net/url"
 	"strings"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/login"
+	"github.com/regcred/regcred/internal/platform"
 )
 
 const maxRedirects = 10
@@ -112,7 +112,7 @@ func (s *session) getManifest(ctx context.Context, id string) (manifest, error) 
 	if err != nil {
 		return manifest{}, err
 	}
-	mediaType, err := manifestMediaType(resp.Header.Get("Content-Type"), raw)
+	mediaType, err := platform.MediaType(resp.Header.Get("Content-Type"), raw)
 	if err != nil {
 		return manifest{}, err
 	}
@@ -232,33 +232,4 @@ func checkDescriptors(m manifest, list []v1.Descriptor) error {
 		}
 	}
 	return nil
-}
-
-// manifestMediaType returns the media type of a manifest. Header and content must agree,
-// because a document that one reader treats as an image and another as an index can be
-// used in an attack (CVE-2021-41190).
-func manifestMediaType(header string, raw []byte) (types.MediaType, error) {
-	var doc struct {
-		MediaType string            `json:"mediaType"`
-		Manifests []json.RawMessage `json:"manifests"`
-		Layers    []json.RawMessage `json:"layers"`
-	}
-	if err := json.Unmarshal(raw, &doc); err != nil {
-		return "", fmt.Errorf("not a manifest: %w", err)
-	}
-	mt, _, err := mime.ParseMediaType(header)
-	if err != nil {
-		mt = doc.MediaType
-	}
-	if doc.MediaType != "" && doc.MediaType != mt {
-		return "", fmt.Errorf("the registry's content type is %q, but the manifest's media type is %q", mt, doc.MediaType)
-	}
-	kind := types.MediaType(mt)
-	switch {
-	case kind.IsIndex() && doc.Layers == nil, kind.IsImage() && doc.Manifests == nil:
-		return kind, nil
-	case kind.IsSchema1():
-		return "", fmt.Errorf("media type %q is a pre-2016 Docker image format that runtimes no longer support: push the image again with a newer tool", mt)
-	}
-	return "", fmt.Errorf("media type %q is neither an image manifest nor an image index", mt)
 }
