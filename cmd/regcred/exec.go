@@ -104,6 +104,9 @@ func (a *app) execCommand(ctx context.Context, e *execFlags, args []string) erro
 		return err
 	}
 	session, err := dockerclient.NewSession(a.clientEnv(), o)
+	if err != nil && a.Getenv("REGISTRY_AUTH_FILE") == os.DevNull {
+		return withHint(fmt.Errorf("REGISTRY_AUTH_FILE: %w", err), "podman cannot read it either: use a file that contains {} instead")
+	}
 	if err != nil {
 		return withHelperHint(err)
 	}
