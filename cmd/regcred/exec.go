@@ -182,7 +182,7 @@ func (a *app) sessionOptions(ctx context.Context, e *execFlags) (o dockerclient.
 // for an image whose provider matches only a longer path.
 func (a *app) imageHosts(cfg *config.Config, images []string) (hosts []string, err error) {
 	for _, image := range images {
-		x, err := a.explainTarget(cfg, regcred.Request{Image: image})
+		x, err := a.explainImage(cfg, image)
 		if err != nil {
 			return nil, err
 		}
@@ -213,7 +213,7 @@ func (a *app) firstCredentials(ctx context.Context, e *execFlags) (logins []dock
 	}
 	defer s.Close()
 	for _, image := range e.images {
-		x, err := a.explainTarget(s.cfg, regcred.Request{Image: image})
+		x, err := a.explainImage(s.cfg, image)
 		if err != nil {
 			return nil, err
 		}

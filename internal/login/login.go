@@ -146,6 +146,9 @@ func (r *Registry) lastChallenge() *Challenge {
 	return r.challenge
 }
 
+// Scheme returns the URL scheme that the registry supports, or "https" before its first response.
+func (r *Registry) Scheme() string { return cmp.Or(r.knownScheme(), "https") }
+
 func (r *Registry) knownScheme() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

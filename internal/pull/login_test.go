@@ -76,3 +76,17 @@ func TestPullAsContainerd(t *testing.T) {
 		})
 	}
 }
+
+// TestErrorsNameTheScheme verifies that an error about a request over plain HTTP names an http URL.
+func TestErrorsNameTheScheme(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v2/" {
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	t.Cleanup(srv.Close)
+	err := mustFail(t, &Puller{Retry: login.RetryOptions{Attempts: 1}}, strings.TrimPrefix(srv.URL, "http://")+"/team/app:v1", nil, t.TempDir())
+	if !strings.Contains(err.Error(), srv.URL+"/v2/team/app/manifests/v1") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -62,8 +62,7 @@ func (s *session) redactURLPath(err error) error {
 // get requests /v2/<repository>/<kind>/<id>.
 func (s *session) get(ctx context.Context, kind, id string, header http.Header) (*http.Response, error) {
 	repo := s.target.ref.Context()
-	// The client's transport changes the scheme to http if necessary.
-	u := url.URL{Scheme: "https", Host: s.target.Host(), Path: "/v2/" + repo.RepositoryStr() + "/" + kind + "/" + id}
+	u := url.URL{Scheme: s.Scheme(), Host: s.target.Host(), Path: "/v2/" + repo.RepositoryStr() + "/" + kind + "/" + id}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, err
