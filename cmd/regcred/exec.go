@@ -53,12 +53,11 @@ for programs that do not run credential helpers. Docker config files of the node
 and the user are used only for images without a provider. The written
 credentials are not renewed; a warning states when they expire.
 
-CMD receives the terminal and all signals. In the terminal's foreground, SIGINT
-and SIGQUIT are not forwarded, because ^C and ^\ reach CMD too; to stop CMD with
-"kill" or "timeout --foreground", send SIGTERM. regcred exits with CMD's exit
-code, or is killed by the signal that killed CMD. The exit code is 127 if CMD
-does not exist, and 126 if it cannot be run. CMD is not run if a credential
-cannot be obtained.`,
+CMD receives the terminal and all signals, except that SIGINT and SIGQUIT are
+not forwarded in the terminal's foreground. regcred exits with CMD's exit code,
+or is killed by the signal that killed CMD. The exit code is 127 if CMD does not
+exist, and 126 if it cannot be run. CMD is not run if a credential cannot be
+obtained.`,
 		Example: `  regcred exec -- docker compose pull
   regcred exec --image registry.example/team/app -- skopeo inspect docker://registry.example/team/app
   regcred exec --materialize --image registry.example/team/app -- ./build.sh`,
