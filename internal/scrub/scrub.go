@@ -21,6 +21,7 @@ import (
 	"html"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -161,6 +162,8 @@ func secretForms(s string) []string {
 		strings.ReplaceAll(unescaped, "/", `\/`),
 		asciiJSON(unescaped),
 		asciiJSON(strings.ReplaceAll(unescaped, "/", `\/`)),
+		strings.ReplaceAll(s, "/", `\/`),
+		strings.ReplaceAll(s, `\`, `\\`),
 		html.EscapeString(s),
 		strings.NewReplacer("&#34;", "&quot;", "&#39;", "&#x27;").Replace(html.EscapeString(s)),
 		hex.EncodeToString([]byte(s)),
@@ -169,6 +172,11 @@ func secretForms(s string) []string {
 		base64.RawURLEncoding.EncodeToString([]byte(s)),
 	}
 	forms = append(forms, urlForms(s)...)
+	for _, form := range forms { // messages quote what a server sent
+		if quoted := strconv.Quote(form); len(quoted) > len(form)+len(`""`) {
+			forms = append(forms, quoted[1:len(quoted)-1])
+		}
+	}
 	for before := range 3 {
 		data := []byte(strings.Repeat("x", before) + s)
 		forms = append(forms,
