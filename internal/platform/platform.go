@@ -88,9 +88,15 @@ func (r Rules) Select(ctx context.Context, index v1.Descriptor, want v1.Platform
 	}
 }
 
+// maxAvailable limits the platforms in an error.
+const maxAvailable = 50
+
 // add adds the platforms of descriptors to the available ones.
 func (e *NoImageError) add(list []v1.Descriptor) {
 	for _, d := range list {
+		if len(e.Available) == maxAvailable {
+			return
+		}
 		if d.Platform == nil || !d.MediaType.IsImage() && !d.MediaType.IsIndex() || d.Platform.OS == "unknown" { // attestations have the platform unknown/unknown
 			continue
 		}

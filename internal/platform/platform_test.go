@@ -4,8 +4,12 @@
 package platform
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
@@ -54,4 +58,25 @@ func TestContainersImage(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestManyPlatforms verifies that an index with many platforms neither takes long nor leads to a long error.
+func TestManyPlatforms(t *testing.T) {
+	var list listedIndex
+	for i := range 40_000 {
+		list = append(list, v1.Descriptor{MediaType: types.OCIManifestSchema1, Platform: &v1.Platform{OS: "linux", Architecture: fmt.Sprintf("arch%d", i)}})
+	}
+	began := time.Now()
+	_, err := Containerd.Select(t.Context(), v1.Descriptor{MediaType: types.OCIImageIndex}, v1.Platform{OS: "linux", Architecture: "amd64"}, list)
+	if took := time.Since(began); err == nil || len(err.Error()) > 2000 || took > 5*time.Second {
+		t.Errorf("got %v after %s", err, took)
+	}
+}
+
+// listedIndex is the source of a single index.
+type listedIndex []v1.Descriptor
+
+func (l listedIndex) Index(context.Context, v1.Descriptor) ([]v1.Descriptor, error) { return l, nil }
+func (listedIndex) ConfigPlatform(context.Context, v1.Descriptor) (v1.Platform, error) {
+	return v1.Platform{}, errors.New("not called")
 }

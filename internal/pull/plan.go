@@ -221,6 +221,9 @@ func (pl *plan) addBlob(b blob) error {
 	return nil
 }
 
+// maxVariantLength limits the number in a variant, because package platforms lists all lower ones.
+const maxVariantLength = 5
+
 // allPlatforms is the value of [Puller.Platform] for a whole index.
 const allPlatforms = "all"
 
@@ -243,7 +246,7 @@ func parsePlatform(s string) (wantedPlatform, error) {
 		s = "linux/" + runtime.GOARCH
 	}
 	p, err := v1.ParsePlatform(s)
-	if err != nil || p.OS == "" || p.Architecture == "" {
+	if err != nil || p.OS == "" || p.Architecture == "" || len(p.Variant) > maxVariantLength {
 		return wantedPlatform{}, fmt.Errorf("platform %q is neither os/architecture[/variant] nor %q, e.g. linux/arm64", s, allPlatforms)
 	}
 	return wantedPlatform{Platform: *p}, nil

@@ -355,3 +355,12 @@ func TestTargetNames(t *testing.T) {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 }
+
+// TestPlatformVariantIsBounded verifies that a variant cannot exhaust the memory.
+func TestPlatformVariantIsBounded(t *testing.T) {
+	for text, ok := range map[string]bool{"linux/amd64/v3": true, "linux/arm64/v8.2": true, "linux/arm64/v9999": true, "linux/amd64/v2000000000": false} {
+		if err := CheckPlatform(text); (err == nil) != ok {
+			t.Errorf("%s: got %v", text, err)
+		}
+	}
+}
