@@ -43,7 +43,7 @@ func (r *Route) String() string {
 func (h *Hop) displayName(r *Route) string {
 	host, path, _ := strings.Cut(r.Repository, "/")
 	name := strings.TrimSuffix(strings.TrimSuffix(h.URL, "/"), "/v2")
-	if h.TriesHTTPSFirst {
+	if h.TriesHTTPSFirst { // both schemes are tried
 		name = strings.TrimPrefix(name, "http://")
 	}
 	if h.TriesHTTPSFirst || h.Base != nil && h.Base.Scheme == "https" {
@@ -54,9 +54,6 @@ func (h *Hop) displayName(r *Route) string {
 		name += " itself"
 	case h.IsOrigin:
 		name = host + " itself (" + name + ")"
-	}
-	if h.TriesHTTPSFirst {
-		name += " (HTTPS first, then plain HTTP)"
 	}
 	if path != "" && h.Repository != path {
 		name += " (for " + h.Repository + ")"
