@@ -255,7 +255,7 @@ func coversAny(scope string, logins []Credential) bool {
 // removeScopes removes the entries of auths and credHelpers for some scopes.
 func (d *configDocument) removeScopes(unwanted func(scope string) bool) error {
 	drop := func(m jsonMember) bool { return unwanted(dockerconfig.Scope(m.Key)) }
-	if m, set := d.field(authsField); set {
+	if m, set := d.findMember(authsField); set {
 		kept, err := d.memberValue(m).removeMembersIf(drop)
 		if err != nil {
 			return fmt.Errorf("%s must be an object: fix or remove it", authsField)
@@ -274,7 +274,7 @@ func isSameHost(a, b string) bool { return dockerconfig.Scope(a) == dockerconfig
 // setMember sets the member for a host in the object called field, and removes the host's other
 // members from it.
 func (d *configDocument) setMember(field, key, text string) error {
-	m, set := d.field(field)
+	m, set := d.findMember(field)
 	if !set {
 		s := d.memberStyle()
 		d.jsonObject = d.jsonObject.prependMembers(s.objectMember(field, []string{quoteJSON(key) + s.colon + text}))

@@ -185,7 +185,7 @@ func (s *Session) removeReplaced(text string) string {
 	if err != nil || text == "" || doc.removeScopes(s.replaced) != nil {
 		return text
 	}
-	if m, set := doc.field(authsField); set {
+	if m, set := doc.findMember(authsField); set {
 		if left, err := doc.memberValue(m).parseMembers(); err == nil && len(left) == 0 {
 			return ""
 		}

@@ -97,7 +97,7 @@ func TestInterimResponses(t *testing.T) {
 			}
 			done := make(chan error, 1)
 			go func() {
-				s, err := r.Login(t.Context(), credential("good", canary.PasswordSecret))
+				s, err := r.Login(t.Context(), newCredential("good", canary.PasswordSecret))
 				if err != nil {
 					done <- err
 					return

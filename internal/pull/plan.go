@@ -108,7 +108,7 @@ func (i *indexSource) ConfigPlatform(ctx context.Context, d v1.Descriptor) (v1.P
 		return v1.Platform{}, err
 	}
 	var image v1.Manifest
-	if err := decode(m, &image); err != nil {
+	if err := decodeManifest(m, &image); err != nil {
 		return v1.Platform{}, err
 	}
 	if err := checkDescriptors(m, []v1.Descriptor{image.Config}); err != nil {
@@ -190,7 +190,7 @@ func (s *session) addChild(ctx context.Context, pl *plan, d v1.Descriptor, depth
 
 func (pl *plan) addImage(m manifest) error {
 	var image v1.Manifest
-	if err := decode(m, &image); err != nil {
+	if err := decodeManifest(m, &image); err != nil {
 		return err
 	}
 	if err := checkDescriptors(m, append(image.Layers, image.Config)); err != nil {

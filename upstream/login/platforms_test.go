@@ -62,7 +62,7 @@ var (
 )
 
 func randomPlatform(r *rand.Rand) v1.Platform {
-	p := v1.Platform{OS: pick(r, systems...), Architecture: pick(r, architectures...), Variant: pick(r, variants...)}
+	p := v1.Platform{OS: pickRandom(r, systems...), Architecture: pickRandom(r, architectures...), Variant: pickRandom(r, variants...)}
 	if r.IntN(10) == 0 {
 		p.OSVersion = "10.0.17763.1"
 	}
@@ -107,7 +107,7 @@ func TestPlatformsAtRandom(t *testing.T) {
 	encoder, decoder := json.NewEncoder(in), json.NewDecoder(out)
 	outcomes := map[string]int{}
 	for range indexes {
-		g := generatedIndex{Blobs: map[string][]byte{}, Want: v1.Platform{OS: "linux", Architecture: pick(r, architectures[:13]...), Variant: pick(r, variants...)}}
+		g := generatedIndex{Blobs: map[string][]byte{}, Want: v1.Platform{OS: "linux", Architecture: pickRandom(r, architectures[:13]...), Variant: pickRandom(r, variants...)}}
 		g.Root = g.randomIndex(r, 0)
 		must.Do(t, encoder.Encode(g))
 		var theirs struct{ Config, Error string }
