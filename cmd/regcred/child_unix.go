@@ -20,9 +20,10 @@ func forwardedSignals(ignored func(os.Signal) bool) []os.Signal {
 	return slices.DeleteFunc(all, ignored)
 }
 
-// forwardSignal forwards sig to p, unless sig was typed on the terminal as ^C or ^\. The system
-// sends such a signal to the whole process group, and many programs exit immediately on a second
-// ^C.
+// forwardSignal forwards sig to p, unless sig may have been typed on the terminal as ^C or ^\. The
+// system sends such a signal to the whole process group, and many programs exit immediately on a
+// second ^C. Go does not report the sender of a signal. A process group for p would separate it from
+// the other programs of a pipeline, which could then no longer read from the terminal.
 func forwardSignal(p *os.Process, sig os.Signal) {
 	if (sig == os.Interrupt || sig == syscall.SIGQUIT) && inForeground() {
 		return

@@ -53,7 +53,8 @@ for programs that do not run credential helpers. Docker config files of the node
 and the user are used only for images without a provider. The written
 credentials are not renewed; a warning states when they expire.
 
-CMD receives the terminal and all signals. regcred exits with CMD's exit code,
+CMD receives the terminal and all signals, except that SIGINT and SIGQUIT are
+not forwarded in the terminal's foreground. regcred exits with CMD's exit code,
 or is killed by the signal that killed CMD. The exit code is 127 if CMD does not
 exist, and 126 if it cannot be run. CMD is not run if a credential cannot be
 obtained.`,
@@ -104,6 +105,9 @@ func (a *app) execCommand(ctx context.Context, e *execFlags, args []string) erro
 		return err
 	}
 	session, err := dockerclient.NewSession(a.clientEnv(), o)
+	if err != nil && a.Getenv("REGISTRY_AUTH_FILE") == os.DevNull {
+		return withHint(fmt.Errorf("REGISTRY_AUTH_FILE: %w", err), "podman cannot read it either: use a file that contains {} instead")
+	}
 	if err != nil {
 		return withHelperHint(err)
 	}
@@ -179,7 +183,7 @@ func (a *app) sessionOptions(ctx context.Context, e *execFlags) (o dockerclient.
 // for an image whose provider matches only a longer path.
 func (a *app) imageHosts(cfg *config.Config, images []string) (hosts []string, err error) {
 	for _, image := range images {
-		x, err := a.explainTarget(cfg, regcred.Request{Image: image})
+		x, err := a.explainImage(cfg, image)
 		if err != nil {
 			return nil, err
 		}
@@ -210,7 +214,7 @@ func (a *app) firstCredentials(ctx context.Context, e *execFlags) (logins []dock
 	}
 	defer s.Close()
 	for _, image := range e.images {
-		x, err := a.explainTarget(s.cfg, regcred.Request{Image: image})
+		x, err := a.explainImage(s.cfg, image)
 		if err != nil {
 			return nil, err
 		}

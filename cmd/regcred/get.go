@@ -164,6 +164,9 @@ func (a *app) lookupResultError(repository string, res *regcred.Result, failed b
 // formatCredential formats a credential for formats that hold only one. meta is the metadata of a
 // Secret; its namespace may be empty.
 func formatCredential(format string, meta metav1.ObjectMeta, repository string, c regcred.Credential) ([]byte, error) {
+	if c.Username == "" {
+		return nil, withHint(fmt.Errorf("-o %s: the credential for %s has no user name, and clients reject files with such a credential", format, repository), "use -o json")
+	}
 	if strings.Contains(c.Username, ":") {
 		return nil, withHint(fmt.Errorf("-o %s: user name %q contains a colon, which is not allowed in this format", format, c.Username), "use -o json")
 	}

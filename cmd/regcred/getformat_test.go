@@ -11,9 +11,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/terminal"
 	"github.com/regcred/regcred/plugin"
 )
+
+// TestFormatsWithoutUser checks that a credential without a user name, which clients cannot use, is rejected.
+func TestFormatsWithoutUser(t *testing.T) {
+	for _, format := range []string{"docker-config", "secret", "crictl"} {
+		data, err := formatCredential(format, metav1.ObjectMeta{}, "registry.example/app", regcred.Credential{Password: plugin.NewSecret(canary.PasswordSecret)})
+		if err == nil || data != nil || !strings.Contains(err.Error(), "-o "+format+": the credential for registry.example/app has no user name") {
+			t.Errorf("%s: got %q, %v", format, data, err)
+		}
+	}
+}
 
 // TestLineFormatsRejectOddValues checks that line-based formats reject values that they cannot
 // represent, and that encoded formats keep the whole value.

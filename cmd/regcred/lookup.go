@@ -161,8 +161,17 @@ func targetArgs(tgt regcred.Request) []string {
 const imageSyntaxHint = "an image has the form [registry[:port]/]repository[:tag][@digest], in lowercase"
 
 // explainTarget matches the target against the providers, and rejects an invalid
-// target.
+// target. It is for commands with [addTargetArgs].
 func (a *app) explainTarget(cfg *config.Config, tgt regcred.Request) (regcred.Explanation, error) {
+	return a.explainRequest(cfg, tgt, "for the registry with this name, use --registry "+terminal.QuoteShellWord(tgt.Image))
+}
+
+// explainImage is like explainTarget, but for commands that accept only images.
+func (a *app) explainImage(cfg *config.Config, image string) (regcred.Explanation, error) {
+	return a.explainRequest(cfg, regcred.Request{Image: image}, "for the registry with this name, add the repository: "+terminal.QuoteShellWord(image+"/REPOSITORY"))
+}
+
+func (a *app) explainRequest(cfg *config.Config, tgt regcred.Request, registryAdvice string) (regcred.Explanation, error) {
 	e := regcred.Explain(cfg, tgt)
 	switch {
 	case e.Error != "" && tgt.Registry != "":
@@ -173,7 +182,7 @@ func (a *app) explainTarget(cfg *config.Config, tgt regcred.Request) (regcred.Ex
 	// A name such as docker.io/library/registry.example was probably meant as a registry.
 	name, found := strings.CutPrefix(e.Repository, "docker.io/library/")
 	if found && (strings.Contains(name, ".") || name == "localhost") {
-		a.Note("%q is the image %s on Docker Hub; for the registry with this name, use --registry %s", tgt.Image, e.Repository, terminal.QuoteShellWord(tgt.Image))
+		a.Note("%q is the image %s on Docker Hub; %s", tgt.Image, e.Repository, registryAdvice)
 	}
 	return e, nil
 }

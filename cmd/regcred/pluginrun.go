@@ -108,7 +108,7 @@ func (a *app) pluginRun(ctx context.Context, f *pluginRunFlags, name, image stri
 // newPluginRequest returns the request that the kubelet would send, or an error if it
 // would not call the plugin.
 func (a *app) newPluginRequest(cfg *config.Config, i int, image string, token plugin.Secret, annotations map[string]string) (*plugin.Request, error) {
-	ex, err := a.explainTarget(cfg, regcred.Request{Image: image})
+	ex, err := a.explainImage(cfg, image)
 	if err != nil {
 		return nil, err
 	}

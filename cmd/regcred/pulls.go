@@ -82,7 +82,7 @@ func newPullRun(a *app, f *commonPullFlags, s *lookupSession) *pullRun {
 func (a *app) checkImages(s *lookupSession, images []string) error {
 	var errs []error
 	for _, image := range images {
-		_, err := a.explainTarget(s.cfg, regcred.Request{Image: image})
+		_, err := a.explainImage(s.cfg, image)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

@@ -150,7 +150,7 @@ func (s *Server) doOnce(ctx context.Context, c *Call) ([]byte, *Failure) {
 	}
 	// client-go's exec credential plugins ignore the context, and so may a wrapped transport.
 	resp, err := await.Call(ctx, "send", func() (*http.Response, error) {
-		resp, err := s.http.Do(req)
+		resp, err := remote.RejectProtocolSwitch(s.http.Do(req))
 		if err == nil && ctx.Err() != nil { // the caller has returned
 			resp.Body.Close()
 			return nil, ctx.Err()

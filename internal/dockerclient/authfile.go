@@ -207,8 +207,9 @@ func firstPerHost(logins []Credential) (first, differ []Credential) {
 }
 
 // PutCredentials returns docker's file with one credential for each host. The credential replaces
-// the host's existing entries and helpers. If a host has several credentials, PutCredentials uses
-// the first and returns those that differ from it. data is nil if there is no file.
+// the existing entries and helpers for the host and for the images. If a host has several
+// credentials, PutCredentials uses the first and returns those that differ from it. data is nil if
+// there is no file.
 func PutCredentials(data []byte, logins []Credential) (text []byte, differ []Credential, err error) {
 	if data == nil {
 		data = []byte("{}")
@@ -218,6 +219,10 @@ func PutCredentials(data []byte, logins []Credential) (text []byte, differ []Cre
 		return nil, nil, err
 	}
 	first, differ := firstPerHost(logins)
+	// Clients such as crane look up the repository first.
+	if err := doc.removeScopes(func(scope string) bool { return coversAny(scope, logins) }); err != nil {
+		return nil, nil, err
+	}
 	for _, l := range first {
 		auth, err := l.authEntry()
 		if err != nil {
@@ -237,6 +242,30 @@ func PutCredentials(data []byte, logins []Credential) (text []byte, differ []Cre
 		}
 	}
 	return doc.encode(), differ, nil
+}
+
+// coversAny reports whether a scope is the repository of a credential or a path above it. It returns
+// false for hosts.
+func coversAny(scope string, logins []Credential) bool {
+	return strings.Contains(scope, "/") && slices.ContainsFunc(logins, func(l Credential) bool {
+		return strings.HasPrefix(l.Repository+"/", scope+"/")
+	})
+}
+
+// removeScopes removes the entries of auths and credHelpers for some scopes.
+func (d *configDocument) removeScopes(unwanted func(scope string) bool) error {
+	drop := func(m jsonMember) bool { return unwanted(dockerconfig.Scope(m.Key)) }
+	if m, set := d.findMember(authsField); set {
+		kept, err := d.memberValue(m).removeMembersIf(drop)
+		if err != nil {
+			return fmt.Errorf("%s must be an object: fix or remove it", authsField)
+		}
+		d.jsonObject = d.jsonObject.setMemberValue(m, kept)
+	}
+	if err := d.readFields(); err != nil {
+		return err
+	}
+	return d.removeHelpers(drop)
 }
 
 // isSameHost reports whether two keys are for the same registry.

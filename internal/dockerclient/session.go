@@ -24,8 +24,9 @@ type Session struct {
 
 	dir      string
 	lockFile *os.File
-	docker   []byte // config.json as it was written
-	path     string // PATH including the helper's directory; "" if the helper is already on the PATH
+	docker   []byte                  // config.json as it was written
+	path     string                  // PATH including the helper's directory; "" if the helper is already on the PATH
+	replaced func(scope string) bool // whether a credential of the user for a scope is replaced
 }
 
 // SessionOptions selects what a session adds to the user's files: a helper for hosts,
@@ -45,11 +46,20 @@ const sessionPrefix = "regcred-exec-"
 // in memory, or in the directory for temporary files. On systems with flock(2), it
 // first removes the sessions of killed processes.
 func NewSession(e Env, o SessionOptions) (*Session, error) {
+	for _, l := range o.Credentials {
+		if _, err := l.authEntry(); err != nil {
+			return nil, err
+		}
+	}
 	base := e.runtimeDir()
 	removeStaleSessions(base)
 	s, err := newLockedSession(base)
 	if err != nil {
 		return nil, fmt.Errorf("create a directory for the command: %w", err)
+	}
+	s.replaced = func(scope string) bool {
+		return slices.Contains(o.Hosts, scope) || coversAny(scope, o.Credentials) ||
+			slices.ContainsFunc(o.Credentials, func(l Credential) bool { return l.Host() == scope })
 	}
 	if err := s.writeFiles(e, o); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -149,13 +159,38 @@ func (s *Session) IsChanged() bool {
 	return err != nil || !bytes.Equal(data, s.docker)
 }
 
-// Environ returns an environment in which clients find the session's files.
+// authVariable is a variable with docker's auths, which docker prefers over all files.
+const authVariable = "DOCKER_AUTH_CONFIG"
+
+// Environ returns an environment in which clients find the session's files. Credentials that the
+// session replaces are removed from DOCKER_AUTH_CONFIG.
 func (s *Session) Environ(environ []string) []string {
 	set := []string{"DOCKER_CONFIG=" + s.dockerDir(), "REGISTRY_AUTH_FILE=" + s.authFile()}
 	if s.path != "" {
 		set = append(set, "PATH="+s.path)
 	}
-	return append(slices.Clip(environ), set...) // os/exec uses the last of several variables with the same name
+	environ = slices.Clone(environ)
+	for i, entry := range environ {
+		if text, ok := strings.CutPrefix(entry, authVariable+"="); ok {
+			environ[i] = authVariable + "=" + s.removeReplaced(text)
+		}
+	}
+	return append(environ, set...) // os/exec uses the last of several variables with the same name
+}
+
+// removeReplaced returns a value of DOCKER_AUTH_CONFIG without the credentials that the session
+// replaces. It returns "" if there are no others. Docker ignores malformed values.
+func (s *Session) removeReplaced(text string) string {
+	doc, err := parseDocument([]byte(text))
+	if err != nil || text == "" || doc.removeScopes(s.replaced) != nil {
+		return text
+	}
+	if m, set := doc.findMember(authsField); set {
+		if left, err := doc.memberValue(m).parseMembers(); err == nil && len(left) == 0 {
+			return ""
+		}
+	}
+	return string(doc.encode())
 }
 
 func (s *Session) dockerDir() string { return filepath.Join(s.dir, "docker") }

@@ -115,6 +115,7 @@ func TestSessionLogins(t *testing.T) {
 		"helper":      `{"credHelpers": {"registry.example": "pass", "x.example": "pass"}}`,
 		"another":     `{"auths": {"https://registry.example/v2/": {"auth": "bzpv"}, "registry.example": {"auth": "bzpv"}, "x.example": {"auth": "bzpv"}}}`,
 		"our own":     "{\n\t\"credHelpers\": {\n\t\t\"registry.example\": \"regcred\"\n\t},\n\t\"credsStore\": \"regcred\"\n}",
+		"for images":  `{"auths": {"registry.example/a": {"auth": "bzpv"}, "registry.example/b": {"auth": "bzpv"}, "index.docker.io/library": {"auth": "bzpv"}}, "credHelpers": {"two.example/d": "pass"}}`,
 		"Docker Hub":  `{"auths": {"docker.io": {"auth": "bzpv"}, "https://index.docker.io/v1/": {"auth": "bzpv"}}}`,
 		"other cases": `{"AUTHS": {}, "CredHelpers": {}, "credsstore": "desktop"}`,
 	} {
@@ -143,6 +144,14 @@ func TestSessionLogins(t *testing.T) {
 					t.Errorf("%s: got %v, want %s", host, found, want)
 				}
 			}
+			for _, image := range []string{"registry.example/a", "docker.io/library/nginx"} { // as crane finds it
+				if found := docker.Find(image); found[0].Auth.Username == "o" {
+					t.Errorf("%s: the user's credential is left", image)
+				}
+			}
+			if _, kept := docker.Auths["registry.example/b"]; kept != strings.Contains(config, "example/b") || docker.CredHelpers["two.example/d"] != "" {
+				t.Errorf("got %s", s.docker)
+			}
 			podman := parseConfig(t, s.authFile())
 			for image, want := range map[string]string{"registry.example/a": "a", "registry.example/a/b": "a", "docker.io/library/nginx": "hub", "two.example/c": "c", "two.example/d": "d"} {
 				if helper, _ := podman.Helper(strings.Split(image, "/")[0]); helper != "" {
@@ -159,6 +168,46 @@ func TestSessionLogins(t *testing.T) {
 				t.Error("the user's entry for x.example is missing")
 			}
 		})
+	}
+}
+
+// TestSessionAuthVariable verifies that docker finds no credential in DOCKER_AUTH_CONFIG that the session replaces.
+func TestSessionAuthVariable(t *testing.T) {
+	const other = `{"auths": { "x.example": {"auth": "bzpv"}}}`
+	hub := Credential{Repository: "docker.io/library/nginx", Username: "hub", Password: plugin.NewSecret(canary.PasswordSecret)}
+	for _, tt := range []struct {
+		options   SessionOptions
+		old, want string
+	}{
+		{SessionOptions{Hosts: []string{"a.example"}}, `{"auths": {"a.example": {"auth": "bzpv"}, "x.example": {"auth": "bzpv"}}}`, other},
+		{SessionOptions{Hosts: []string{"a.example"}}, `{"auths": {"https://a.example/v2/": {"auth": "bzpv"}}}`, ""},
+		{SessionOptions{Hosts: []string{"docker.io"}}, `{"auths": {"https://index.docker.io/v1/": {"auth": "bzpv"}}}`, ""},
+		{SessionOptions{Hosts: []string{"a.example"}}, other, other},
+		{SessionOptions{Hosts: []string{"a.example"}}, "", ""},
+		{SessionOptions{Hosts: []string{"a.example"}}, "no JSON", "no JSON"},
+		{SessionOptions{Credentials: []Credential{hub}}, `{"auths": {"https://index.docker.io/v1/": {"auth": "bzpv"}, "docker.io/library/nginx": {"auth": "bzpv"}, "x.example": {"auth": "bzpv"}}}`, other},
+	} {
+		s := must.Get(NewSession(testEnv(t, t.TempDir(), nil), tt.options))(t)
+		before := []string{"DOCKER_AUTH_CONFIG=" + tt.old, "X=y"}
+		if got := s.Environ(before); got[0] != "DOCKER_AUTH_CONFIG="+tt.want || got[1] != "X=y" || before[0] != "DOCKER_AUTH_CONFIG="+tt.old {
+			t.Errorf("%s: got %q, want %q", tt.old, got[0], tt.want)
+		}
+		s.Close()
+	}
+}
+
+// TestSessionBadCredential verifies that the error for a credential that no file can hold names no file.
+func TestSessionBadCredential(t *testing.T) {
+	for user, want := range map[string]string{
+		"":    "the credential for a.example/x has no user name, which docker requires to load its config file",
+		"a:b": "the user name for a.example/x contains a colon, which separates the user name from the password in client config files",
+	} {
+		dir := t.TempDir()
+		writeFile(t, filepath.Join(dir, ".docker/config.json"), "{}")
+		_, err := NewSession(testEnv(t, dir, nil), SessionOptions{Credentials: []Credential{{Repository: "a.example/x", Username: user, Password: plugin.NewSecret(canary.PasswordSecret)}}})
+		if err == nil || err.Error() != want {
+			t.Errorf("%q: got %v", user, err)
+		}
 	}
 }
 

@@ -73,6 +73,8 @@ type authorization struct {
 	scopes  []string  // of a token; nil for Basic
 	expires time.Time // zero if it does not expire
 
+	redirectedTo string // as in token
+
 	accepted atomic.Bool // by the registry
 }
 
@@ -150,6 +152,9 @@ func (r *Registry) lastChallenge() *Challenge {
 	defer r.mu.Unlock()
 	return r.challenge
 }
+
+// Scheme returns the URL scheme that the registry supports, or "https" before its first response.
+func (r *Registry) Scheme() string { return cmp.Or(r.knownScheme(), "https") }
 
 func (r *Registry) knownScheme() string {
 	r.mu.Lock()
@@ -265,7 +270,7 @@ func (s *Session) sendToRegistry(req *http.Request) (*http.Response, error) {
 			if auth != nil && err == nil {
 				auth.accepted.Store(resp.StatusCode != http.StatusUnauthorized)
 			}
-			return resp, err
+			return auth.checkRedirect(resp, err)
 		}
 		next, err := s.authorizeAgain(req.Context(), resp, auth)
 		if err != nil {
@@ -273,7 +278,7 @@ func (s *Session) sendToRegistry(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		if next == nil {
-			return resp, nil
+			return auth.checkRedirect(resp, nil)
 		}
 		again := cloneForResend(req)
 		switch {
@@ -368,7 +373,17 @@ func (s *Session) newAuthorization(ctx context.Context, c *Challenge, after *aut
 	if err != nil {
 		return nil, err
 	}
-	return &authorization{header: "Bearer " + got.value, scopes: scopes, expires: got.expires}, nil
+	return &authorization{header: "Bearer " + got.value, scopes: scopes, expires: got.expires, redirectedTo: got.redirectedTo}, nil
+}
+
+// checkRedirect returns an error instead of a rejection of an anonymous token that a redirect led to,
+// because the registry did not reject the credential. a may be nil.
+func (a *authorization) checkRedirect(resp *http.Response, err error) (*http.Response, error) {
+	if err != nil || a == nil || a.redirectedTo == "" || resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
+		return resp, err
+	}
+	defer resp.Body.Close()
+	return nil, &errRedirected{a.redirectedTo, fmt.Errorf("the registry rejects the anonymous token with HTTP %d", resp.StatusCode)}
 }
 
 // headerValue returns the header's value. a may be nil.

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
-	"net/textproto"
 	"sync"
 	"time"
 )
@@ -28,6 +27,8 @@ type progressTimer struct {
 	timer     *time.Timer
 	limit     time.Duration // time without progress; 0 means no limit
 	producing bool          // the caller produces the next part of the request body
+	attempts  int           // how often the inner transport has requested a connection
+	continues bool          // the server has accepted the request body with status 100
 	responded bool
 	timeout   error // set when the request was canceled
 }
@@ -40,13 +41,15 @@ func newProgressTimer(ctx context.Context, host string, before time.Duration) (c
 	p.timer = time.AfterFunc(before, p.cancelIfIdle)
 	waiting, sending := func() { p.setRequestLimit(0) }, func() { p.setRequestLimit(p.before) }
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn:              func(string) { waiting() },
-		DNSStart:             func(httptrace.DNSStartInfo) { sending() },
-		ConnectStart:         func(string, string) { sending() },
-		TLSHandshakeStart:    sending,
-		GotConn:              func(httptrace.GotConnInfo) { waiting() }, // HTTP/2 may still wait for a stream
-		WroteHeaders:         sending,
-		Got1xxResponse:       func(int, textproto.MIMEHeader) error { sending(); return nil },
+		GetConn:           func(string) { p.countAttempt(); waiting() },
+		DNSStart:          func(httptrace.DNSStartInfo) { sending() },
+		ConnectStart:      func(string, string) { sending() },
+		TLSHandshakeStart: sending,
+		GotConn:           func(httptrace.GotConnInfo) { waiting() }, // HTTP/2 may still wait for a stream
+		WroteHeaders:      sending,
+		// Not Got1xxResponse: it would disable net/http's limit on these responses. They are no
+		// progress, because a server can send them forever.
+		Got100Continue:       p.continueUpload,
 		WroteRequest:         func(httptrace.WroteRequestInfo) { sending() },
 		GotFirstResponseByte: sending,
 	}), p
@@ -80,13 +83,38 @@ func (p *progressTimer) setLimit(limit time.Duration) {
 	p.restart()
 }
 
+// maxAttempts limits how many connections of a request count as progress. net/http sends a request
+// again for as long as the server closes the connections without a response.
+const maxAttempts = 10
+
+// countAttempt starts the last period if there were too many attempts.
+func (p *progressTimer) countAttempt() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.attempts++; p.attempts == maxAttempts+1 && !p.responded {
+		p.limit = p.before
+		p.restart()
+	}
+}
+
 // setRequestLimit has no effect after the response, because connections may be
 // established even later.
 func (p *progressTimer) setRequestLimit(limit time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.responded {
+	if !p.responded && p.attempts <= maxAttempts {
 		p.limit = limit
+		p.restart()
+	}
+}
+
+// continueUpload is called when the server accepts the request body. Only the first call counts,
+// because a server can repeat the status.
+func (p *progressTimer) continueUpload() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.continues && !p.responded {
+		p.continues, p.limit = true, p.before
 		p.restart()
 	}
 }

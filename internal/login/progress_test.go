@@ -96,11 +96,39 @@ func TestUploadProgress(t *testing.T) {
 		{"continues late", 0, func(req *http.Request, trace *httptrace.ClientTrace) (*http.Response, error) {
 			trace.WroteHeaders()
 			time.Sleep(long)
-			must.Do(t, trace.Got1xxResponse(100, nil))
+			trace.Got100Continue()
 			time.Sleep(long)
 			upload(req, 2<<10, long)
 			return created, nil
 		}, true, 2},
+		{"says 100 again and again", 0, func(req *http.Request, trace *httptrace.ClientTrace) (*http.Response, error) {
+			trace.WroteHeaders()
+			for range 3 {
+				time.Sleep(limit / 2)
+				trace.Got100Continue()
+			}
+			return stall(req, long)
+		}, false, 0},
+		{"connects again and again", 0, func(req *http.Request, trace *httptrace.ClientTrace) (*http.Response, error) {
+			for range maxAttempts + 2 {
+				trace.GetConn("registry.example:443")
+				trace.ConnectStart("tcp", "192.0.2.1:443")
+				if resp, err := stall(req, limit*2/3); err != nil {
+					return resp, err
+				}
+			}
+			return created, nil
+		}, false, 0},
+		{"connects some times", 0, func(req *http.Request, trace *httptrace.ClientTrace) (*http.Response, error) {
+			for range maxAttempts {
+				trace.GetConn("registry.example:443")
+				trace.ConnectStart("tcp", "192.0.2.1:443")
+				if resp, err := stall(req, limit*2/3); err != nil {
+					return resp, err
+				}
+			}
+			return created, nil
+		}, true, 0},
 		{"body is sent again", 0, func(req *http.Request, _ *httptrace.ClientTrace) (*http.Response, error) {
 			upload(req, 3<<10, long)
 			req.Body.Close()

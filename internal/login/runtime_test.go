@@ -212,6 +212,41 @@ func TestTokenRedirect(t *testing.T) {
 	}
 }
 
+// TestTokenRedirectError verifies that the error does not blame a password that was not sent, because the
+// token server redirects.
+func TestTokenRedirectError(t *testing.T) {
+	for _, rt := range []Runtime{Containerd, ContainersImage, GoContainerregistry} {
+		for _, status := range []int{200, 401, 403} {
+			other, _ := startRegistry(t, testregistry.AuthNone, false, func(w http.ResponseWriter, r *http.Request) bool {
+				w.WriteHeader(status)
+				io.WriteString(w, `{"token":"anonymous","access_token":"anonymous"}`)
+				return true
+			})
+			f, r := startRegistry(t, testregistry.AuthBearer, false, func(w http.ResponseWriter, r *http.Request) bool {
+				if r.URL.Path == "/token" {
+					http.Redirect(w, r, other.URL+"/token", http.StatusFound)
+				}
+				return r.URL.Path == "/token"
+			})
+			r.Runtime = rt
+			cred := newCredential("good", canary.PasswordSecret)
+			s, err := r.Login(t.Context(), cred)
+			if err == nil {
+				req := must.Get(http.NewRequestWithContext(t.Context(), "GET", f.URL+"/v2/team/app/manifests/v1", nil))(t)
+				_, err = s.RoundTrip(req)
+			}
+			if err == nil {
+				t.Errorf("runtime %d, status %d: no error", rt, status)
+				continue
+			}
+			want := fmt.Sprintf("the token server redirects to %q, where the credential was not sent: ", strings.TrimPrefix(other.URL, "http://"))
+			if try := NewFailedAttempt(cred, err, r.Secrets); try.Status != 0 || !strings.Contains(try.Err.Error(), want) {
+				t.Errorf("runtime %d, status %d: got %d, %v", rt, status, try.Status, try.Err)
+			}
+		}
+	}
+}
+
 // TestRefusedOnce verifies that a rejected password is sent only once for each request.
 func TestRefusedOnce(t *testing.T) {
 	for _, lines := range [][]string{{`Basic realm="x"`}, {`Basic realm="x"`, `Bearer realm="TOKEN"`}} {

@@ -27,6 +27,18 @@ const maxTokenResponse = 1 << 20
 type token struct {
 	value   string
 	expires time.Time // zero if it does not expire
+
+	redirectedTo string // host to which the token server redirected, and to which the credential was not sent; "" if there is none
+}
+
+// errRedirected is returned if a response to a request without the credential is about that request only.
+type errRedirected struct {
+	host string
+	err  error // not unwrapped, because its status is not about the credential
+}
+
+func (e *errRedirected) Error() string {
+	return fmt.Sprintf("the token server redirects to %q, where the credential was not sent: %v", e.host, e.err)
 }
 
 // tokenRequest describes a request to a token server.
@@ -56,7 +68,11 @@ func (r *Registry) fetchToken(ctx context.Context, c *Challenge, scopes []string
 	t := tokenRequest{u.String(), c.Parameters["service"], scopes, username, password}
 	if r.Runtime == Containerd && password != "" {
 		got, err := r.doTokenRequest(ctx, t.newPostRequest)
-		if err == nil || !slices.Contains(postFallbackStatuses, StatusCode(err)) {
+		status := StatusCode(err)
+		if moved, ok := errors.AsType[*errRedirected](err); ok {
+			status = StatusCode(moved.err)
+		}
+		if err == nil || !slices.Contains(postFallbackStatuses, status) {
 			return got, err
 		}
 	}
@@ -115,8 +131,16 @@ func (r *Registry) doTokenRequest(ctx context.Context, newRequest func(context.C
 		return token{}, err
 	}
 	defer resp.Body.Close()
+	redirectedTo := ""
+	if last := resp.Request.URL; !sameServer(last, req.URL) && (req.Method == http.MethodPost || req.Header.Get("Authorization") != "") {
+		redirectedTo = last.Host
+	}
 	if !r.Runtime.isTokenStatus(resp.StatusCode) {
-		return token{}, transport.CheckError(resp)
+		err := transport.CheckError(resp)
+		if redirectedTo != "" {
+			err = &errRedirected{redirectedTo, err}
+		}
+		return token{}, err
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxTokenResponse))
 	r.Secrets.addTokens(body)
@@ -127,6 +151,7 @@ func (r *Registry) doTokenRequest(ctx context.Context, newRequest func(context.C
 	if invalid != nil {
 		return token{}, cmp.Or(err, invalid)
 	}
+	got.redirectedTo = redirectedTo
 	return got, nil // even if the response broke off after the JSON value
 }
 
@@ -143,7 +168,7 @@ func checkTokenRedirect(req *http.Request, via []*http.Request) error {
 	switch {
 	case len(via) >= 10:
 		return errors.New("stopped after 10 redirects")
-	case req.URL.Host == first.URL.Host && req.URL.Scheme == first.URL.Scheme:
+	case sameServer(req.URL, first.URL):
 		return nil
 	case req.Method == http.MethodPost:
 		return fmt.Errorf("refused to send the password to %q, to which the token server redirects", req.URL.Host)
@@ -151,6 +176,8 @@ func checkTokenRedirect(req *http.Request, via []*http.Request) error {
 	req.Header.Del("Authorization") // net/http keeps it for other ports, other schemes and subdomains
 	return nil
 }
+
+func sameServer(a, b *url.URL) bool { return a.Host == b.Host && a.Scheme == b.Scheme }
 
 // tokenFields are the fields of every response with a token. A field of another type is an error,
 // even if the runtime does not use it.

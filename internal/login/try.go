@@ -121,6 +121,8 @@ func (t FailedAttempt) Hint() string {
 		return "the user name or password is wrong, has expired, or does not grant access to this repository"
 	case t.Status == http.StatusForbidden:
 		return "this credential is not allowed to pull from this repository"
+	case t.Status == http.StatusNotFound && t.Code == string(transport.BlobUnknownErrorCode):
+		return "the registry has the image but not this part of it: push the image again"
 	case t.Status == http.StatusNotFound:
 		return "the image does not exist or is not visible to this credential: check the name"
 	case t.Status == http.StatusTooManyRequests:

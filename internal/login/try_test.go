@@ -51,6 +51,7 @@ func TestNewFailedAttempt(t *testing.T) {
 		{nil, answer(401, "", ""), 401, "HTTP 401 (no credentials were found"},
 		{cred, answer(403, "DENIED", "line\n"+canary.PasswordSecret), 403, `HTTP 403 DENIED "line\n[redacted]" (this credential is not`},
 		{cred, answer(404, "X", ""), 404, "HTTP 404 X (the image does not exist"},
+		{cred, answer(404, "BLOB_UNKNOWN", ""), 404, "HTTP 404 BLOB_UNKNOWN (the registry has the image but not this part of it"},
 		{cred, answer(429, "X", ""), 429, "HTTP 429 X (the registry is rate limiting"},
 		{cred, answer(500, "X", ""), 500, "HTTP 500 X (the registry returned a server error"},
 		{cred, fmt.Errorf("login: %w", answer(418, canary.PasswordSecret, "")), 418, "login: HTTP 418 [redacted]"},

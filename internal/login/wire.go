@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/regcred/regcred/internal/remote"
 )
 
 // maxErrorBodySize limits the body of a response with an error status, in bytes.
@@ -51,7 +53,7 @@ func (w *limitedTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 	ctx, progress := newProgressTimer(req.Context(), req.URL.Host, limit)
 	req = req.WithContext(ctx)
 	progress.trackUpload(req)
-	resp, err := w.inner.RoundTrip(req)
+	resp, err := remote.RejectProtocolSwitch(w.inner.RoundTrip(req))
 	if err != nil {
 		defer progress.release()
 		return nil, progress.timeoutOr(err)

@@ -8,6 +8,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -466,18 +467,60 @@ func TestTokenServer(t *testing.T) {
 	checkStep(t, newProber("").Query(t.Context(), newHop("http", addr), goodCredentials()), probe.StepTCP, "token server "+closed+": ", "refused the connection")
 }
 
-// TestPlatform verifies the error for an index that lacks the node's platform.
+// TestPlatform verifies the platforms for which an image can be pulled. An index may list other
+// indexes, and images without a platform.
 func TestPlatform(t *testing.T) {
-	index := `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[{"platform":{"os":"linux","architecture":"s390x"}}]}`
+	const image, index = "application/vnd.oci.image.manifest.v1+json", "application/vnd.oci.image.index.v1+json"
+	contents := map[string][2]string{} // media type and text, by path below the repository
+	add := func(kind, mediaType, text string) string {
+		digest := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text)))
+		contents[kind+"/"+digest] = [2]string{mediaType, text}
+		return fmt.Sprintf(`"mediaType":%q,"size":%d,"digest":%q`, mediaType, len(text), digest)
+	}
+	newIndex := func(descriptors ...string) string {
+		return fmt.Sprintf(`{"schemaVersion":2,"mediaType":%q,"manifests":[{%s}]}`, index, strings.Join(descriptors, "},{"))
+	}
+	config := add("blobs", "application/vnd.oci.image.config.v1+json", `{"os":"linux","architecture":"x86_64"}`)
+	amd64 := add("manifests", image, fmt.Sprintf(`{"schemaVersion":2,"mediaType":%q,"config":{%s},"layers":[]}`, image, config))
+	listed := func(arch string) string { return amd64 + `,"platform":{"os":"linux",` + arch + `}` }
+	schema1 := `{"schemaVersion":1,"name":"team/app","tag":"v1","fsLayers":[],"history":[]}`
 	addr := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/vnd.oci.image.index.v1+json")
-		io.WriteString(w, index)
+		c, ok := contents[strings.TrimPrefix(r.URL.Path, "/v2/team/app/")]
+		if !ok && r.URL.Path != "/v2/" {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		w.Header().Set("Content-Type", c[0])
+		io.WriteString(w, c[1])
 	}), nil)
-	p := newProber("")
-	p.Platform = "linux/amd64"
-	checkStep(t, p.Query(t.Context(), newHop("http", addr), nil), probe.StepManifest, "it has no image for linux/amd64, only for linux/s390x")
-	p.Platform = "linux/s390x"
-	checkStep(t, p.Query(t.Context(), newHop("http", addr), nil), "", "for linux/s390x")
+	for _, tt := range []struct {
+		mediaType, text, runtime string
+		want                     string
+		ok                       bool
+	}{
+		{index, newIndex(listed(`"architecture":"s390x"`)), "containerd", "there is no image for platform linux/amd64; available: linux/s390x", false},
+		{index, newIndex(listed(`"architecture":"amd64"`)), "containerd", "for linux/amd64", true},
+		{index, newIndex(listed(`"architecture":"x86_64"`)), "containerd", "for linux/amd64", true},
+		{index, newIndex(listed(`"architecture":"x86_64"`)), "CRI-O", "there is no image for platform linux/amd64", false},
+		{index, newIndex(listed(`"architecture":"amd64","variant":"v3"`)), "containerd", "available: linux/amd64/v3", false},
+		{index, newIndex(amd64), "containerd", "for linux/amd64", true},
+		{index, newIndex(add("manifests", index, newIndex(amd64))), "containerd", "for linux/amd64", true},
+		{index, newIndex(strings.Replace(amd64, "sha256:", "sha256:ff", 1)), "containerd", "the index cannot be read", false},
+		{"application/vnd.docker.distribution.manifest.v1+prettyjws", schema1, "containerd", "no longer support", false},
+		{"application/vnd.docker.distribution.manifest.v1+json", schema1, "", "no longer support", false},
+		{"application/vnd.docker.distribution.manifest.v1+json", schema1, "CRI-O", "accepted", true},
+		{"application/json", schema1, "containerd", "neither an image manifest nor an image index", false},
+		{"", newIndex(amd64), "containerd", "for linux/amd64", true},
+	} {
+		contents["manifests/v1"] = [2]string{tt.mediaType, tt.text}
+		p := newProber("")
+		p.Platform, p.Runtime.Name = "linux/amd64", tt.runtime
+		step := probe.StepManifest
+		if tt.ok {
+			step = ""
+		}
+		checkStep(t, p.Query(t.Context(), newHop("http", addr), nil), step, tt.want)
+	}
 }
 
 // TestMirror verifies the URL of requests to a mirror with a path prefix.

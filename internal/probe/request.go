@@ -107,8 +107,11 @@ func (a *session) sendRequest(ctx context.Context, rt http.RoundTripper, method 
 	return got, err
 }
 
-func (a *session) manifestURL() *url.URL {
-	u := a.base.JoinPath(a.hop.Repository, "manifests", a.Image.tagOrDigest())
+func (a *session) manifestURL() *url.URL { return a.contentURL("manifests", a.Image.tagOrDigest()) }
+
+// contentURL returns the URL of a manifest or blob of the image's repository.
+func (a *session) contentURL(kind, id string) *url.URL {
+	u := a.base.JoinPath(a.hop.Repository, kind, id)
 	if a.Image.Host != "" && !a.hop.IsOrigin && a.Runtime.Name == "containerd" {
 		u.RawQuery = url.Values{login.NamespaceParam: {a.Image.Host}}.Encode()
 	}

@@ -56,6 +56,7 @@ func TestRuntimeRules(t *testing.T) {
 						w.WriteHeader(tt.ping)
 						io.WriteString(w, `{"errors":[{"code":"UNKNOWN"}]}`)
 					case auth != "" && strings.HasPrefix(auth, tt.accepts):
+						w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
 						io.WriteString(w, `{"schemaVersion":2}`)
 					default:
 						for _, c := range tt.challenges {

@@ -26,6 +26,7 @@ func tokenServer(t *testing.T, ways map[string]http.HandlerFunc) (addr string, s
 	return startServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/token" {
 			if r.Header.Get("Authorization") == "Bearer good" {
+				w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
 				io.WriteString(w, `{"schemaVersion":2}`)
 				return
 			}

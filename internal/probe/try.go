@@ -16,12 +16,14 @@ import (
 	"strings"
 	"time"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/jwt"
 	"github.com/regcred/regcred/internal/login"
+	"github.com/regcred/regcred/internal/platform"
 	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/internal/route"
@@ -290,7 +292,7 @@ func (a *session) checkManifest(ctx context.Context, rt http.RoundTripper, who s
 		return a.addFailedStep(StepManifest, checkRegistryLogFix, "%s: %s, but the manifest cannot be read: %s", who, what, a.redactedText(ctx, err))
 	case body.StatusCode != http.StatusOK:
 		return a.addFailedStep(StepManifest, checkRegistryLogFix, "%s: %s; HEAD returned HTTP 200, but GET returned HTTP %d", who, what, body.StatusCode)
-	case isWebPage(body), !isManifest(body.body):
+	case isWebPage(body), schemaVersion(body.body) <= 0:
 		return a.addFailedStep(StepManifest, "check the host, port and path, and any proxy in front of the registry", "%s: the response is not a manifest", who)
 	}
 	if got := contentDigest(a.Image.Digest, body.body); got != a.Image.Digest {
@@ -298,14 +300,86 @@ func (a *session) checkManifest(ctx context.Context, rt http.RoundTripper, who s
 		return a.addFailedStep(StepManifest, "check why the host serves another image: a wrong mirror, or a proxy that changes manifests",
 			"%s: %s was requested, but the content that %s returned has the digest %s, so %s rejects it", who, a.Image.Digest, a.base.Host, got, a.runtimeName())
 	}
+	readsSchema1 := a.registry.Runtime == login.ContainersImage && schemaVersion(body.body) == 1
+	if kind, err = platform.MediaType(body.Header.Get("Content-Type"), body.body); err != nil && !readsSchema1 {
+		return a.addFailedStep(StepManifest, fmt.Sprintf("push the image again with a newer tool, because %s cannot pull it", a.runtimeName()), "%s: %s, but %s", who, what, singleLine(err.Error()))
+	}
 	if kind.IsIndex() && a.Platform != "" {
-		if a.result.Platforms = indexPlatforms(body.body); len(a.result.Platforms) > 0 && !slices.Contains(a.result.Platforms, a.Platform) {
-			return a.addFailedStep(StepManifest, "build or mirror the image for "+a.Platform+" too", "%s: %s, but it has no image for %s, only for %s", who, what, a.Platform, strings.Join(firstFew(a.result.Platforms), ", "))
+		a.result.Platforms = indexPlatforms(body.body)
+		if err := a.selectImage(ctx, rt, kind, body.body); err != nil {
+			if _, missing := errors.AsType[*platform.NoImageError](err); missing {
+				return a.addFailedStep(StepManifest, "build or mirror the image for "+a.Platform+" too", "%s: %s, but there is %s", who, what, a.redactedText(ctx, err))
+			}
+			return a.addFailedStep(StepManifest, checkRegistryLogFix, "%s: %s, but the index cannot be read: %s", who, what, a.redactedText(ctx, err))
 		}
 		what += ", for " + a.Platform
 	}
 	a.addStep(StepManifest, finding.SeverityOK, "", "%s: accepted; %s", who, what)
 	return true
+}
+
+// selectImage returns an error if the runtime finds no image for the platform in an index.
+func (a *session) selectImage(ctx context.Context, rt http.RoundTripper, kind types.MediaType, index []byte) error {
+	want, err := v1.ParsePlatform(a.Platform)
+	if err != nil {
+		return err
+	}
+	rules := platform.Containerd
+	if a.registry.Runtime == login.ContainersImage {
+		rules = platform.ContainersImage
+	}
+	_, err = rules.Select(ctx, v1.Descriptor{MediaType: kind}, *want, &indexSource{a, rt, index})
+	return err
+}
+
+// indexSource reads what an index lists.
+type indexSource struct {
+	session *session
+	rt      http.RoundTripper
+	top     []byte // the index with the empty digest
+}
+
+// Index implements [platform.Source].
+func (i *indexSource) Index(ctx context.Context, d v1.Descriptor) ([]v1.Descriptor, error) {
+	raw := i.top
+	if d.Digest != (v1.Hash{}) {
+		var err error
+		if raw, err = i.get(ctx, "manifests", d.Digest); err != nil {
+			return nil, err
+		}
+	}
+	var index v1.IndexManifest
+	err := json.Unmarshal(raw, &index)
+	return index.Manifests, err
+}
+
+// ConfigPlatform implements [platform.Source].
+func (i *indexSource) ConfigPlatform(ctx context.Context, d v1.Descriptor) (have v1.Platform, err error) {
+	raw, err := i.get(ctx, "manifests", d.Digest)
+	var image v1.Manifest
+	if err == nil {
+		err = json.Unmarshal(raw, &image)
+	}
+	if err == nil {
+		raw, err = i.get(ctx, "blobs", image.Config.Digest)
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &have)
+	}
+	return have, err
+}
+
+func (i *indexSource) get(ctx context.Context, kind string, digest v1.Hash) ([]byte, error) {
+	got, err := i.session.sendRequest(ctx, i.rt, http.MethodGet, i.session.contentURL(kind, digest.String()), maxManifestSize)
+	switch {
+	case err != nil:
+		return nil, err
+	case got.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("%s/%s: HTTP %d", kind, digest, got.StatusCode)
+	case contentDigest(digest.String(), got.body) != digest.String():
+		return nil, fmt.Errorf("%s/%s: the registry sent other content", kind, digest)
+	}
+	return got.body, nil
 }
 
 // contentDigest returns the digest of a manifest, with the algorithm of want. It returns want if the
@@ -322,12 +396,15 @@ func contentDigest(want string, manifest []byte) string {
 	return want
 }
 
-// isManifest reports whether a body looks like a manifest: JSON with a schema version.
-func isManifest(body []byte) bool {
+// schemaVersion returns the schema version of a manifest, or 0 if the body is not a manifest.
+func schemaVersion(body []byte) int {
 	var doc struct {
 		Version int `json:"schemaVersion"`
 	}
-	return json.Unmarshal(body, &doc) == nil && doc.Version > 0
+	if json.Unmarshal(body, &doc) != nil {
+		return 0
+	}
+	return doc.Version
 }
 
 // maxPlatforms limits how many platforms of an index are read.

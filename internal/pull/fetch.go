@@ -5,7 +5,6 @@ package pull
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/regcred/regcred/internal/layout"
 	"github.com/regcred/regcred/internal/login"
+	"github.com/regcred/regcred/internal/platform"
 )
 
 // fetcher stores the contents of an image in a layout.
@@ -78,15 +78,15 @@ func (f *fetcher) checkPlatform(ctx context.Context, pl *plan) error {
 	if err != nil {
 		return err
 	}
-	var have v1.Platform
-	if err := json.Unmarshal(raw, &have); err != nil {
-		return fmt.Errorf("configuration %s: not valid: %w", config.Digest, err)
+	have, err := decodePlatform(config, raw)
+	if err != nil {
+		return err
 	}
 	if have.OS == "" || have.Architecture == "" {
 		return nil // some builders omit the platform
 	}
 	if !pl.want.matches(have) {
-		return fmt.Errorf("no image for platform %s; available: %s", pl.want, have)
+		return &platform.NoImageError{Want: pl.want.Platform, Available: []string{have.String()}}
 	}
 	pl.root.Platform = &v1.Platform{OS: have.OS, Architecture: have.Architecture, Variant: have.Variant}
 	return nil
@@ -137,11 +137,13 @@ func (f *fetcher) explainForeignLayer(b blob, err error) error {
 	return err
 }
 
+// blobHeader requests identity encoding, because blobs are already compressed and the digest
+// covers the compressed bytes.
+var blobHeader = http.Header{"Accept": {"*/*"}, "Accept-Encoding": {"identity"}}
+
 // downloadBlob makes one attempt to download a blob.
 func (f *fetcher) downloadBlob(ctx context.Context, b blob) error {
-	// Request identity encoding, because blobs are already compressed and the digest
-	// covers the compressed bytes.
-	resp, err := f.session.requestContent(ctx, "blobs", b.Digest.String(), http.Header{"Accept": {"*/*"}, "Accept-Encoding": {"identity"}})
+	resp, err := f.session.requestContent(ctx, "blobs", b.Digest.String(), blobHeader.Clone())
 	if err != nil {
 		return err
 	}

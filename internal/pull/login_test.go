@@ -12,6 +12,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/canary"
+	"github.com/regcred/regcred/internal/login"
 	"github.com/regcred/regcred/internal/testregistry"
 	"github.com/regcred/regcred/plugin"
 )
@@ -74,5 +75,19 @@ func TestPullAsContainerd(t *testing.T) {
 				t.Errorf("error %q does not say %q", err, tt.says)
 			}
 		})
+	}
+}
+
+// TestErrorsNameTheScheme verifies that an error about a request over plain HTTP names an http URL.
+func TestErrorsNameTheScheme(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v2/" {
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	t.Cleanup(srv.Close)
+	err := mustFail(t, &Puller{Retry: login.RetryOptions{Attempts: 1}}, strings.TrimPrefix(srv.URL, "http://")+"/team/app:v1", nil, t.TempDir())
+	if !strings.Contains(err.Error(), srv.URL+"/v2/team/app/manifests/v1") {
+		t.Errorf("got %v", err)
 	}
 }

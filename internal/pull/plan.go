@@ -4,13 +4,14 @@
 package pull
 
 import (
-	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"runtime"
-	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/regcred/regcred/internal/platform"
 )
 
 // Limits for an index: its depth, the number of manifests below it, and their total
@@ -28,7 +29,7 @@ type plan struct {
 	blobs     []blob        // without duplicates, in the order of the manifests
 	manifests []manifest    // without duplicates, children before parents
 
-	want        platform
+	want        wantedPlatform
 	forPlatform bool // the image was selected from an index for the platform
 
 	sizes            map[v1.Hash]int64         // sizes of blobs
@@ -43,7 +44,7 @@ type blob struct {
 }
 
 // newPlan fetches the manifests and returns what to store.
-func (s *session) newPlan(ctx context.Context, want platform) (*plan, error) {
+func (s *session) newPlan(ctx context.Context, want wantedPlatform) (*plan, error) {
 	top, err := s.fetchManifest(ctx, s.target.ref.Identifier())
 	if err != nil {
 		return nil, err
@@ -51,7 +52,7 @@ func (s *session) newPlan(ctx context.Context, want platform) (*plan, error) {
 	pl := &plan{root: top.desc, resolved: top.desc.Digest, want: want, forPlatform: want.all,
 		sizes: map[v1.Hash]int64{}, fetchedManifests: map[v1.Hash]v1.Descriptor{}}
 	if top.desc.MediaType.IsIndex() && !want.all {
-		if top, err = s.selectManifest(ctx, top, want); err != nil {
+		if top, err = s.selectManifest(ctx, top, want.Platform); err != nil {
 			return nil, err
 		}
 		pl.root, pl.forPlatform = top.desc, true
@@ -62,25 +63,71 @@ func (s *session) newPlan(ctx context.Context, want platform) (*plan, error) {
 	return pl, nil
 }
 
-// selectManifest returns the first image in an index that matches the platform.
-func (s *session) selectManifest(ctx context.Context, index manifest, want platform) (manifest, error) {
-	children, err := parseIndex(index)
+// selectManifest returns the image in an index that containerd selects for the platform.
+func (s *session) selectManifest(ctx context.Context, index manifest, want v1.Platform) (manifest, error) {
+	source := &indexSource{s, map[v1.Hash]manifest{index.desc.Digest: index}}
+	d, err := platform.Containerd.Select(ctx, index.desc, want, source)
 	if err != nil {
 		return manifest{}, err
 	}
-	var exist []string
-	for _, d := range children {
-		if d.Platform == nil || !d.MediaType.IsImage() {
-			continue
-		}
-		if want.matches(*d.Platform) {
-			return s.fetchChild(ctx, d)
-		}
-		if d.Platform.OS != "unknown" { // attestations have the platform unknown/unknown
-			exist = append(exist, d.Platform.String())
-		}
+	m, err := source.manifest(ctx, d)
+	m.desc.Platform = d.Platform
+	return m, err
+}
+
+// indexSource reads the contents of an index. It fetches each manifest once.
+type indexSource struct {
+	session *session
+	fetched map[v1.Hash]manifest
+}
+
+func (i *indexSource) manifest(ctx context.Context, d v1.Descriptor) (manifest, error) {
+	if m, ok := i.fetched[d.Digest]; ok {
+		return m, nil
 	}
-	return manifest{}, fmt.Errorf("no image for platform %s; available: %s", want, cmp.Or(strings.Join(exist, ", "), "none"))
+	m, err := i.session.fetchChild(ctx, d)
+	if err == nil {
+		i.fetched[d.Digest] = m
+	}
+	return m, err
+}
+
+// Index implements [platform.Source].
+func (i *indexSource) Index(ctx context.Context, d v1.Descriptor) ([]v1.Descriptor, error) {
+	m, err := i.manifest(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	return parseIndex(m)
+}
+
+// ConfigPlatform implements [platform.Source].
+func (i *indexSource) ConfigPlatform(ctx context.Context, d v1.Descriptor) (v1.Platform, error) {
+	m, err := i.manifest(ctx, d)
+	if err != nil {
+		return v1.Platform{}, err
+	}
+	var image v1.Manifest
+	if err := decodeManifest(m, &image); err != nil {
+		return v1.Platform{}, err
+	}
+	if err := checkDescriptors(m, []v1.Descriptor{image.Config}); err != nil {
+		return v1.Platform{}, err
+	}
+	raw, err := i.session.readConfig(ctx, image.Config)
+	if err != nil {
+		return v1.Platform{}, fmt.Errorf("blob %s: %w", image.Config.Digest, err)
+	}
+	return decodePlatform(image.Config, raw)
+}
+
+// decodePlatform returns the platform in an image's configuration.
+func decodePlatform(config v1.Descriptor, raw []byte) (v1.Platform, error) {
+	var have v1.Platform
+	if err := json.Unmarshal(raw, &have); err != nil {
+		return v1.Platform{}, fmt.Errorf("configuration %s: not valid: %w", config.Digest, err)
+	}
+	return v1.Platform{OS: have.OS, Architecture: have.Architecture, Variant: have.Variant, OSVersion: have.OSVersion, OSFeatures: have.OSFeatures}, nil
 }
 
 func (s *session) fetchChild(ctx context.Context, d v1.Descriptor) (manifest, error) {
@@ -174,10 +221,13 @@ func (pl *plan) addBlob(b blob) error {
 	return nil
 }
 
+// maxVariantLength limits the number in a variant, because package platforms lists all lower ones.
+const maxVariantLength = 5
+
 // allPlatforms is the value of [Puller.Platform] for a whole index.
 const allPlatforms = "all"
 
-type platform struct {
+type wantedPlatform struct {
 	all bool
 	v1.Platform
 }
@@ -188,28 +238,20 @@ func CheckPlatform(s string) error {
 	return err
 }
 
-func parsePlatform(s string) (platform, error) {
+func parsePlatform(s string) (wantedPlatform, error) {
 	switch s {
 	case allPlatforms:
-		return platform{all: true}, nil
+		return wantedPlatform{all: true}, nil
 	case "":
 		s = "linux/" + runtime.GOARCH
 	}
 	p, err := v1.ParsePlatform(s)
-	if err != nil || p.OS == "" || p.Architecture == "" {
-		return platform{}, fmt.Errorf("platform %q is neither os/architecture[/variant] nor %q, e.g. linux/arm64", s, allPlatforms)
+	if err != nil || p.OS == "" || p.Architecture == "" || len(p.Variant) > maxVariantLength {
+		return wantedPlatform{}, fmt.Errorf("platform %q is neither os/architecture[/variant] nor %q, e.g. linux/arm64", s, allPlatforms)
 	}
-	return platform{Platform: normalizePlatform(*p)}, nil
+	return wantedPlatform{Platform: *p}, nil
 }
 
-// normalizePlatform removes a redundant variant, because arm64 is always v8.
-func normalizePlatform(p v1.Platform) v1.Platform {
-	if p.Architecture == "arm64" && p.Variant == "v8" {
-		p.Variant = ""
-	}
-	return p
-}
-
-func (p platform) matches(have v1.Platform) bool {
-	return p.all || normalizePlatform(have).Satisfies(p.Platform)
+func (p wantedPlatform) matches(have v1.Platform) bool {
+	return p.all || platform.Matches(p.Platform, have)
 }

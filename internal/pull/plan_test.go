@@ -5,6 +5,7 @@ package pull
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -32,7 +33,12 @@ func TestPlatforms(t *testing.T) {
 		{"this one", append([]string{"plan9/mips"}, "linux/"+runtime.GOARCH), "", "linux/" + runtime.GOARCH, 2, ""},
 		{"another", multi, "linux/s390x", "linux/s390x", 2, ""},
 		{"variant", multi, "linux/arm/v7", "linux/arm/v7", 2, ""},
-		{"no variant takes the first", multi, "linux/arm", "linux/arm/v6", 2, ""},
+		{"no variant takes the best", multi, "linux/arm", "linux/arm/v7", 2, ""},
+		{"lower variant", multi, "linux/arm/v8", "linux/arm/v7", 2, ""},
+		{"the variant that every node runs", []string{"linux/amd64/v3", "linux/amd64"}, "linux/amd64", "linux/amd64", 2, ""},
+		{"no variant that may not run", []string{"linux/amd64/v3", "linux/386"}, "linux/amd64", "linux/386", 2, ""},
+		{"other spelling", []string{"linux/s390x", "Linux/x86_64"}, "linux/amd64", "Linux/x86_64", 2, ""},
+		{"other spelling is wanted", []string{"linux/s390x", "linux/arm64"}, "linux/aarch64", "linux/arm64", 2, ""},
 		{"arm64 is v8", multi, "linux/arm64", "linux/arm64/v8", 2, ""},
 		{"v8 is arm64", []string{"linux/amd64", "linux/arm64"}, "linux/arm64/v8", "linux/arm64", 2, ""},
 		{"all", multi, "all", "", 12, ""},
@@ -122,7 +128,7 @@ func TestUnusualManifests(t *testing.T) {
 		{"foreign layer", ociImage, strings.Replace(strings.Replace(raw, layer.Digest, absent, 1), `"digest":"`+absent, `"urls":["https://example.com/"],"digest":"`+absent, 1), "foreign layer"},
 		{"larger than 4 MiB", ociImage, raw + strings.Repeat(" ", maxManifestSize), "larger than 4194304 bytes"},
 		{"empty index", ociIndex, `{"manifests":[]}`, "available: none"},
-		{"index that lists no image", ociIndex, `{"manifests":[{"mediaType":"x/y","size":1,"digest":"` + absent + `","platform":{"os":"linux","architecture":"` + runtime.GOARCH + `"}}]}`, "available: none"},
+		{"index that lists no image", ociIndex, `{"manifests":[{"mediaType":"x/y","size":1,"digest":"` + absent + `","platform":{"os":"linux","architecture":"` + runtime.GOARCH + `"}}]}`, "neither an image manifest nor an image index"},
 		{"index with a wrong size", ociIndex, `{"manifests":[{"mediaType":"` + ociImage + `","size":1,"digest":"` + good.Digest + `","platform":{"os":"linux","architecture":"` + runtime.GOARCH + `"}}]}`, "the index lists"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -134,6 +140,60 @@ func TestUnusualManifests(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestIndexWithoutPlatforms verifies which image is selected from indexes that contain indexes, or images
+// without a platform, whose configuration then counts.
+func TestIndexWithoutPlatforms(t *testing.T) {
+	reg, image, _ := startRegistryWith(t, testregistry.Options{}, testregistry.Image{Platforms: []string{"linux/s390x", "linux/arm64"}})
+	dir := t.TempDir()
+	whole := mustPull(t, &Puller{Platform: "all"}, image, nil, dir)
+	read := func(digest string) string {
+		return readTree(t, dir)[filepath.Join("blobs", "sha256", strings.TrimPrefix(digest, "sha256:"))]
+	}
+	var list []v1.Descriptor
+	for _, d := range must.Get(v1.ParseIndexManifest(strings.NewReader(read(whole.Digest))))(t).Manifests {
+		list = append(list, v1.Descriptor{MediaType: d.MediaType, Size: d.Size, Digest: d.Digest})
+	}
+	s390x, arm64 := list[0], list[1]
+	push := func(list ...v1.Descriptor) v1.Descriptor {
+		raw := must.Get(json.Marshal(v1.IndexManifest{SchemaVersion: 2, MediaType: ociIndex, Manifests: list}))(t)
+		digest, size, err := v1.SHA256(bytes.NewReader(raw))
+		must.Do(t, err)
+		putManifest(t, reg, digest.String(), ociIndex, raw)
+		return v1.Descriptor{MediaType: ociIndex, Size: size, Digest: digest}
+	}
+	for _, tt := range []struct {
+		name   string
+		index  v1.Descriptor
+		want   string // digest
+		failed string
+	}{
+		{"from its configuration", push(arm64), arm64.Digest.String(), ""},
+		{"only the first counts", push(s390x, arm64), "", "no image for platform linux/arm64; available: linux/s390x"},
+		{"an index in an index", push(push(arm64, s390x)), arm64.Digest.String(), ""},
+		{"an index for another platform", push(withPlatform(push(arm64), "s390x")), "", "no image for platform linux/arm64; available: linux/s390x"},
+		{"a platform comes first", push(s390x, withPlatform(arm64, "arm64")), arm64.Digest.String(), ""},
+		{"too deep", push(push(push(push(push(push(arm64)))))), "", "nested more than 4 levels deep"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, ref := &Puller{Platform: "linux/arm64"}, strings.TrimSuffix(image, ":v1")+"@"+tt.index.Digest.String()
+			if tt.failed != "" {
+				if err := mustFail(t, p, ref, nil, t.TempDir()); !strings.Contains(err.Error(), tt.failed) {
+					t.Errorf("got %v, want %q", err, tt.failed)
+				}
+				return
+			}
+			if res := mustPull(t, p, ref, nil, t.TempDir()); res.Digest != tt.want || res.Platform == "" {
+				t.Errorf("got %s for %s, want %s", res.Digest, res.Platform, tt.want)
+			}
+		})
+	}
+}
+
+func withPlatform(d v1.Descriptor, arch string) v1.Descriptor {
+	d.Platform = &v1.Platform{OS: "linux", Architecture: arch}
+	return d
 }
 
 // setLayerSize changes the size of one layer in a manifest.
@@ -293,5 +353,14 @@ func TestTargetNames(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}
+
+// TestPlatformVariantIsBounded verifies that a variant cannot exhaust the memory.
+func TestPlatformVariantIsBounded(t *testing.T) {
+	for text, ok := range map[string]bool{"linux/amd64/v3": true, "linux/arm64/v8.2": true, "linux/arm64/v9999": true, "linux/amd64/v2000000000": false} {
+		if err := CheckPlatform(text); (err == nil) != ok {
+			t.Errorf("%s: got %v", text, err)
+		}
 	}
 }

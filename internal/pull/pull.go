@@ -41,7 +41,8 @@ type Puller struct {
 	Transport http.RoundTripper
 
 	// Platform is "os/architecture" or "os/architecture/variant". "" means linux on
-	// this program's architecture. "all" stores an index and everything that it lists.
+	// this program's architecture. From an index, Pull selects the image that containerd
+	// would select. "all" stores an index and everything that it lists.
 	Platform string
 
 	// Insecure allows plain HTTP to the image's registry, and to no other host, if it
@@ -141,7 +142,7 @@ type layoutPull struct {
 	p        *Puller
 	target   target
 	registry *login.Registry
-	want     platform
+	want     wantedPlatform
 	dir      string
 }
 

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"net/url"
 	"strings"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/login"
+	"github.com/regcred/regcred/internal/platform"
 )
 
 const maxRedirects = 10
@@ -62,8 +62,7 @@ func (s *session) redactURLPath(err error) error {
 // requestContent requests /v2/<repository>/<kind>/<id>.
 func (s *session) requestContent(ctx context.Context, kind, id string, header http.Header) (*http.Response, error) {
 	repo := s.target.ref.Context()
-	// The client's transport changes the scheme to http if necessary.
-	u := url.URL{Scheme: "https", Host: s.target.Host(), Path: "/v2/" + repo.RepositoryStr() + "/" + kind + "/" + id}
+	u := url.URL{Scheme: s.Scheme(), Host: s.target.Host(), Path: "/v2/" + repo.RepositoryStr() + "/" + kind + "/" + id}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, err
@@ -112,11 +111,38 @@ func (s *session) getManifest(ctx context.Context, id string) (manifest, error) 
 	if err != nil {
 		return manifest{}, err
 	}
-	mediaType, err := manifestMediaType(resp.Header.Get("Content-Type"), raw)
+	mediaType, err := platform.MediaType(resp.Header.Get("Content-Type"), raw)
 	if err != nil {
 		return manifest{}, err
 	}
 	return manifest{raw, v1.Descriptor{MediaType: mediaType, Size: int64(len(raw)), Digest: digest}}, nil
+}
+
+// readConfig returns an image's configuration without storing it.
+func (s *session) readConfig(ctx context.Context, config v1.Descriptor) ([]byte, error) {
+	if config.Size > maxManifestSize {
+		return nil, fmt.Errorf("larger than %d bytes", maxManifestSize)
+	}
+	for n := 1; ; n++ {
+		raw, err := s.getConfig(ctx, config)
+		if err == nil || !login.IsBrokenConnection(err) || !s.Budget.Wait(ctx, n, 0) {
+			return raw, err
+		}
+	}
+}
+
+func (s *session) getConfig(ctx context.Context, config v1.Descriptor) ([]byte, error) {
+	resp, err := s.requestContent(ctx, "blobs", config.Digest.String(), blobHeader.Clone())
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, config.Size+1))
+	if err != nil {
+		return nil, err
+	}
+	_, err = manifestDigest(config.Digest.String(), raw)
+	return raw, err
 }
 
 // target is an image and its registry.
@@ -205,33 +231,4 @@ func checkDescriptors(m manifest, list []v1.Descriptor) error {
 		}
 	}
 	return nil
-}
-
-// manifestMediaType returns the media type of a manifest. Header and content must agree,
-// because a document that one reader treats as an image and another as an index can be
-// used in an attack (CVE-2021-41190).
-func manifestMediaType(header string, raw []byte) (types.MediaType, error) {
-	var doc struct {
-		MediaType string            `json:"mediaType"`
-		Manifests []json.RawMessage `json:"manifests"`
-		Layers    []json.RawMessage `json:"layers"`
-	}
-	if err := json.Unmarshal(raw, &doc); err != nil {
-		return "", fmt.Errorf("not a manifest: %w", err)
-	}
-	mt, _, err := mime.ParseMediaType(header)
-	if err != nil {
-		mt = doc.MediaType
-	}
-	if doc.MediaType != "" && doc.MediaType != mt {
-		return "", fmt.Errorf("the registry's content type is %q, but the manifest's media type is %q", mt, doc.MediaType)
-	}
-	kind := types.MediaType(mt)
-	switch {
-	case kind.IsIndex() && doc.Layers == nil, kind.IsImage() && doc.Manifests == nil:
-		return kind, nil
-	case kind.IsSchema1():
-		return "", fmt.Errorf("media type %q is a pre-2016 Docker image format that runtimes no longer support: push the image again with a newer tool", mt)
-	}
-	return "", fmt.Errorf("media type %q is neither an image manifest nor an image index", mt)
 }

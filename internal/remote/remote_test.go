@@ -6,6 +6,7 @@ package remote_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -207,6 +208,28 @@ func TestNotHTTP(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestProtocolSwitch verifies that a response with status 101 is an error at once. net/http would hand over the
+// connection, and reads from it would have no timeout.
+func TestProtocolSwitch(t *testing.T) {
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer listener.Close()
+	go func() {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		conn.Read(make([]byte, 4096))
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n")
+		conn.Read(make([]byte, 1)) // until the client closes
+		conn.Close()
+	}()
+	host := listener.Addr().String()
+	err := callError(t, newFastClient(), t.Context(), remote.Call{Step: "ask", URL: "http://" + host})
+	if want := fmt.Sprintf(`ask: GET http://%s: %q switched to another protocol (HTTP 101) without being asked to`, host, host); err.Error() != want {
+		t.Errorf("got  %s\nwant %s", err, want)
+	}
 }
 
 // rawServer sends the same text to every client.

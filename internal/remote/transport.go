@@ -86,7 +86,7 @@ func WrapTransport(base *http.Transport) *Transport {
 		s.Protocols.SetHTTP1(true)
 		s.OnProxyConnectResponse = OnProxyConnectResponse
 		s.DialTLSContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			return t.dialAndHandshake(ctx, s, network, addr)
+			return t.dialTLS(ctx, s, network, addr)
 		}
 	}
 	return t
@@ -118,13 +118,13 @@ func (t *Transport) CloseIdleConnections() {
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	err := CheckRedirect(req, nil)
 	if err == nil && req.URL.Scheme == "https" {
-		return t.roundTripTLS(req)
+		return RejectProtocolSwitch(t.roundTripTLS(req))
 	}
 	if err != nil {
 		closeBody(req)
 		return nil, err
 	}
-	return t.fullTransport.RoundTrip(req)
+	return RejectProtocolSwitch(t.fullTransport.RoundTrip(req))
 }
 
 // roundTripTLS sends a request over TLS. If the bundle does not contain the server's CA, it
@@ -187,7 +187,7 @@ func (t *Transport) dialTLS(ctx context.Context, s *caTransport, network, addr s
 	if conn, err := t.takePreconnection(ctx, addr); conn != nil || err != nil {
 		return conn, err
 	}
-	return t.dialTLS(ctx, s, network, addr)
+	return t.dialAndHandshake(ctx, s, network, addr)
 }
 
 // dialAndHandshake dials and performs the TLS handshake.

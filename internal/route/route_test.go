@@ -43,11 +43,14 @@ func TestString(t *testing.T) {
 	silent.SkippedForLayers, silent.Skipped = true, "blocked"
 	plain := route.NewHop("http", "m.example:5000", "", "b/a")
 	plain.Skipped = "without \"pull\""
+	either := route.NewHop("http", "quay.io", "/v2", "a")
+	either.IsOrigin, either.TriesHTTPSFirst = true, true // no scheme, because both are tried
 	const credential = " the credential for quay.io/a"
 	for want, way := range map[string]route.Route{
 		"containerd cannot pull quay.io/a: it is broken":                                                                                                             {FailureReason: "it is broken"},
 		"containerd has no host to pull quay.io/a from":                                                                                                              {Hops: []route.Hop{silent}},
 		"containerd tries quay.io itself; a host that requires authentication gets" + credential:                                                                     {Hops: []route.Hop{silent, origin}},
+		"containerd tries quay.io itself, then quay.io itself; a host that requires authentication gets" + credential:                                                {Hops: []route.Hop{origin, either}},
 		"containerd tries m.example/v2/q, then quay.io itself; a host that requires authentication gets" + credential:                                                {Hops: []route.Hop{mirror, origin}},
 		"containerd tries m.example/v2/q, then m.example/v2/q, then quay.io itself; a host that requires authentication gets" + credential:                           {Hops: []route.Hop{mirror, mirror, origin}},
 		"containerd tries http://m.example:5000 (for b/a) (without \"pull\"); a host that requires authentication gets" + credential:                                 {Hops: []route.Hop{plain}},

@@ -75,7 +75,10 @@ func (r *Route) unusedCredentials(asked []Hop) string {
 func (h *Hop) displayName(r *Route) string {
 	host, path, _ := strings.Cut(r.Repository, "/")
 	name := strings.TrimSuffix(strings.TrimSuffix(h.URL, "/"), "/v2")
-	if h.Base != nil && h.Base.Scheme == "https" {
+	if h.TriesHTTPSFirst { // both schemes are tried
+		name = strings.TrimPrefix(name, "http://")
+	}
+	if h.TriesHTTPSFirst || h.Base != nil && h.Base.Scheme == "https" {
 		name = strings.TrimPrefix(name, "https://")
 	}
 	switch {

@@ -2,7 +2,7 @@
 // Copyright The regcred Authors
 
 // Package scrub redacts known secrets in texts such as errors and the standard
-// error of programs. It finds a secret in plain, quoted, JSON, URL-encoded,
+// error of programs. It finds a secret in plain, quoted, JSON, HTML, URL-encoded,
 // hexadecimal and base64 form.
 //
 //	line := scrub.Redact(err.Error(), []string{password, token})
@@ -18,10 +18,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"html"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -140,7 +143,7 @@ func allForms(secrets []Secret) []Secret {
 	return slices.CompactFunc(forms, func(a, b Secret) bool { return a.Text == b.Text })
 }
 
-// secretForms returns s as is and in quoted, JSON, URL-encoded, hexadecimal and base64
+// secretForms returns s as is and in quoted, JSON, HTML, URL-encoded, hexadecimal and base64
 // form. It returns base64 for each alignment, because s may follow a user name in
 // "Authorization: Basic".
 func secretForms(s string) []string {
@@ -150,18 +153,29 @@ func secretForms(s string) []string {
 	enc := json.NewEncoder(&plain)
 	enc.SetEscapeHTML(false)
 	enc.Encode(s)
+	unescaped := plain.String()[1 : plain.Len()-len("\"\n")]
 	forms := []string{
 		s,
 		quoted[1 : len(quoted)-1],
 		string(marshalled[1 : len(marshalled)-1]),
-		plain.String()[1 : plain.Len()-len("\"\n")],
-		strings.ReplaceAll(url.QueryEscape(s), "+", "%20"),
-		url.QueryEscape(s),
-		url.PathEscape(s),
+		unescaped,
+		strings.ReplaceAll(unescaped, "/", `\/`),
+		asciiJSON(unescaped),
+		asciiJSON(strings.ReplaceAll(unescaped, "/", `\/`)),
+		strings.ReplaceAll(s, "/", `\/`),
+		strings.ReplaceAll(s, `\`, `\\`),
+		html.EscapeString(s),
+		strings.NewReplacer("&#34;", "&quot;", "&#39;", "&#x27;").Replace(html.EscapeString(s)),
 		hex.EncodeToString([]byte(s)),
 		strings.ToUpper(hex.EncodeToString([]byte(s))),
 		base64.RawStdEncoding.EncodeToString([]byte(s)),
 		base64.RawURLEncoding.EncodeToString([]byte(s)),
+	}
+	forms = append(forms, urlForms(s)...)
+	for _, form := range forms { // messages quote what a server sent
+		if quoted := strconv.Quote(form); len(quoted) > len(form)+len(`""`) {
+			forms = append(forms, quoted[1:len(quoted)-1])
+		}
 	}
 	for before := range 3 {
 		data := []byte(strings.Repeat("x", before) + s)
@@ -170,6 +184,52 @@ func secretForms(s string) []string {
 			stableBase64(base64.RawURLEncoding.EncodeToString(data), before, len(data)))
 	}
 	return slices.DeleteFunc(forms, func(form string) bool { return form == "" })
+}
+
+// asciiJSON escapes the characters outside ASCII in a JSON string.
+func asciiJSON(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if r < utf8.RuneSelf {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.String()
+}
+
+// urlForms returns the forms of s in a URL. Languages differ in the characters that they do not
+// escape, and in the case of hexadecimal digits.
+func urlForms(s string) []string {
+	query := url.QueryEscape(s)
+	forms := []string{query, strings.ReplaceAll(query, "+", "%20"), url.PathEscape(s)}
+	for _, keep := range []*strings.Replacer{
+		strings.NewReplacer("%2F", "/"),
+		strings.NewReplacer("%21", "!", "%27", "'", "%28", "(", "%29", ")", "%2A", "*"), // encodeURIComponent
+	} {
+		for _, form := range forms {
+			forms = append(forms, keep.Replace(form))
+		}
+	}
+	for _, form := range forms {
+		forms = append(forms, lowerEscapes(form))
+	}
+	slices.Sort(forms)
+	return slices.Compact(forms)
+}
+
+// lowerEscapes returns a URL-encoded string with lower-case hexadecimal digits.
+func lowerEscapes(s string) string {
+	b := []byte(s)
+	for i := 0; i+2 < len(b); i++ {
+		if b[i] == '%' {
+			copy(b[i+1:], bytes.ToLower(b[i+1:i+3]))
+		}
+	}
+	return string(b)
 }
 
 // stableBase64 returns the base64 digits that depend only on bytes [from, to).

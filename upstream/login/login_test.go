@@ -330,15 +330,21 @@ func TestLogin(t *testing.T) {
 	}
 }
 
+// containerdProgram returns a command that is built with containerd's module.
+func containerdProgram(t *testing.T, source string) *exec.Cmd {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "containerd")
+	build := exec.Command("go", "build", "-modfile=../containerd2.mod", "-tags=no_tracing", "-o", program, source)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build %s with containerd's module: %v\n%s", source, err, out)
+	}
+	return exec.CommandContext(t.Context(), program)
+}
+
 // runContainerd returns containerd's error for each script, or "".
 func runContainerd(t *testing.T, g *scriptedRegistry) []string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "containerd")
-	build := exec.Command("go", "build", "-modfile=../containerd2.mod", "-tags=no_tracing", "-o", program, "containerd/main.go")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build containerd's resolver: %v\n%s", err, out)
-	}
-	run := exec.CommandContext(t.Context(), program)
+	run := containerdProgram(t, "containerd/main.go")
 	in := must.Get(run.StdinPipe())(t)
 	out := must.Get(run.StdoutPipe())(t)
 	must.Do(t, run.Start())
