@@ -66,9 +66,9 @@ func (t *Transport) openPreconnection(ctx context.Context, a *preconnection, add
 	if t.trust.customPool != nil || t.useAllCAs.Load() {
 		s = &t.fullTransport
 	}
-	conn, err := t.dialTLS(ctx, s, "tcp", addr)
+	conn, err := t.dialAndHandshake(ctx, s, "tcp", addr)
 	if s == &t.bundleTransport && t.shouldTryAllCAs(ctx, err) {
-		conn, err = t.dialTLS(ctx, &t.fullTransport, "tcp", addr)
+		conn, err = t.dialAndHandshake(ctx, &t.fullTransport, "tcp", addr)
 	}
 	if err != nil {
 		return
