@@ -19,6 +19,7 @@ import (
 	"github.com/regcred/regcred/internal/dispatch"
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/pluginmain"
+	"github.com/regcred/regcred/internal/serve/client"
 	"github.com/regcred/regcred/internal/tally"
 	"github.com/regcred/regcred/plugin"
 )
@@ -35,7 +36,7 @@ func main() {
 // run is main without global state. The base name of args[0] is the name of the provider entry in
 // the kubelet's configuration.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) int {
-	d := &dispatcher{entry: filepath.Base(args[0])}
+	d := &dispatcher{entry: filepath.Base(args[0]), service: client.New(getenv)}
 	flags := pluginmain.NewFlagSet()
 	flags.StringVar(&d.stateDir, "state-dir", "", "`path` to the directory that contains the generations (default: this program's directory, with symlinks resolved)")
 	flags.StringVar(&d.countDir, "count-dir", tally.DefaultDir, "`path` to the directory where run counts are stored; an empty path disables counting")
@@ -57,6 +58,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // dispatcher handles one request.
 type dispatcher struct {
 	entry, stateDir, countDir string
+	service                   *client.Service
 
 	mu       sync.Mutex // GetCredentials may still be running after a timeout
 	provider *dispatch.Provider
@@ -65,8 +67,16 @@ type dispatcher struct {
 }
 
 // GetCredentials implements [plugin.Provider]. It opens the generation here, not in run, so that
-// errors in opening it are counted.
+// errors in opening it are counted. If the node's credential service responds, it counts the request.
 func (d *dispatcher) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+	resp, err := d.callService(ctx, req)
+	if err == nil {
+		return resp, nil
+	}
+	if client.TookTooLong(err, dispatch.ServeTimeout) {
+		d.recordCounts(tally.Batch{Err: err.Error()})
+		return nil, err
+	}
 	p, err := d.openGeneration()
 	if err != nil {
 		d.recordCounts(tally.Batch{Err: err.Error()})
@@ -75,11 +85,33 @@ func (d *dispatcher) GetCredentials(ctx context.Context, req *plugin.Request) (*
 	return p.GetCredentials(ctx, req)
 }
 
-func (d *dispatcher) openGeneration() (*dispatch.Provider, error) {
-	state, err := d.stateDir, error(nil)
-	if state == "" {
-		state, err = dispatch.DefaultStateDir()
+// callService requests the response from the node's credential service, which must have loaded the
+// same generation.
+func (d *dispatcher) callService(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+	if !d.service.Exists() {
+		return nil, client.ErrUnavailable
 	}
+	state, err := d.findStateDir()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := generation.CurrentDir(state)
+	if err != nil {
+		return nil, err
+	}
+	return d.service.Credentials(ctx, client.Selector{Entry: d.entry, Generation: dir}, req)
+}
+
+// findStateDir returns the state directory.
+func (d *dispatcher) findStateDir() (string, error) {
+	if d.stateDir != "" {
+		return d.stateDir, nil
+	}
+	return dispatch.DefaultStateDir()
+}
+
+func (d *dispatcher) openGeneration() (*dispatch.Provider, error) {
+	state, err := d.findStateDir()
 	if err != nil {
 		return nil, err
 	}

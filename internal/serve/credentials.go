@@ -123,7 +123,7 @@ func (s *Server) respond(ctx context.Context, r *request, now *loadResult, req *
 		lookup.NotBefore = time.Now()
 	}
 	if name := r.header.Get(client.HeaderEntry); name != "" {
-		return s.respondForEntry(ctx, now, name, req)
+		return s.respondForEntry(ctx, r, now, name, req)
 	}
 	if name := r.header.Get(client.HeaderProvider); name != "" {
 		i := slices.IndexFunc(now.snapshot.config.Providers, func(p config.Provider) bool { return p.Name == name })
@@ -145,7 +145,7 @@ func (s *Server) respond(ctx context.Context, r *request, now *loadResult, req *
 
 // respondForEntry returns the response of the dispatcher, which serves one entry of the kubelet's
 // configuration. The plugins are called through the keyring.
-func (s *Server) respondForEntry(ctx context.Context, now *loadResult, name string, req *plugin.Request) (resp *plugin.Response, failures int, err error) {
+func (s *Server) respondForEntry(ctx context.Context, r *request, now *loadResult, name string, req *plugin.Request) (resp *plugin.Response, failures int, err error) {
 	entry, err := dispatch.FindEntry(now.snapshot.entries, name)
 	if err != nil {
 		return nil, 0, newConflict(err.Error())
@@ -158,8 +158,11 @@ func (s *Server) respondForEntry(ctx context.Context, now *loadResult, name stri
 			})
 		},
 		Observe: func(o dispatch.Outcome) {
-			failures = countFailed(o.Attempts)
-			s.count(o)
+			// A dispatcher that has stopped waiting, or gets a failure, runs the plugins itself and
+			// counts that.
+			if failures = countFailed(o.Attempts); failures == 0 && o.Err == nil && !r.gone() {
+				s.count(o)
+			}
 		},
 	}
 	resp, err = p.GetCredentials(ctx, req)

@@ -37,6 +37,7 @@ type request struct {
 	header http.Header
 	query  string
 	body   []byte
+	gone   func() bool // whether the client has disconnected
 }
 
 // reply is a complete response.
@@ -94,7 +95,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer e.server.lookups.release(p)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), e.server.PluginTimeout+time.Second)
 		defer cancel()
-		done <- e.call(&request{ctx, p, r.Header, r.URL.RawQuery, body})
+		done <- e.call(&request{ctx, p, r.Header, r.URL.RawQuery, body, func() bool { return r.Context().Err() != nil }})
 	}()
 	timer := time.NewTimer(interimDelay)
 	defer timer.Stop()

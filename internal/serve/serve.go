@@ -71,7 +71,7 @@ const (
 
 	// shutdownTimeout limits how long a stopping service waits for requests. The clients then run
 	// the plugins themselves.
-	shutdownTimeout = 5 * time.Second
+	shutdownTimeout = 4 * time.Second
 )
 
 // Start loads the configuration. It returns an error if the configuration is invalid, but the server

@@ -22,6 +22,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -54,6 +56,8 @@ const (
 	// interim response if it has to run a plugin.
 	FirstByteTimeout = 50 * time.Millisecond
 
+	maxFirstByteTimeout = 2 * time.Second // while the machine is overloaded
+
 	// HeartbeatInterval is the time between two interim responses while a plugin runs.
 	HeartbeatInterval = time.Second
 
@@ -80,6 +84,22 @@ func New(getenv func(string) string) *Service {
 	default:
 		return &Service{socket}
 	}
+}
+
+// Exists reports whether there is a file at the socket's path.
+func (s *Service) Exists() bool {
+	if s == nil || s.Socket == "" {
+		return false
+	}
+	_, err := os.Lstat(s.Socket)
+	return err == nil
+}
+
+// TookTooLong reports whether the service responded with an error after more than half of the time
+// limit for the client's run. A plugin that is started then would not end in time.
+func TookTooLong(err error, limit time.Duration) bool {
+	e, ok := errors.AsType[*StatusError](err)
+	return ok && e.After > limit/2
 }
 
 // ErrUnavailable is wrapped by errors of a service that does not exist, does not respond in
@@ -135,7 +155,7 @@ func (s *Service) exchange(ctx context.Context, r request, start time.Time) (*re
 	if err != nil {
 		return nil, err
 	}
-	d := net.Dialer{Deadline: start.Add(FirstByteTimeout)}
+	d := net.Dialer{Deadline: start.Add(maxFirstByteTimeout)} // a unix socket is connected at once, or not at all
 	conn, err := d.DialContext(ctx, "unix", s.Socket)
 	if err != nil {
 		return nil, err
@@ -145,13 +165,44 @@ func (s *Service) exchange(ctx context.Context, r request, start time.Time) (*re
 	if err := checkServer(conn.(*net.UnixConn)); err != nil {
 		return nil, err
 	}
-	if err := conn.SetDeadline(start.Add(FirstByteTimeout)); err != nil {
+	if err := conn.SetWriteDeadline(start.Add(maxFirstByteTimeout)); err != nil {
 		return nil, err
 	}
 	if _, err := conn.Write(append(head, r.body...)); err != nil {
 		return nil, err
 	}
 	return readResponse(conn)
+}
+
+// awaitFirstByte waits for the first byte of the response. It waits longer while the machine is
+// overloaded, because running another plugin would increase the load.
+func awaitFirstByte(conn net.Conn, r *bufio.Reader) error {
+	end := time.Now().Add(maxFirstByteTimeout)
+	for {
+		if err := conn.SetReadDeadline(time.Now().Add(FirstByteTimeout)); err != nil {
+			return err
+		}
+		_, err := r.Peek(1)
+		switch {
+		case err == nil || !errors.Is(err, os.ErrDeadlineExceeded):
+			return err
+		case !isOverloaded() || time.Now().After(end):
+			return fmt.Errorf("no response within %v", FirstByteTimeout)
+		}
+	}
+}
+
+// isOverloaded reports whether several processes wait for each CPU. It returns false if that is
+// unknown.
+func isOverloaded() bool {
+	data, err := os.ReadFile("/proc/loadavg") // "0.20 0.18 0.12 3/80 11206"
+	fields := strings.Fields(string(data))
+	if err != nil || len(fields) < 4 {
+		return false
+	}
+	runnable, _, _ := strings.Cut(fields[3], "/")
+	n, err := strconv.Atoi(runnable)
+	return err == nil && n > 3*runtime.NumCPU()
 }
 
 // head returns the request line and the headers.
@@ -174,12 +225,15 @@ func (r request) head() ([]byte, error) {
 func readResponse(conn net.Conn) (*response, error) {
 	all := &io.LimitedReader{R: conn, N: maxHeaderBytes}
 	r := bufio.NewReader(all)
+	if err := awaitFirstByte(conn, r); err != nil {
+		return nil, err
+	}
 	for {
-		resp, err := readHead(r)
-		if err != nil {
+		if err := conn.SetReadDeadline(time.Now().Add(silenceTimeout)); err != nil {
 			return nil, err
 		}
-		if err := conn.SetDeadline(time.Now().Add(silenceTimeout)); err != nil {
+		resp, err := readHead(r)
+		if err != nil {
 			return nil, err
 		}
 		if resp.status < 200 {
