@@ -16,6 +16,8 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/dockerhelper"
+	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/serve/client"
 )
 
 // helper implements [credentials.Helper] for one run. It holds a context because the interface's
@@ -24,17 +26,26 @@ type helper struct {
 	ctx     context.Context
 	machine environment
 	timeout time.Duration // timeout of one plugin run
+
+	runTimeout time.Duration // timeout of the whole run
 }
 
 // Get returns the credential that a kubelet would try first. If there is no credential, it returns
 // the protocol's "not found" error. If a provider failed, it returns a different error.
 func (h helper) Get(server string) (username, secret string, err error) {
 	requests, err := dockerhelper.ParseServer(server)
-	if err != nil {
+	if err != nil && !errors.Is(err, dockerhelper.ErrNotRegistry) {
 		return "", "", err
 	}
 	if len(requests) == 0 {
 		return "", "", credentials.NewErrCredentialsNotFound() // "docker logout" must also work without a configuration
+	}
+	found, err := h.callService(server)
+	switch {
+	case err == nil && found.Username != "":
+		return found.Username, found.Password, nil
+	case client.TookTooLong(err, h.runTimeout):
+		return "", "", err
 	}
 	cfg, o, err := h.machine.loadConfig(h.ctx)
 	if err != nil {
@@ -61,6 +72,24 @@ func (h helper) Get(server string) (username, secret string, err error) {
 		}
 	}
 	return "", "", credentials.NewErrCredentialsNotFound()
+}
+
+// callService requests a credential from the node's credential service. The result has no user name if
+// the service has no credential; the client's own configuration may have one.
+func (h helper) callService(server string) (c client.Credential, err error) {
+	sel, err := h.machine.serviceSelector()
+	if err != nil {
+		return c, err
+	}
+	service := client.New(func(name string) string { return node.Getenv(h.machine.environ, name) })
+	found, err := service.Lookup(h.ctx, sel, client.LookupRequest{Server: server})
+	if err != nil {
+		return c, err
+	}
+	if i := slices.IndexFunc(found.Credentials, func(c client.Credential) bool { return c.Username != "" }); i >= 0 {
+		c = found.Credentials[i]
+	}
+	return c, nil
 }
 
 // firstCredential returns the first credential with a user name. Clients ignore a credential

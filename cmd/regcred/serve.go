@@ -142,4 +142,3 @@ func (f *serveFlags) newLogger(a *app) *slog.Logger {
 	}
 	return slog.New(slog.NewTextHandler(a.Stderr, o))
 }
-

@@ -4,8 +4,10 @@
 package serve
 
 import (
+	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -62,6 +64,8 @@ type listener struct {
 	allow   *AllowList
 	limits  *limits
 	refused func(reason string)
+
+	forbidding atomic.Int32 // open connections of users that are not allowed
 }
 
 // forbidden is the response to users that are not allowed.
@@ -81,9 +85,8 @@ func (l *listener) Accept() (net.Conn, error) {
 			l.refused(refusedPeer)
 		case !l.allow.allows(p):
 			l.refused(refusedUser)
-			// This does not block, because the socket's buffer is empty.
-			_ = c.SetWriteDeadline(time.Now().Add(time.Millisecond))
-			_, _ = c.Write([]byte(forbidden))
+			l.forbid(c)
+			continue
 		case !l.limits.acquire(p):
 			l.refused(refusedLimit)
 		default:
@@ -92,6 +95,30 @@ func (l *listener) Accept() (net.Conn, error) {
 		c.Close()
 	}
 }
+
+// forbid responds to a user that is not allowed. The connection is closed after the request, because
+// a client that cannot send it does not read the response.
+func (l *listener) forbid(c *net.UnixConn) {
+	_ = c.SetDeadline(time.Now().Add(forbidTimeout))
+	_, _ = c.Write([]byte(forbidden)) // does not block, because the socket's buffer is empty
+	_ = c.CloseWrite()
+	if l.forbidding.Add(1) > maxForbidding {
+		l.forbidding.Add(-1)
+		c.Close()
+		return
+	}
+	go func() {
+		defer l.forbidding.Add(-1)
+		defer c.Close()
+		_, _ = io.CopyN(io.Discard, c, maxRequestHeader)
+	}()
+}
+
+// Limits for connections of users that are not allowed.
+const (
+	forbidTimeout = 100 * time.Millisecond
+	maxForbidding = 16
+)
 
 // conn is an accepted connection.
 type conn struct {

@@ -126,7 +126,9 @@ func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 	}
 	ended := make(chan error, 1)
 	refused := func(reason string) { s.metrics.refused.WithLabelValues(reason).Inc() }
-	go func() { ended <- server.Serve(&listener{l, &s.Allow, &s.connections, refused}) }()
+	go func() {
+		ended <- server.Serve(&listener{UnixListener: l, allow: &s.Allow, limits: &s.connections, refused: refused})
+	}()
 	_, _ = daemon.SdNotify(false, daemon.SdNotifyReady)
 	var err error
 	select {
