@@ -76,9 +76,12 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	if a.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50) // the cache is most of the heap, so a smaller heap costs little
 	}
-	if err := s.Start(); err != nil && s.Source.StateDir == "" {
-		l.Close()
-		return err
+	if err := s.Start(); err != nil {
+		if s.Source.StateDir == "" {
+			l.Close()
+			return err
+		}
+		s.Logger.Warn("waiting for a valid generation; clients run the plugins themselves", "err", err)
 	}
 	s.Logger.Info("serving", "socket", l.Addr().String())
 	return s.Serve(ctx, l)

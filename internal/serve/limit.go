@@ -96,12 +96,9 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// forbid responds to a user that is not allowed. The connection is closed after the request, because
-// a client that cannot send it does not read the response.
+// forbid responds to a user that is not allowed, after the first bytes of the request, because some
+// clients ignore an earlier response.
 func (l *listener) forbid(c *net.UnixConn) {
-	_ = c.SetDeadline(time.Now().Add(forbidTimeout))
-	_, _ = c.Write([]byte(forbidden)) // does not block, because the socket's buffer is empty
-	_ = c.CloseWrite()
 	if l.forbidding.Add(1) > maxForbidding {
 		l.forbidding.Add(-1)
 		c.Close()
@@ -110,13 +107,19 @@ func (l *listener) forbid(c *net.UnixConn) {
 	go func() {
 		defer l.forbidding.Add(-1)
 		defer c.Close()
-		_, _ = io.CopyN(io.Discard, c, maxRequestHeader)
+		_ = c.SetDeadline(time.Now().Add(forbidTimeout))
+		if _, err := c.Read(make([]byte, 1)); err != nil {
+			return
+		}
+		_, _ = c.Write([]byte(forbidden))
+		_ = c.CloseWrite()
+		_, _ = io.CopyN(io.Discard, c, maxRequestHeader) // a client that cannot send its request reads no response
 	}()
 }
 
 // Limits for connections of users that are not allowed.
 const (
-	forbidTimeout = 100 * time.Millisecond
+	forbidTimeout = time.Second
 	maxForbidding = 16
 )
 

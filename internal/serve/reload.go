@@ -51,7 +51,8 @@ func (s *Server) reload() {
 	s.current.Store(next)
 	s.metrics.loaded(snap, err)
 	switch {
-	case err != nil && previous != nil && previous.err != nil && previous.err.Error() == err.Error(): // logged before
+	case err != nil && previous == nil: // returned by Start
+	case err != nil && previous.err != nil && previous.err.Error() == err.Error(): // logged before
 	case err != nil && next.snapshot != nil:
 		s.Logger.Error("the configuration cannot be loaded; the previous one is used", "err", err)
 	case err != nil:
