@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -50,22 +51,33 @@ func replyForError(err error) *reply {
 // loaded returns the current configuration if it is the one that the client would use.
 func (s *Server) loaded(r *request) (*loadResult, error) {
 	now := s.current.Load()
-	if dir := r.header.Get(client.HeaderGeneration); dir != "" && (now.snapshot == nil || now.snapshot.generation != dir) {
+	dir := r.header.Get(client.HeaderGeneration)
+	if dir != "" && (now.snapshot == nil || !isSamePath(now.snapshot.generation, dir)) {
 		s.reload() // the event for the new generation may not have arrived yet
 		now = s.current.Load()
 	}
 	if now.snapshot == nil {
 		return nil, &statusError{http.StatusServiceUnavailable, "no configuration has been loaded: " + now.err.Error()}
 	}
-	if dir := r.header.Get(client.HeaderGeneration); dir != "" && now.snapshot.generation != dir {
+	if dir != "" && !isSamePath(now.snapshot.generation, dir) {
 		return nil, newConflict("the service has loaded another generation")
 	}
 	for header, own := range map[string]string{client.HeaderConfig: s.Source.configPath(), client.HeaderBinDir: s.Source.pluginDir()} {
-		if want := r.header.Get(header); want != "" && filepath.Clean(want) != filepath.Clean(own) {
+		if want := r.header.Get(header); want != "" && !isSamePath(want, own) {
 			return nil, newConflict("the service uses another configuration or plugin directory")
 		}
 	}
 	return now, nil
+}
+
+// isSamePath reports whether two paths are the same, or symlinks to the same file.
+func isSamePath(a, b string) bool {
+	if filepath.Clean(a) == filepath.Clean(b) {
+		return true
+	}
+	x, err := os.Stat(a)
+	y, other := os.Stat(b)
+	return err == nil && other == nil && os.SameFile(x, y)
 }
 
 // credentials handles a kubelet's request.
@@ -270,9 +282,15 @@ func (s *Server) lookupForAsker(r *request, now *loadResult, requests []regcred.
 	return res, nil
 }
 
+// lookupBody is the body of a response to a lookup.
+type lookupBody struct {
+	client.LookupResponse
+	Attempts []regcred.Attempt `json:"attempts"`
+}
+
 // lookupReply returns the reply for the result of a lookup.
 func lookupReply(res *regcred.Result, err error) *reply {
-	body := client.LookupResponse{Credentials: []client.Credential{}}
+	body := lookupBody{LookupResponse: client.LookupResponse{Credentials: []client.Credential{}}, Attempts: []regcred.Attempt{}}
 	status := http.StatusOK
 	if err != nil {
 		status, body.Error = http.StatusBadGateway, err.Error()
@@ -285,7 +303,7 @@ func lookupReply(res *regcred.Result, err error) *reply {
 	}
 	var header http.Header
 	if res != nil {
-		body.Attempts, _ = json.Marshal(res.Attempts)
+		body.Attempts = append(body.Attempts, res.Attempts...)
 		for _, c := range res.Credentials {
 			body.Credentials = append(body.Credentials, client.Credential{
 				Match: c.Match, Username: c.Username, Password: c.Password.Reveal(), Provider: c.Provider, CachedUntil: c.CachedUntil,

@@ -324,7 +324,9 @@ func TestProvider(t *testing.T) {
 			t.Errorf("%s: %v, want status 409", what, err)
 		}
 	}
-	sel = client.Selector{Config: filepath.Join(s.dir, "config.json"), BinDir: filepath.Join(s.dir, "bin")}
+	link := filepath.Join(t.TempDir(), "link")
+	must.Do(t, os.Symlink(s.dir, link))
+	sel = client.Selector{Config: filepath.Join(s.dir, "config.json"), BinDir: filepath.Join(link, "bin")}
 	must.Get(s.client().Credentials(t.Context(), sel, req))(t)
 }
 

@@ -40,11 +40,11 @@ type LookupRequest struct {
 	Annotations map[string]string `json:"serviceAccountAnnotations,omitempty"`
 }
 
-// LookupResponse is the response to a LookupRequest. It contains passwords.
+// LookupResponse is the response to a LookupRequest. It contains passwords. The service adds the
+// attempts, which clients do not read.
 type LookupResponse struct {
-	Credentials []Credential    `json:"credentials"`
-	Attempts    json.RawMessage `json:"attempts,omitempty"`
-	Error       string          `json:"error,omitempty"` // set if no provider returned a credential and one failed
+	Credentials []Credential `json:"credentials"`
+	Error       string       `json:"error,omitempty"` // set if no provider returned a credential and one failed
 }
 
 // Credential is a credential of a LookupResponse.
