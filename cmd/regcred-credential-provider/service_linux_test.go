@@ -109,25 +109,36 @@ func (n *testNode) startService() *service {
 	n.Helper()
 	dir := n.TempDir()
 	s := &service{testNode: n, socket: filepath.Join(dir, "run", "s")}
-	program := filepath.Join(dir, "service")
-	n.must(os.Link(n.self, program))
-	s.cmd = exec.Command(program)
+	n.must(os.Link(n.self, filepath.Join(dir, "service")))
 	n.environ = append(n.environ, "RUNS="+filepath.Join(dir, "runs"), "HOLD="+filepath.Join(dir, "hold"), client.SocketEnv+"="+s.socket)
-	s.cmd.Env = append(n.environ, "STATE="+n.store.Dir, "SOCKET="+s.socket, "COUNTS="+n.counts)
-	s.cmd.Stderr = &s.log
-	n.must(s.cmd.Start())
 	n.Cleanup(func() {
-		_ = s.cmd.Process.Signal(syscall.SIGCONT)
-		_ = s.cmd.Process.Kill()
-		_ = s.cmd.Wait()
+		s.kill(syscall.SIGKILL)
 		canary.AssertAbsent(n, "the service's log", s.log.String())
 	})
+	s.start()
+	return s
+}
+
+// kill ends the service with a signal.
+func (s *service) kill(sig syscall.Signal) {
+	_ = s.cmd.Process.Signal(syscall.SIGCONT)
+	_ = s.cmd.Process.Signal(sig)
+	_ = s.cmd.Wait()
+}
+
+// start starts the service's process and waits until it responds.
+func (s *service) start() {
+	s.Helper()
+	s.cmd = exec.Command(s.path("service"))
+	s.cmd.Env = append(s.environ, "STATE="+s.store.Dir, "SOCKET="+s.socket, "COUNTS="+s.counts)
+	s.cmd.Stderr = &s.log
+	s.must(s.cmd.Start())
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if _, err := (&client.Service{Socket: s.socket}).Lookup(n.Context(), client.Selector{}, client.LookupRequest{Image: "nothing.example/x"}); err == nil {
-			return s
+		if _, err := (&client.Service{Socket: s.socket}).Lookup(s.Context(), client.Selector{}, client.LookupRequest{Image: "nothing.example/x"}); err == nil {
+			return
 		}
 		if time.Now().After(end) {
-			n.Fatalf("the service does not respond: %s", s.log.String())
+			s.Fatalf("the service does not respond: %s", s.log.String())
 		}
 	}
 }
@@ -296,6 +307,48 @@ func TestServiceFails(t *testing.T) {
 			}
 			t.Logf("the response took %v", took)
 		})
+	}
+}
+
+// TestServiceRestarts verifies that no pull fails while the service is killed, stopped and started again.
+func TestServiceRestarts(t *testing.T) {
+	n := newNode(t)
+	n.activate(provider("plugin-a", nil))
+	s := n.startService()
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	pulls := 0
+	for range 6 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				resp, err := n.getCredentials()
+				mu.Lock()
+				if pulls++; err != nil || fmt.Sprint(users(resp)) != "[a1]" {
+					t.Errorf("pull %d: %v, %v", pulls, users(resp), err)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGKILL, syscall.SIGTERM} {
+		time.Sleep(300 * time.Millisecond)
+		s.kill(sig)
+		time.Sleep(100 * time.Millisecond)
+		s.start()
+	}
+	time.Sleep(300 * time.Millisecond)
+	close(done)
+	wg.Wait()
+	if byService, itself := s.runs(); pulls < 50 || byService < 5 || itself == 0 {
+		t.Errorf("%d pulls, %d runs by the service, %d by dispatchers", pulls, byService, itself)
+	} else {
+		t.Logf("%d pulls, %d runs by the service, %d by dispatchers", pulls, byService, itself)
 	}
 }
 

@@ -6,6 +6,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/must"
@@ -229,4 +231,63 @@ func normalizeExample(s string) string {
 		s = regexp.MustCompile(p).ReplaceAllString(s, "")
 	}
 	return s
+}
+
+// TestServeFewDescriptors verifies that clients work while the service has no file descriptors left, and
+// that it recovers.
+func TestServeFewDescriptors(t *testing.T) {
+	s := startServe(t)
+	var limit unix.Rlimit
+	must.Do(t, unix.Prlimit(s.cmd.Process.Pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 24, Max: 24}, &limit))
+	var held []net.Conn
+	for range 100 {
+		held = append(held, must.Get(net.Dial("unix", s.socket))(t))
+	}
+	if out, stderr := s.regcred("get", "registry.example/app"); !strings.Contains(out, "provider example") {
+		t.Errorf("without descriptors: %s%s", out, stderr)
+	}
+	if _, clients := s.runs(); clients != 1 {
+		t.Errorf("the client ran the plugin %d times", clients)
+	}
+	for _, c := range held {
+		c.Close()
+	}
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		if found, err := (&client.Service{Socket: s.socket}).Lookup(t.Context(), client.Selector{}, client.LookupRequest{Image: "registry.example/app"}); err == nil && len(found.Credentials) == 1 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the service does not recover: %s", s.log())
+		}
+	}
+}
+
+// TestServeManyConnections verifies that 10,000 connections do not add much memory to the service.
+func TestServeManyConnections(t *testing.T) {
+	s := startServe(t)
+	memory := func() (kB int) {
+		data := string(must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid)))(t))
+		_, data, _ = strings.Cut(data, "RssAnon:")
+		_, err := fmt.Sscan(data, &kB)
+		must.Do(t, err)
+		return kB
+	}
+	before := memory()
+	var held []net.Conn
+	for range 10_000 {
+		c, err := net.Dial("unix", s.socket)
+		if err != nil {
+			continue // this process's own limit
+		}
+		held = append(held, c)
+		defer c.Close()
+	}
+	after := memory()
+	t.Logf("%d connections: %d kB before, %d kB after", len(held), before, after)
+	if len(held) < 1500 || after-before > 64<<10 {
+		t.Errorf("%d connections: %d kB before, %d kB after", len(held), before, after)
+	}
+	if out, stderr := s.regcred("get", "registry.example/app"); !strings.Contains(out, "provider example") {
+		t.Errorf("%s%s", out, stderr)
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -200,6 +201,70 @@ func TestNeverReads(t *testing.T) {
 	must.Get(s.client().Lookup(t.Context(), client.Selector{}, client.LookupRequest{Image: "r.example/app"}))(t)
 	if took := time.Since(start); took > 5*time.Second {
 		t.Errorf("another request took %v", took)
+	}
+}
+
+// TestHostilePlugins verifies that plugins that hang, write without end or leave child processes do not
+// delay other providers, and that their runs end.
+func TestHostilePlugins(t *testing.T) {
+	s := newTestService(t, "a=r.example", "hangs=hangs.test", "floods=floods.test", "forks=forks.test")
+	s.PluginTimeout = 4 * time.Second
+	s.start()
+	s.credentials("r.example/app")
+	var wg sync.WaitGroup
+	for _, host := range []string{"hangs.test", "floods.test", "forks.test"} {
+		for i := range 10 {
+			wg.Go(func() {
+				if status, body := s.credentials(fmt.Sprintf("%s/app%d", host, i)); status != 502 || strings.Contains(body, canary.PasswordSecret) {
+					t.Errorf("%s: status %d, %s", host, status, body)
+				}
+			})
+		}
+	}
+	slowest := time.Duration(0)
+	for range 50 {
+		start := time.Now()
+		if status, _ := s.credentials("r.example/app"); status != 200 {
+			t.Errorf("status %d", status)
+		}
+		slowest = max(slowest, time.Since(start))
+		time.Sleep(10 * time.Millisecond)
+	}
+	if slowest > 3*time.Second {
+		t.Errorf("another provider's response took %v", slowest)
+	}
+	wg.Wait()
+	s.await("all lookups end", func() bool { return s.lookups.count() == 0 })
+}
+
+// TestConfigurationSwapped verifies that no request fails while the configuration is replaced, truncated
+// and removed all the time, and that the last one is used in the end.
+func TestConfigurationSwapped(t *testing.T) {
+	s := startService(t, "a=r.example")
+	s.credentials("r.example/app")
+	valid := must.Get(os.ReadFile(filepath.Join(s.dir, "config.json")))(t)
+	for i := range 300 {
+		switch i % 4 {
+		case 0:
+			s.replaceConfig(valid)
+		case 1:
+			s.replaceConfig(valid[:len(valid)/2])
+		case 2:
+			must.Do(t, os.Remove(filepath.Join(s.dir, "config.json")))
+		case 3:
+			s.writeConfig("a=r.example", "b=s.example")
+		}
+		if status, body := s.credentials("r.example/app"); status != 200 || !strings.Contains(body, canary.PasswordSecret) {
+			t.Fatalf("%d: status %d, %s", i, status, body)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	s.await("the last configuration is used", func() bool {
+		status, body := s.credentials("s.example/app")
+		return status == 200 && strings.Contains(body, `"username":"b"`)
+	})
+	if data := must.Get(os.ReadFile(filepath.Join(s.dir, "runs")))(t); strings.Count(string(data), "a "+client.SocketNone) != 1 {
+		t.Errorf("the unchanged provider ran again: %s", data)
 	}
 }
 

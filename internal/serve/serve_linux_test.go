@@ -17,6 +17,7 @@ import (
 	"net/http/httptrace"
 	"net/textproto"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -53,6 +54,19 @@ func runPlugin(how string) int {
 	}
 	fmt.Fprintf(f, "%s %s\n", how, os.Getenv(client.SocketEnv))
 	f.Close()
+	switch how {
+	case "hangs":
+		time.Sleep(time.Hour)
+	case "floods":
+		for {
+			_, _ = os.Stdout.WriteString(strings.Repeat(canary.PasswordSecret, 1000))
+		}
+	case "forks":
+		child := exec.Command("sleep", "60")
+		child.Stdout = os.Stdout
+		_ = child.Start()
+		return 1
+	}
 	return plugin.Serve(context.Background(), plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 		for range 600 { // until the file does not exist
 			if _, err := os.Stat(filepath.Join(dir, "wait")); err != nil {
