@@ -69,14 +69,19 @@ type dispatcher struct {
 // GetCredentials implements [plugin.Provider]. It opens the generation here, not in run, so that
 // errors in opening it are counted. If the node's credential service responds, it counts the request.
 func (d *dispatcher) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
-	resp, err := d.callService(ctx, req)
-	if err == nil {
-		return resp, nil
+	resp, byService, err := client.CallWithFallback(ctx, dispatch.ServeTimeout,
+		func(ctx context.Context) (*plugin.Response, error) { return d.callService(ctx, req) },
+		func(ctx context.Context) (*plugin.Response, error) { return d.callProviders(ctx, req) })
+	if byService {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.countDir = "" // the service counts the request
 	}
-	if client.TookTooLong(err, dispatch.ServeTimeout) {
-		d.recordCounts(tally.Batch{Err: err.Error()})
-		return nil, err
-	}
+	return resp, err
+}
+
+// callProviders runs the providers of the current generation.
+func (d *dispatcher) callProviders(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	p, err := d.openGeneration()
 	if err != nil {
 		d.recordCounts(tally.Batch{Err: err.Error()})
@@ -140,16 +145,16 @@ const countTimeout = 100 * time.Millisecond
 // errors in counting.
 func (d *dispatcher) finish() {
 	d.mu.Lock()
-	p, current, batch := d.provider, d.current, d.batch
+	p, current, batch, countDir := d.provider, d.current, d.batch, d.countDir
 	d.mu.Unlock()
 	if p != nil {
 		p.Close()
 		current.Close()
 	}
-	if d.countDir == "" || batch == nil {
+	if countDir == "" || batch == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
 	defer cancel()
-	_ = tally.AddBatch(ctx, d.countDir, *batch)
+	_ = tally.AddBatch(ctx, countDir, *batch)
 }

@@ -281,8 +281,10 @@ func TestServiceFails(t *testing.T) {
 		"killed during":  {true, syscall.SIGKILL, 5 * time.Second},
 		"frozen during":  {true, syscall.SIGSTOP, 12 * time.Second},
 		"stopped during": {true, syscall.SIGTERM, 12 * time.Second},
+		"plugin hangs":   {true, syscall.SIGCONT, 25 * time.Second}, // after a quarter of ServeTimeout
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			n := newNode(t)
 			n.activate(provider("plugin-a", nil))
 			s := n.startService()

@@ -66,9 +66,7 @@ func (s *Server) reload() {
 // unchanged keep their cached responses.
 func (s *Server) apply(next *loadResult, snap *snapshot) (err error) {
 	if next.keyring == nil {
-		next.keyring, err = regcred.New(snap.config, regcred.Options{
-			BinDir: s.Source.pluginDir(), Environ: s.Environ, Timeout: s.PluginTimeout, RefreshAhead: refreshAhead, Observer: s.metrics.observe,
-		})
+		next.keyring, err = regcred.New(snap.config, s.keyringOptions())
 	} else {
 		err = next.keyring.Reload(snap.config)
 	}
@@ -76,6 +74,12 @@ func (s *Server) apply(next *loadResult, snap *snapshot) (err error) {
 		next.snapshot = snap
 	}
 	return err
+}
+
+func (s *Server) keyringOptions() regcred.Options {
+	return regcred.Options{
+		BinDir: s.Source.pluginDir(), Environ: s.Environ, Timeout: s.PluginTimeout, RefreshAhead: refreshAhead, Observer: s.metrics.observe,
+	}
 }
 
 // watch reloads the configuration when files change, until ctx is done.

@@ -23,10 +23,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/serve/client"
@@ -608,4 +611,38 @@ func TestRawResponse(t *testing.T) {
 	if resp.StatusCode != 200 || resp.ContentLength != 16 || resp.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("%+v", resp)
 	}
+}
+
+// TestOutage verifies that a credential is refreshed before it expires, and that it is returned until
+// then if the cloud is unreachable: 24 hours, of which the cloud is down for 20.
+func TestOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const lifetime, downAt, upAt = 12 * time.Hour, 2 * time.Hour, 22 * time.Hour
+		start, runs := time.Now(), 0
+		o := (&Server{Source: Source{BinDir: "/bin"}, metrics: newMetrics(func() int { return 0 })}).keyringOptions()
+		o.InProcess = map[string]plugin.Provider{"p": plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
+			runs++
+			if at := time.Since(start); at >= downAt && at < upAt {
+				return nil, errors.New("no route to the cloud")
+			}
+			return &plugin.Response{CacheKeyType: plugin.CacheRegistry, CacheDuration: new(lifetime), Auth: map[string]plugin.AuthConfig{"r.example": {Username: "u", Password: plugin.NewSecret("p")}}}, nil
+		})}
+		cfg := &config.Config{Providers: []config.Provider{{Name: "p", APIVersion: plugin.V1, MatchImages: []string{"r.example"}, DefaultCacheDuration: new(time.Hour)}}}
+		k := must.Get(regcred.New(cfg, o))(t)
+		defer k.Close()
+		for at := time.Duration(0); at <= 24*time.Hour; at += 5 * time.Minute {
+			before := runs
+			res, err := k.Lookup(t.Context(), regcred.Request{Image: "r.example/app"})
+			synctest.Wait() // for a refresh
+			_, failed := errors.AsType[*regcred.LookupError](err)
+			expired := at > lifetime && at < upAt
+			if failed != expired || !expired && len(res.Credentials) != 1 {
+				t.Errorf("after %v: %v", at, err)
+			}
+			if runs-before > 1 || runs > before && at > 0 && at < lifetime-refreshAhead {
+				t.Errorf("after %v: %d runs", at, runs-before)
+			}
+			time.Sleep(5 * time.Minute)
+		}
+	})
 }

@@ -6,10 +6,9 @@
 // the plugin itself, so the service is never a new way to fail:
 //
 //	s := client.New(os.Getenv)
-//	resp, err := s.Credentials(ctx, client.Selector{Entry: name, Generation: dir}, req)
-//	if err != nil {
-//		resp, err = command.GetCredentials(ctx, req)
-//	}
+//	resp, byService, err := client.CallWithFallback(ctx, time.Minute,
+//		func(ctx context.Context) (*plugin.Response, error) { return s.Credentials(ctx, selector, req) },
+//		func(ctx context.Context) (*plugin.Response, error) { return command.GetCredentials(ctx, req) })
 //
 // The HTTP/1.1 client is written by hand, because package net/http would double the start time
 // of the programs that use it.
@@ -95,13 +94,6 @@ func (s *Service) Exists() bool {
 	return err == nil
 }
 
-// TookTooLong reports whether the service responded with an error after more than half of the time
-// limit for the client's run. A plugin that is started then would not end in time.
-func TookTooLong(err error, limit time.Duration) bool {
-	e, ok := errors.AsType[*StatusError](err)
-	return ok && e.After > limit/2
-}
-
 // ErrUnavailable is wrapped by errors of a service that does not exist, does not respond in
 // time or was stopped.
 var ErrUnavailable = errors.New("the credential service is unavailable")
@@ -109,8 +101,7 @@ var ErrUnavailable = errors.New("the credential service is unavailable")
 // StatusError is the error of a response whose status is not 200.
 type StatusError struct {
 	Status  int
-	Message string        // the service's error message, without secrets
-	After   time.Duration // how long the service took
+	Message string // the service's error message, without secrets
 }
 
 func (e *StatusError) Error() string {
@@ -129,7 +120,6 @@ type response struct {
 	status int
 	header map[string]string // names in lower case
 	body   []byte
-	after  time.Duration
 }
 
 // do sends a request and waits for the final response. If ctx has no deadline, it waits for as long
@@ -138,24 +128,22 @@ func (s *Service) do(ctx context.Context, r request) (*response, error) {
 	if s == nil || s.Socket == "" {
 		return nil, ErrUnavailable
 	}
-	start := time.Now()
-	resp, err := s.exchange(ctx, r, start)
+	resp, err := s.exchange(ctx, r)
 	if err != nil {
 		if errors.Is(err, ErrUnavailable) {
 			return nil, err
 		}
 		return nil, fmt.Errorf("%w: %s: %w", ErrUnavailable, s.Socket, err)
 	}
-	resp.after = time.Since(start)
 	return resp, nil
 }
 
-func (s *Service) exchange(ctx context.Context, r request, start time.Time) (*response, error) {
+func (s *Service) exchange(ctx context.Context, r request) (*response, error) {
 	head, err := r.head()
 	if err != nil {
 		return nil, err
 	}
-	d := net.Dialer{Deadline: start.Add(maxFirstByteTimeout)} // a unix socket is connected at once, or not at all
+	d := net.Dialer{Deadline: time.Now().Add(maxFirstByteTimeout)} // a unix socket is connected at once, or not at all
 	conn, err := d.DialContext(ctx, "unix", s.Socket)
 	if err != nil {
 		return nil, err
@@ -165,7 +153,7 @@ func (s *Service) exchange(ctx context.Context, r request, start time.Time) (*re
 	if err := checkServer(conn.(*net.UnixConn)); err != nil {
 		return nil, err
 	}
-	if err := conn.SetWriteDeadline(start.Add(maxFirstByteTimeout)); err != nil {
+	if err := conn.SetWriteDeadline(time.Now().Add(maxFirstByteTimeout)); err != nil {
 		return nil, err
 	}
 	if _, err := conn.Write(append(head, r.body...)); err != nil {

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/regcred/regcred/config"
@@ -168,17 +169,60 @@ func TestProvider(t *testing.T) {
 	}
 }
 
-// TestTookTooLong verifies when a client must not run the plugin after the service failed.
-func TestTookTooLong(t *testing.T) {
+// TestCallWithFallback verifies when the plugin is run, and whose result is used.
+func TestCallWithFallback(t *testing.T) {
+	const limit = time.Minute // so that the plugin is run after 15 seconds
+	type call struct {
+		takes time.Duration
+		fails bool
+	}
 	for _, tt := range []struct {
-		err  error
-		want bool
+		name           string
+		service, local call
+		want           string
+		runs           bool
+		after          time.Duration
 	}{
-		{nil, false}, {ErrUnavailable, false}, {&StatusError{Status: 502, After: 10 * time.Second}, false}, {&StatusError{Status: 502, After: 31 * time.Second}, true},
+		{"the service responds", call{takes: time.Second}, call{}, "service", false, time.Second},
+		{"the service fails", call{takes: time.Second, fails: true}, call{takes: 2 * time.Second}, "local", true, 3 * time.Second},
+		{"both fail", call{fails: true}, call{takes: time.Second, fails: true}, "local failed", true, time.Second},
+		{"the plugin hangs in the service", call{takes: time.Hour}, call{takes: time.Second}, "local", true, 16 * time.Second},
+		{"the plugin is slow everywhere", call{takes: 40 * time.Second}, call{takes: 40 * time.Second}, "service", true, 40 * time.Second},
+		{"slow, then the service fails", call{takes: 40 * time.Second, fails: true}, call{takes: 30 * time.Second}, "local", true, 45 * time.Second},
+		{"the local plugin fails first", call{takes: 40 * time.Second}, call{takes: time.Second, fails: true}, "service", true, 40 * time.Second},
+		{"slow, both fail", call{takes: 40 * time.Second, fails: true}, call{takes: time.Second, fails: true}, "local failed", true, 40 * time.Second},
+		{"slow, both fail, the service first", call{takes: 20 * time.Second, fails: true}, call{takes: 10 * time.Second, fails: true}, "local failed", true, 25 * time.Second},
+		{"both hang", call{takes: time.Hour}, call{takes: time.Hour}, "context deadline exceeded", true, limit},
 	} {
-		if got := TookTooLong(tt.err, time.Minute); got != tt.want {
-			t.Errorf("%v: %t", tt.err, got)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ran := false
+				run := func(name string, c call) func(context.Context) (string, error) {
+					return func(ctx context.Context) (string, error) {
+						ran = ran || name == "local"
+						select {
+						case <-time.After(c.takes):
+						case <-ctx.Done():
+							return "", ctx.Err()
+						}
+						if c.fails {
+							return "", errors.New(name + " failed")
+						}
+						return name, nil
+					}
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), limit)
+				defer cancel()
+				start := time.Now()
+				got, byService, err := CallWithFallback(ctx, limit, run("service", tt.service), run("local", tt.local))
+				if err != nil {
+					got = err.Error()
+				}
+				if took := time.Since(start); got != tt.want || byService != (tt.want == "service") || ran != tt.runs || took != tt.after {
+					t.Errorf("%q by service %t after %v, plugin ran: %t; want %q after %v", got, byService, took, ran, tt.want, tt.after)
+				}
+			})
+		})
 	}
 }
 

@@ -153,7 +153,7 @@ func (r *response) check() error {
 	if r.status == 200 && failed == "" {
 		return nil
 	}
-	e := &StatusError{Status: r.status, After: r.after}
+	e := &StatusError{Status: r.status}
 	var body ErrorResponse
 	if json.Unmarshal(r.body, &body) == nil {
 		e.Message = body.Error

@@ -30,15 +30,13 @@ type Provider struct {
 func (p *Provider) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	sel := p.Selector
 	sel.NoCache = p.wasSeen(req.Image)
-	resp, err := p.Service.Credentials(ctx, sel, req)
-	switch {
-	case err == nil:
+	resp, byService, err := CallWithFallback(ctx, p.Timeout,
+		func(ctx context.Context) (*plugin.Response, error) { return p.Service.Credentials(ctx, sel, req) },
+		func(ctx context.Context) (*plugin.Response, error) { return p.Fallback.GetCredentials(ctx, req) })
+	if byService {
 		p.markSeen(req.Image)
-		return resp, nil
-	case TookTooLong(err, p.Timeout):
-		return nil, err
 	}
-	return p.Fallback.GetCredentials(ctx, req)
+	return resp, err
 }
 
 func (p *Provider) wasSeen(image string) bool {
