@@ -18,14 +18,15 @@ import (
 //
 // The response is the plugin's, except that the CacheDuration of a cached response is the time
 // until it expires. It is nil if the provider is not called, for example because an annotation is
-// missing. Pull secrets and Options.Sources are not used.
-func (k *Keyring) Call(ctx context.Context, provider string, req Request) (*plugin.Response, error) {
+// missing. Pull secrets and Options.Sources are not used. The attempt is zero if the request is
+// invalid.
+func (k *Keyring) Call(ctx context.Context, provider string, req Request) (*plugin.Response, Attempt, error) {
 	if k.env.isClosed() {
-		return nil, ErrClosed
+		return nil, Attempt{}, ErrClosed
 	}
 	key, err := newLookupKey(req)
 	if err != nil {
-		return nil, err
+		return nil, Attempt{}, err
 	}
 	c := k.compiled.Load()
 	for i, r := range c.runners {
@@ -38,11 +39,11 @@ func (k *Keyring) Call(ctx context.Context, provider string, req Request) (*plug
 		k.env.emitAttempts(ctx, l.result.Attempts, key.name)
 		a := &l.result.Attempts[0]
 		if a.Err != nil || l.responses[0] == nil {
-			return nil, a.Err
+			return nil, *a, a.Err
 		}
-		return l.responses[0].pluginResponse(a.Cache == CacheHit, time.Now()), nil
+		return l.responses[0].pluginResponse(a.Cache == CacheHit, time.Now()), *a, nil
 	}
-	return nil, fmt.Errorf("the configuration has no provider %q", provider)
+	return nil, Attempt{}, fmt.Errorf("the configuration has no provider %q", provider)
 }
 
 // pluginResponse returns the response in the form in which the plugin returned it.

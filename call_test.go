@@ -72,31 +72,37 @@ func TestCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs, fails := 0, false
 		k := numberedKeyring(t, &runs, &fails)
-		first := must.Get(k.Call(t.Context(), "p", Request{Image: "r.example/a"}))(t)
+		call := func(image string) (*plugin.Response, Attempt) {
+			t.Helper()
+			resp, a, err := k.Call(t.Context(), "p", Request{Image: image})
+			must.Do(t, err)
+			return resp, a
+		}
+		first, _ := call("r.example/a")
 		if first.CacheDuration != nil || first.CacheKeyType != plugin.CacheRegistry || first.Auth["https://r.example/v1/"].Password.Reveal() != "1" {
 			t.Errorf("the plugin's response: %+v", first)
 		}
 		time.Sleep(10 * time.Minute)
-		cached := must.Get(k.Call(t.Context(), "p", Request{Image: "r.example/b"}))(t)
-		if cached.CacheDuration == nil || *cached.CacheDuration != 50*time.Minute || len(cached.Auth) != 1 {
-			t.Errorf("the cached response: %+v, want 50 minutes left", cached)
+		cached, a := call("r.example/b")
+		if cached.CacheDuration == nil || *cached.CacheDuration != 50*time.Minute || len(cached.Auth) != 1 || a.Age != 10*time.Minute || a.Cache != CacheHit {
+			t.Errorf("the cached response: %+v, %+v, want 50 minutes left", cached, a)
 		}
 		if res := must.Get(k.Lookup(t.Context(), Request{Image: "r.example/c"}))(t); res.Attempts[0].Cache != CacheHit || runs != 1 {
 			t.Errorf("a lookup: %+v after %d runs", res.Attempts, runs)
 		}
 		fails = true
-		for what, call := range map[string]struct {
+		for what, tt := range map[string]struct {
 			provider, image string
 		}{"a failing plugin": {"p", "r.example/a"}, "no such provider": {"q", "r.example/a"}, "no image": {"p", "R:x:y"}} {
-			if resp, err := k.Call(t.Context(), call.provider, Request{Image: call.image, NotBefore: time.Now()}); err == nil || resp != nil {
+			if resp, _, err := k.Call(t.Context(), tt.provider, Request{Image: tt.image, NotBefore: time.Now()}); err == nil || resp != nil {
 				t.Errorf("%s: %+v, %v", what, resp, err)
 			}
 		}
-		if got := must.Get(k.Call(t.Context(), "p", Request{Image: "r.example/a"}))(t); got.Auth["https://r.example/v1/"].Password.Reveal() != "1" {
+		if got, _ := call("r.example/a"); got.Auth["https://r.example/v1/"].Password.Reveal() != "1" {
 			t.Errorf("a failure removed the cached response")
 		}
 		k.Close()
-		if _, err := k.Call(t.Context(), "p", Request{Image: "r.example/a"}); !errors.Is(err, ErrClosed) {
+		if _, _, err := k.Call(t.Context(), "p", Request{Image: "r.example/a"}); !errors.Is(err, ErrClosed) {
 			t.Errorf("after Close: %v", err)
 		}
 	})

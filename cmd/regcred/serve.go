@@ -56,6 +56,7 @@ Only root, and the user that runs the service, may request credentials, unless
 	fl.UintSliceVar(&f.allowGIDs, "allow-gid", nil, "group `ID` whose members may request credentials; may be repeated")
 	fl.IntVar(&f.server.MaxConnections, "max-connections", 1024, "maximum `number` of open connections")
 	fl.IntVar(&f.server.MaxConnectionsPerUser, "max-connections-per-user", 64, "maximum `number` of open connections of each user other than root")
+	fl.DurationVar(&f.server.MaxStale, "max-stale", 0, "maximum `age` of a cached response, unless its plugin fails (default: the generation's --max-stale, or 5m)")
 	fl.StringVar(&f.server.CountDir, "count-dir", tally.DefaultDir, "`directory` where the dispatcher's run counts are stored")
 	f.logFormat = addOutputFlag(cmd, "text", "json")
 	fl.Lookup("output").Usage = "format of the log on stderr: text | json"
@@ -95,6 +96,8 @@ func (f *serveFlags) complete(a *app) (err error) {
 		return usageError("use --config and --bin-dir", "serve supports neither --as-kubelet nor --root-dir")
 	case (a.config.value == "") != (a.binDir.value == ""):
 		return usageError("", "serve requires both --config and --bin-dir, or neither")
+	case s.MaxStale < 0:
+		return usageError("", "--max-stale must not be negative")
 	case s.MaxConnections < 1 || s.MaxConnectionsPerUser < 1:
 		return usageError("", "--max-connections and --max-connections-per-user must be at least 1")
 	}

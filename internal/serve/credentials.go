@@ -142,17 +142,17 @@ func (s *Server) respond(ctx context.Context, r *request, now *loadResult, req *
 		if i < 0 || client.ProviderHash(&now.snapshot.config.Providers[i], s.Source.pluginDir()) != r.header.Get(client.HeaderProviderHash) {
 			return nil, 0, newConflict("the service has another provider with this name, or none")
 		}
-		resp, err = now.keyring.Call(ctx, name, lookup)
+		resp, err = s.callFresh(ctx, now, name, lookup)
 		if err == nil && resp == nil {
 			err = newConflict("the provider is not called for this request")
 		}
 		return resp, 0, err
 	}
-	res, err := now.keyring.Lookup(ctx, lookup)
+	res, err := s.lookupFresh(ctx, now, lookup)
 	if err != nil {
 		return nil, 0, err
 	}
-	return imageResponse(req.Image, res), countFailed(res.Attempts), nil
+	return s.imageResponse(now, req.Image, res), countFailed(res.Attempts), nil
 }
 
 // respondForEntry returns the response of the dispatcher, which serves one entry of the kubelet's
@@ -166,7 +166,7 @@ func (s *Server) respondForEntry(ctx context.Context, r *request, now *loadResul
 		Entry: entry, Config: now.snapshot.config, MaxStale: now.snapshot.maxStale,
 		Plugin: func(c *config.Provider) plugin.Provider {
 			return plugin.ProviderFunc(func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
-				return now.keyring.Call(ctx, c.Name, regcred.Request{Image: req.Image, Token: req.ServiceAccountToken, Annotations: req.ServiceAccountAnnotations})
+				return s.callFresh(ctx, now, c.Name, regcred.Request{Image: req.Image, Token: req.ServiceAccountToken, Annotations: req.ServiceAccountAnnotations})
 			})
 		},
 		Observe: func(o dispatch.Outcome) {
@@ -182,10 +182,10 @@ func (s *Server) respondForEntry(ctx context.Context, r *request, now *loadResul
 }
 
 // imageResponse returns a response for one image with the credentials in order.
-func imageResponse(image string, res *regcred.Result) *plugin.Response {
+func (s *Server) imageResponse(now *loadResult, image string, res *regcred.Result) *plugin.Response {
 	var d time.Duration
 	for i, a := range res.Attempts {
-		left := max(time.Until(a.CachedUntil), 0)
+		left := max(min(time.Until(a.CachedUntil), s.maxStale(now)-a.Age), 0)
 		switch {
 		case a.Skipped != "":
 		case i == 0 || left < d:
@@ -237,7 +237,7 @@ func (s *Server) lookup(r *request) *reply {
 	if body.Server != "" {
 		return lookupReply(s.lookupForAsker(r, now, requests, true, 0))
 	}
-	return lookupReply(now.keyring.Lookup(r.ctx, requests[0]))
+	return lookupReply(s.lookupFresh(r.ctx, now, requests[0]))
 }
 
 // lookupRequests returns the requests to try in order.
@@ -268,12 +268,7 @@ func (s *Server) lookupForAsker(r *request, now *loadResult, requests []regcred.
 		if oldest := s.askers.notBefore(k, time.Now(), window); oldest.After(req.NotBefore) {
 			asked.NotBefore = oldest
 		}
-		res, err = now.keyring.Lookup(r.ctx, asked)
-		if err != nil && !asked.NotBefore.IsZero() && r.ctx.Err() == nil {
-			if old, oldErr := now.keyring.Lookup(r.ctx, req); oldErr == nil {
-				res, err = old, nil
-			}
-		}
+		res, err = s.lookupFresh(r.ctx, now, asked)
 		s.askers.record(k, time.Now())
 		if err != nil || len(res.Credentials) > 0 {
 			return res, err
@@ -335,10 +330,7 @@ func (s *Server) report(r *request) *reply {
 	if body.Outcome == client.OutcomeAccepted {
 		return jsonReply(http.StatusOK, client.ReportResponse{})
 	}
-	// The context is canceled, so that the lookup uses only the cache.
-	ctx, cancel := context.WithCancel(r.ctx)
-	cancel()
-	res, err := now.keyring.Lookup(ctx, regcred.Request{Image: body.Image, Registry: body.Registry})
+	res, err := now.keyring.Lookup(cacheOnly(r.ctx), regcred.Request{Image: body.Image, Registry: body.Registry})
 	if res == nil {
 		return errorReply(http.StatusBadRequest, "%v", err)
 	}

@@ -338,6 +338,47 @@ func TestRotation(t *testing.T) {
 	}
 }
 
+// TestMaxStale verifies that a response that is older than MaxStale is replaced, for each kind of request,
+// and that it is still returned if the plugin fails.
+func TestMaxStale(t *testing.T) {
+	const kubelet = `{"apiVersion":"credentialprovider.kubelet.k8s.io/v1","kind":"CredentialProviderRequest","image":"r.example/app"}`
+	for name, request := range map[string]struct{ method, path, body string }{
+		"credentials": {"POST", client.PathCredentials, kubelet},
+		"provider":    {"POST", client.PathCredentials, kubelet},
+		"lookup":      {"POST", client.PathLookup, `{"image":"r.example/app"}`},
+		"overlaybd":   {"GET", "/auth?remote_url=https://r.example/v2/app/blobs/x", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newTestService(t, "a=r.example")
+			s.MaxStale = 2 * freshFor
+			s.start()
+			var header []string
+			if name == "provider" {
+				own := s.current.Load().snapshot.config.Providers[0]
+				header = []string{client.HeaderProvider, own.Name, client.HeaderProviderHash, client.ProviderHash(&own, filepath.Join(s.dir, "bin"))}
+			}
+			check := func(step, password string, runs int) {
+				t.Helper()
+				before := s.runs()
+				status, body := s.do(request.method, request.path, request.body, header...)
+				if got := s.runs() - before; status != 200 || !strings.Contains(body, `"password":"`+password+`"`) || got != runs {
+					t.Errorf("%s: status %d, %d runs, %s; want %s after %d runs", step, status, got, body, password, runs)
+				}
+			}
+			s.setPassword("first")
+			check("first", "first", 1)
+			s.setPassword("second")
+			check("cached", "first", 0)
+			time.Sleep(s.MaxStale + 50*time.Millisecond)
+			check("older", "second", 1)
+			must.Do(t, os.Remove(filepath.Join(s.dir, "password")))
+			time.Sleep(s.MaxStale + 50*time.Millisecond)
+			check("the plugin fails", "second", 1)
+		})
+	}
+}
+
 // TestAskers verifies which responses a process gets that asks again.
 func TestAskers(t *testing.T) {
 	var a askers

@@ -42,7 +42,8 @@ type Server struct {
 	Environ       []string // environment of the plugins
 	PluginTimeout time.Duration
 	Allow         AllowList
-	CountDir      string // directory of the dispatcher's run counts (package tally); "" disables counting
+	MaxStale      time.Duration // maximum age of a cached response, unless its plugin fails; 0 means the generation's setting or 5 minutes
+	CountDir      string        // directory of the dispatcher's run counts (package tally); "" disables counting
 	Logger        *slog.Logger
 
 	MaxConnections        int // 0 means 1024
