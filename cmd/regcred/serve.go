@@ -136,15 +136,12 @@ func userIDs(flag string, values []uint) (ids []uint32, err error) {
 
 // newLogger returns the service's logger.
 func (f *serveFlags) newLogger(a *app) *slog.Logger {
-	o := &slog.HandlerOptions{Level: slog.LevelInfo}
+	level := slog.LevelInfo
 	switch {
 	case a.verbose:
-		o.Level = slog.LevelDebug
+		level = slog.LevelDebug
 	case a.Quiet:
-		o.Level = slog.LevelError
+		level = slog.LevelError
 	}
-	if f.logFormat.value == "json" {
-		return slog.New(slog.NewJSONHandler(a.Stderr, o))
-	}
-	return slog.New(slog.NewTextHandler(a.Stderr, o))
+	return a.LeveledLogger(level, f.logFormat.value == "json")
 }
