@@ -13,6 +13,8 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -133,6 +135,7 @@ func TestErrorsHaveNoSecrets(t *testing.T) {
 
 // TestProvider verifies that the plugin is run again for an image that was requested before.
 func TestProvider(t *testing.T) {
+	var mu sync.Mutex
 	var noCache []bool
 	s := &Service{filepath.Join(t.TempDir(), "s")}
 	l := must.Get(net.Listen("unix", s.Socket))(t)
@@ -145,7 +148,9 @@ func TestProvider(t *testing.T) {
 			}
 			buf := make([]byte, 1<<16)
 			n, _ := c.Read(buf)
+			mu.Lock()
 			noCache = append(noCache, strings.Contains(string(buf[:n]), "Cache-Control: no-cache\r\n"))
+			mu.Unlock()
 			const body = `{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Image"}`
 			fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 			c.Close()
@@ -159,6 +164,8 @@ func TestProvider(t *testing.T) {
 	for _, image := range []string{"r.example/a", "r.example/b", "r.example/a"} {
 		must.Get(p.GetCredentials(t.Context(), &plugin.Request{APIVersion: plugin.V1, Image: image}))(t)
 	}
+	mu.Lock()
+	defer mu.Unlock()
 	if len(noCache) != 3 || noCache[0] || noCache[1] || !noCache[2] || fallbacks != 0 {
 		t.Errorf("without the cache: %v, %d fallbacks", noCache, fallbacks)
 	}
@@ -196,10 +203,12 @@ func TestCallWithFallback(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				ran := false
+				var ran atomic.Bool
 				run := func(name string, c call) func(context.Context) (string, error) {
 					return func(ctx context.Context) (string, error) {
-						ran = ran || name == "local"
+						if name == "local" {
+							ran.Store(true)
+						}
 						select {
 						case <-time.After(c.takes):
 						case <-ctx.Done():
@@ -218,8 +227,8 @@ func TestCallWithFallback(t *testing.T) {
 				if err != nil {
 					got = err.Error()
 				}
-				if took := time.Since(start); got != tt.want || byService != (tt.want == "service") || ran != tt.runs || took != tt.after {
-					t.Errorf("%q by service %t after %v, plugin ran: %t; want %q after %v", got, byService, took, ran, tt.want, tt.after)
+				if took := time.Since(start); got != tt.want || byService != (tt.want == "service") || ran.Load() != tt.runs || took != tt.after {
+					t.Errorf("%q by service %t after %v, plugin ran: %t; want %q after %v", got, byService, took, ran.Load(), tt.want, tt.after)
 				}
 			})
 		})
