@@ -19,8 +19,7 @@ import (
 	"github.com/regcred/regcred/internal/dispatch"
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/pluginmain"
-	"github.com/regcred/regcred/internal/serve/client"
-	"github.com/regcred/regcred/internal/tally"
+	"github.com/regcred/regcred/internal/runstats"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -39,7 +38,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	d := &dispatcher{entry: filepath.Base(args[0]), service: client.New(getenv)}
 	flags := pluginmain.NewFlagSet()
 	flags.StringVar(&d.stateDir, "state-dir", "", "`path` to the directory that contains the generations (default: this program's directory, with symlinks resolved)")
-	flags.StringVar(&d.countDir, "count-dir", tally.DefaultDir, "`path` to the directory where run counts are stored; an empty path disables counting")
+	flags.StringVar(&d.countDir, "count-dir", runstats.DefaultDir, "`path` to the directory where run counts are stored; an empty path disables counting")
 	code := pluginmain.Program{
 		Name:    generation.DispatcherName,
 		Version: version,
@@ -63,7 +62,7 @@ type dispatcher struct {
 	mu       sync.Mutex // GetCredentials may still be running after a timeout
 	provider *dispatch.Provider
 	current  *generation.LockedGeneration
-	batch    *tally.Batch
+	batch    *runstats.Batch
 }
 
 // GetCredentials implements [plugin.Provider]. It opens the generation here, not in run, so that
@@ -84,7 +83,7 @@ func (d *dispatcher) GetCredentials(ctx context.Context, req *plugin.Request) (*
 func (d *dispatcher) callProviders(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	p, err := d.openGeneration()
 	if err != nil {
-		d.recordCounts(tally.Batch{Err: err.Error()})
+		d.recordCounts(runstats.Batch{Err: err.Error()})
 		return nil, err
 	}
 	return p.GetCredentials(ctx, req)
@@ -131,7 +130,7 @@ func (d *dispatcher) openGeneration() (*dispatch.Provider, error) {
 	return p, nil
 }
 
-func (d *dispatcher) recordCounts(b tally.Batch) {
+func (d *dispatcher) recordCounts(b runstats.Batch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.batch = &b
@@ -156,5 +155,5 @@ func (d *dispatcher) finish() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
 	defer cancel()
-	_ = tally.AddBatch(ctx, countDir, *batch)
+	_ = runstats.AddBatch(ctx, countDir, *batch)
 }
