@@ -25,7 +25,7 @@ func (b *testHost) startService() (stop func()) {
 	b.t.Helper()
 	var log bytes.Buffer
 	s := &serve.Server{
-		Source: serve.Source{Config: b.path("c.yaml"), BinDir: b.dir}, Environ: append(os.Environ(), b.env...),
+		Source: serve.Source{Config: b.filePath("c.yaml"), BinDir: b.dir}, Environ: append(os.Environ(), b.env...),
 		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	}
 	socket := filepath.Join(b.t.TempDir(), "run", "s")
@@ -58,7 +58,7 @@ func (b *testHost) setPassword(password string) {
 // getFromShell runs the helper with a shell as its parent, so that each run is for another process.
 func (b *testHost) getFromShell(server string, environ ...string) string {
 	b.t.Helper()
-	cmd := exec.CommandContext(b.t.Context(), "sh", "-c", `"$0" get; exit $?`, b.path(programName))
+	cmd := exec.CommandContext(b.t.Context(), "sh", "-c", `"$0" get; exit $?`, b.filePath(programName))
 	cmd.Env, cmd.Stdin = append(b.env, environ...), strings.NewReader(server)
 	out, _ := cmd.Output()
 	return string(out)
@@ -71,7 +71,7 @@ func TestService(t *testing.T) {
 	stop := b.startService()
 	b.setPassword("first")
 	runs := func() int { // since the last call
-		plugins, _ := b.runs()
+		plugins, _ := b.takePluginRuns()
 		return len(plugins)
 	}
 	for range 3 {
@@ -82,8 +82,8 @@ func TestService(t *testing.T) {
 	if n := runs(); n != 1 {
 		t.Errorf("%d runs, want 1", n)
 	}
-	other := b.path("other.yaml")
-	must.Do(t, os.WriteFile(other, must.Get(os.ReadFile(b.path("c.yaml")))(t), 0o600))
+	other := b.filePath("other.yaml")
+	must.Do(t, os.WriteFile(other, must.Get(os.ReadFile(b.filePath("c.yaml")))(t), 0o600))
 	for _, tt := range []struct {
 		name, server string
 		environ      []string
@@ -116,7 +116,7 @@ func TestServiceRotation(t *testing.T) {
 	b.startService()
 	b.setPassword("first")
 	secret := func() string {
-		stdout, _ := b.get("r.example") // this process is the parent
+		stdout, _ := b.runGet("r.example") // this process is the parent
 		return stdout
 	}
 	if out := secret(); !strings.Contains(out, `"Secret":"first"`) {

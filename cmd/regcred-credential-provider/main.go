@@ -20,6 +20,7 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/pluginmain"
 	"github.com/regcred/regcred/internal/runstats"
+	"github.com/regcred/regcred/internal/serve/client"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -50,7 +51,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 			"it is run determines which entry in the kubelet's configuration it serves.",
 		New: func(pluginmain.Input) (plugin.Provider, error) { return d, nil },
 	}.Run(ctx, args[1:], stdin, stdout, stderr, getenv)
-	d.finish()
+	d.waitAndCount()
 	return code
 }
 
@@ -140,9 +141,9 @@ func (d *dispatcher) recordCounts(b runstats.Batch) {
 // plugin to exit, not only for the response.
 const countTimeout = 100 * time.Millisecond
 
-// finish waits until stopped plugins have exited, then adds the run to the counts. It ignores
+// waitAndCount waits until stopped plugins have exited, then adds the run to the counts. It ignores
 // errors in counting.
-func (d *dispatcher) finish() {
+func (d *dispatcher) waitAndCount() {
 	d.mu.Lock()
 	p, current, batch, countDir := d.provider, d.current, d.batch, d.countDir
 	d.mu.Unlock()

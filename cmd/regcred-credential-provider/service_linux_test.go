@@ -28,9 +28,9 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/must"
+	"github.com/regcred/regcred/internal/runstats"
 	"github.com/regcred/regcred/internal/serve"
 	"github.com/regcred/regcred/internal/serve/client"
-	"github.com/regcred/regcred/internal/tally"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -109,7 +109,7 @@ func (n *testNode) startService() *service {
 	n.Helper()
 	dir := n.TempDir()
 	s := &service{testNode: n, socket: filepath.Join(dir, "run", "s")}
-	n.must(os.Link(n.self, filepath.Join(dir, "service")))
+	n.requireNoError(os.Link(n.self, filepath.Join(dir, "service")))
 	n.environ = append(n.environ, "RUNS="+filepath.Join(dir, "runs"), "HOLD="+filepath.Join(dir, "hold"), client.SocketEnv+"="+s.socket)
 	n.Cleanup(func() {
 		s.kill(syscall.SIGKILL)
@@ -132,7 +132,7 @@ func (s *service) start() {
 	s.cmd = exec.Command(s.path("service"))
 	s.cmd.Env = append(s.environ, "STATE="+s.store.Dir, "SOCKET="+s.socket, "COUNTS="+s.counts)
 	s.cmd.Stderr = &s.log
-	s.must(s.cmd.Start())
+	s.requireNoError(s.cmd.Start())
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		if _, err := (&client.Service{Socket: s.socket}).Lookup(s.Context(), client.Selector{}, client.LookupRequest{Image: "nothing.example/x"}); err == nil {
 			return
@@ -168,7 +168,7 @@ func (s *service) awaitRun(n int) {
 // output returns the dispatcher's standard output for a request.
 func (n *testNode) output(name string, req *plugin.Request, environ ...string) (stdout, stderr string) {
 	n.Helper()
-	c := n.command(name)
+	c := n.dispatcherCommand(name)
 	c.Environ = append(c.Environ, environ...)
 	x, err := c.Run(n.Context(), req)
 	if err != nil && x.Stderr == "" {
@@ -180,13 +180,13 @@ func (n *testNode) output(name string, req *plugin.Request, environ ...string) (
 // TestServiceParity verifies that a kubelet gets the same response with the service as without.
 func TestServiceParity(t *testing.T) {
 	n := newNode(t)
-	image := provider("plugin-a", nil)
+	image := newProvider("plugin-a", nil)
 	image.MatchImages = []string{"r.example/team", "s.example"}
-	other := provider("plugin-none", nil)
+	other := newProvider("plugin-none", nil)
 	other.MatchImages = []string{"n.example"}
-	fails := provider("plugin-fails", nil)
+	fails := newProvider("plugin-fails", nil)
 	fails.MatchImages = []string{"f.example", "s.example"}
-	n.activate(image, provider("plugin-b", nil), provider("plugin-t", tokenAttributes), other, fails)
+	n.activateProviders(image, newProvider("plugin-b", nil), newProvider("plugin-t", tokenAttributes), other, fails)
 	s := n.startService()
 	token := plugin.NewSecret("e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"aud":["registry"],"x":"`+canary.TokenSecret+`"}`)) + ".x")
 	requests := map[string]struct {
@@ -226,17 +226,17 @@ func TestServiceParity(t *testing.T) {
 // it counts the requests, and that it uses a new generation at once.
 func TestServiceUsed(t *testing.T) {
 	n := newNode(t)
-	n.activate(provider("plugin-a", nil))
+	n.activateProviders(newProvider("plugin-a", nil))
 	s := n.startService()
-	n.must(os.WriteFile(s.path("hold"), nil, 0o600))
+	n.requireNoError(os.WriteFile(s.path("hold"), nil, 0o600))
 	time.AfterFunc(time.Second, func() { os.Remove(s.path("hold")) })
 	const pulls = 200
 	var wg sync.WaitGroup
 	var bad sync.Map
 	for i := range pulls {
 		wg.Go(func() {
-			resp, err := n.command(entries.DispatcherName).GetCredentials(t.Context(), &plugin.Request{Image: fmt.Sprintf("r.example/team/app%d", i)})
-			if users(resp) == nil || err != nil {
+			resp, err := n.dispatcherCommand(entries.DispatcherName).GetCredentials(t.Context(), &plugin.Request{Image: fmt.Sprintf("r.example/team/app%d", i)})
+			if responseUsers(resp) == nil || err != nil {
 				bad.Store(i, err)
 			}
 		})
@@ -251,13 +251,13 @@ func TestServiceUsed(t *testing.T) {
 	if itself > pulls/10 { // if the machine is too slow for 50 ms, a dispatcher must not wait
 		t.Errorf("%d of %d pulls did not use the service", itself, pulls)
 	}
-	n.activate(provider("plugin-b", nil))
-	if resp, err := n.getCredentials(); err != nil || fmt.Sprint(users(resp)) != "[b2]" {
-		t.Errorf("after a new generation: %v, %v", users(resp), err)
+	n.activateProviders(newProvider("plugin-b", nil))
+	if resp, err := n.getCredentials(); err != nil || fmt.Sprint(responseUsers(resp)) != "[b2]" {
+		t.Errorf("after a new generation: %v, %v", responseUsers(resp), err)
 	}
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		counts := must.Get(tally.Read(t.Context(), n.counts))(t)
-		if counts.Runs[tally.RunSucceeded]+counts.DroppedBatches == pulls+1 {
+		counts := must.Get(runstats.Read(t.Context(), n.counts))(t)
+		if counts.Runs[runstats.RunSucceeded]+counts.DroppedBatches == pulls+1 {
 			break
 		}
 		if time.Now().After(end) {
@@ -285,23 +285,23 @@ func TestServiceFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNode(t)
-			n.activate(provider("plugin-a", nil))
+			n.activateProviders(newProvider("plugin-a", nil))
 			s := n.startService()
 			if tt.during {
-				n.must(os.WriteFile(s.path("hold"), nil, 0o600))
+				n.requireNoError(os.WriteFile(s.path("hold"), nil, 0o600))
 				go func() {
 					s.awaitRun(1)
 					_ = s.cmd.Process.Signal(tt.signal)
 				}()
 			} else {
-				n.must(s.cmd.Process.Signal(tt.signal))
+				n.requireNoError(s.cmd.Process.Signal(tt.signal))
 				time.Sleep(100 * time.Millisecond)
 			}
 			start := time.Now()
 			resp, err := n.getCredentials()
 			took := time.Since(start)
-			if err != nil || fmt.Sprint(users(resp)) != "[a1]" || took > tt.limit {
-				t.Errorf("%v, %v after %v", users(resp), err, took)
+			if err != nil || fmt.Sprint(responseUsers(resp)) != "[a1]" || took > tt.limit {
+				t.Errorf("%v, %v after %v", responseUsers(resp), err, took)
 			}
 			if _, itself := s.runs(); itself != 1 {
 				t.Errorf("the dispatcher ran the plugin %d times", itself)
@@ -314,7 +314,7 @@ func TestServiceFails(t *testing.T) {
 // TestServiceRestarts verifies that no pull fails while the service is killed, stopped and started again.
 func TestServiceRestarts(t *testing.T) {
 	n := newNode(t)
-	n.activate(provider("plugin-a", nil))
+	n.activateProviders(newProvider("plugin-a", nil))
 	s := n.startService()
 	done := make(chan struct{})
 	var wg sync.WaitGroup
@@ -330,8 +330,8 @@ func TestServiceRestarts(t *testing.T) {
 				}
 				resp, err := n.getCredentials()
 				mu.Lock()
-				if pulls++; err != nil || fmt.Sprint(users(resp)) != "[a1]" {
-					t.Errorf("pull %d: %v, %v", pulls, users(resp), err)
+				if pulls++; err != nil || fmt.Sprint(responseUsers(resp)) != "[a1]" {
+					t.Errorf("pull %d: %v, %v", pulls, responseUsers(resp), err)
 				}
 				mu.Unlock()
 			}
@@ -371,7 +371,7 @@ func TestServiceBroken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t)
-			n.activate(provider("plugin-a", nil))
+			n.activateProviders(newProvider("plugin-a", nil))
 			socket := filepath.Join(t.TempDir(), "s")
 			serveText(t, socket, response)
 			n.environ = append(n.environ, client.SocketEnv+"="+socket)
@@ -389,29 +389,29 @@ func TestServiceOwner(t *testing.T) {
 		t.Skip("only root can run a service as another user")
 	}
 	n := newNode(t)
-	n.activate(provider("plugin-a", nil))
+	n.activateProviders(newProvider("plugin-a", nil))
 	dir := must.Get(os.MkdirTemp("/tmp", "regcred-owner"))(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	n.must(os.Chown(dir, 4001, 4001))
+	n.requireNoError(os.Chown(dir, 4001, 4001))
 	socket := filepath.Join(dir, "s")
 	program := filepath.Join(dir, "listener")
-	n.must(os.WriteFile(program, must.Get(os.ReadFile(n.self))(t), 0o755))
+	n.requireNoError(os.WriteFile(program, must.Get(os.ReadFile(n.self))(t), 0o755))
 	cmd := exec.CommandContext(t.Context(), program, socket)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 4001, Gid: 4001}}
 	out := must.Get(cmd.StdoutPipe())(t)
-	n.must(cmd.Start())
+	n.requireNoError(cmd.Start())
 	lines := bufio.NewReader(out)
 	if line := must.Get(lines.ReadString('\n'))(t); line != "ready\n" {
 		t.Fatal(line)
 	}
 	n.environ = append(n.environ, client.SocketEnv+"="+socket)
-	if resp, err := n.getCredentials(); err != nil || fmt.Sprint(users(resp)) != "[a1]" {
-		t.Errorf("%v, %v", users(resp), err)
+	if resp, err := n.getCredentials(); err != nil || fmt.Sprint(responseUsers(resp)) != "[a1]" {
+		t.Errorf("%v, %v", responseUsers(resp), err)
 	}
 	if line := must.Get(lines.ReadString('\n'))(t); line != "0 bytes: \n" {
 		t.Errorf("the other user's program received %q", line)
 	}
-	n.must(cmd.Wait())
+	n.requireNoError(cmd.Wait())
 }
 
 // serveText responds with text to each connection.

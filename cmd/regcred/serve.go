@@ -13,9 +13,9 @@ import (
 
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/protocol"
+	"github.com/regcred/regcred/internal/runstats"
 	"github.com/regcred/regcred/internal/serve"
 	"github.com/regcred/regcred/internal/serve/client"
-	"github.com/regcred/regcred/internal/tally"
 )
 
 // serveFlags holds the flags of "regcred serve".
@@ -57,7 +57,7 @@ Only root, and the user that runs the service, may request credentials, unless
 	fl.IntVar(&f.server.MaxConnections, "max-connections", 1024, "maximum `number` of open connections")
 	fl.IntVar(&f.server.MaxConnectionsPerUser, "max-connections-per-user", 64, "maximum `number` of open connections of each user other than root")
 	fl.DurationVar(&f.server.MaxStale, "max-stale", 0, "maximum `age` of a cached response, unless its plugin fails (default: the generation's --max-stale, or 5m)")
-	fl.StringVar(&f.server.CountDir, "count-dir", tally.DefaultDir, "`directory` where the dispatcher's run counts are stored")
+	fl.StringVar(&f.server.CountDir, "count-dir", runstats.DefaultDir, "`directory` where the dispatcher's run counts are stored")
 	f.logFormat = addOutputFlag(cmd, "text", "json")
 	fl.Lookup("output").Usage = "format of the log on stderr: text | json"
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), f) }

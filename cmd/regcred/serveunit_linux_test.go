@@ -42,10 +42,10 @@ func TestServeUnits(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if said := analyze(t, "verify", "--root="+root, "regcred.service", "regcred.socket", "kubelet.service"); said != "" {
+	if said := systemdAnalyze(t, "verify", "--root="+root, "regcred.service", "regcred.socket", "kubelet.service"); said != "" {
 		t.Errorf("systemd-analyze verify:\n%s", said)
 	}
-	said := analyze(t, "security", "--offline=true", "--threshold=30", "--root="+root, "regcred.service")
+	said := systemdAnalyze(t, "security", "--offline=true", "--threshold=30", "--root="+root, "regcred.service")
 	if strings.Contains(said, "exit status") {
 		t.Errorf("systemd-analyze security:\n%s", said)
 	}
@@ -74,7 +74,7 @@ func TestServeUnits(t *testing.T) {
 		if out, err := exec.CommandContext(t.Context(), "systemctl", "--root", root, "enable", "regcred.service").CombinedOutput(); err != nil {
 			t.Fatalf("systemctl enable: %v\n%s", err, out)
 		}
-		if said := analyze(t, "verify", "--root="+root, "regcred.service", "kubelet.service"); !strings.Contains(said, tt.want) {
+		if said := systemdAnalyze(t, "verify", "--root="+root, "regcred.service", "kubelet.service"); !strings.Contains(said, tt.want) {
 			t.Errorf("%s: no %q in %q", tt.to, tt.want, said)
 		}
 	}

@@ -32,8 +32,8 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"github.com/regcred/regcred/internal/dispatch"
+	"github.com/regcred/regcred/internal/runstats"
 	"github.com/regcred/regcred/internal/serve/client"
-	"github.com/regcred/regcred/internal/tally"
 )
 
 // Server is the service. Set the exported fields before calling [Server.Serve].
@@ -53,7 +53,7 @@ type Server struct {
 	connections limits
 	lookups     limits // lookups continue after their connection is closed
 	askers      askers
-	counts      chan tally.Batch
+	counts      chan runstats.Batch
 
 	reloading sync.Mutex
 	current   atomic.Pointer[loadResult]
@@ -87,7 +87,7 @@ func (s *Server) Start() error {
 	}
 	s.lookups.total, s.lookups.perUser = s.connections.total, s.connections.perUser
 	s.metrics = newMetrics(s.connections.count)
-	s.counts = make(chan tally.Batch, 256)
+	s.counts = make(chan runstats.Batch, 256)
 	if s.PluginTimeout <= 0 {
 		s.PluginTimeout = dispatch.DefaultTimeout
 	}
@@ -173,7 +173,7 @@ func (s *Server) writeCounts(ctx context.Context) {
 		select {
 		case b := <-s.counts:
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countTimeout)
-			if err := tally.AddBatch(ctx, s.CountDir, b); err != nil {
+			if err := runstats.AddBatch(ctx, s.CountDir, b); err != nil {
 				s.Logger.Debug("the run is not counted", "err", err)
 			}
 			cancel()
