@@ -35,7 +35,7 @@ func newResponseCache(maxEntries int) *responseCache {
 	return &responseCache{maxEntries: maxEntries, entries: map[cacheKey]*response{}, invalidated: map[cacheKey]time.Time{}, created: time.Now()}
 }
 
-// getUnexpired returns an unexpired response for key, or nil. It tries image scope first, then registry
+// getUnexpired returns an unexpired response for key that is not older than key.notBefore, or nil. It tries image scope first, then registry
 // scope, then global scope.
 func (c *responseCache) getUnexpired(key lookupKey, identity string, now time.Time) *response {
 	if int64(now.Sub(c.created)) > c.nextSweep.Load() {
@@ -44,7 +44,7 @@ func (c *responseCache) getUnexpired(key lookupKey, identity string, now time.Ti
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	for _, scope := range [...]plugin.CacheKeyType{plugin.CacheImage, plugin.CacheRegistry, plugin.CacheGlobal} {
-		if resp := c.entries[cacheKey{scope, key.scopedName(scope), identity}]; resp != nil && !resp.isExpired(now) {
+		if resp := c.entries[cacheKey{scope, key.scopedName(scope), identity}]; resp != nil && !resp.isExpired(now) && !resp.storedAt.Before(key.notBefore) {
 			resp.markUsed()
 			return resp
 		}

@@ -161,7 +161,7 @@ func (r *runner) joinFlight(ctx context.Context, key lookupKey, id *identity, w 
 		return resp
 	}
 	keys := r.searchKeys(key, id, w)
-	if f := r.findFlight(keys); f != nil {
+	if f := r.findFlight(keys); f != nil && !f.started.Before(key.notBefore) {
 		limit, limited := r.waitLimit(f, key)
 		if !limited || limit > 0 {
 			w.flight, w.startedFlight, w.timeout = f, false, nil

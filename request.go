@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/regcred/regcred/internal/location"
 	"github.com/regcred/regcred/match"
@@ -40,6 +41,11 @@ type Request struct {
 	// at [StageToken].
 	Token       plugin.Secret
 	Annotations map[string]string
+
+	// NotBefore, if not zero, excludes cached responses that were stored earlier, for example
+	// because a registry may have rejected them. The plugin is run again, and its response
+	// replaces the cached one.
+	NotBefore time.Time
 }
 
 // Pod identifies a pod and its service account. ServiceAccount may be empty.
@@ -92,6 +98,8 @@ type lookupKey struct {
 	name     string // normalized repository, or the host in a registry lookup
 	registry string // name up to the first slash, including the port
 	location location.Location
+
+	notBefore time.Time // Request.NotBefore
 }
 
 func newLookupKey(req Request) (lookupKey, error) {
@@ -107,7 +115,7 @@ func newLookupKey(req Request) (lookupKey, error) {
 		return lookupKey{}, err
 	}
 	registry, _, _ := strings.Cut(name, "/")
-	return lookupKey{name: name, registry: registry, location: at}, nil
+	return lookupKey{name: name, registry: registry, location: at, notBefore: req.NotBefore}, nil
 }
 
 // isRegistry reports whether k is a registry rather than an image.

@@ -50,12 +50,14 @@ type cacheKey struct {
 // because it does not call methods on unexported fields.
 type response struct {
 	entries []authEntry
-	keys    []string // keys of the entries, for Attempts
+	keys    []string                     // keys of the entries, for Attempts
+	auth    map[string]plugin.AuthConfig // as returned, for [Keyring.Call]
 	origin  *responseOrigin
 
 	key        cacheKey // set for plugin responses; the scope is set even if the response is not cached
 	generation uint64   // random; differs from later responses with the same key
 	stderr     string
+	duration   *time.Duration // the plugin's cacheDuration; nil if it set none
 	storedAt   time.Time
 	expires    time.Time // zero if not cached
 
@@ -70,7 +72,7 @@ type responseOrigin struct {
 }
 
 func newResponse(auth map[string]plugin.AuthConfig, from *responseOrigin) *response {
-	resp := &response{entries: compileAuth(auth), origin: from}
+	resp := &response{entries: compileAuth(auth), auth: auth, origin: from}
 	for _, e := range resp.entries {
 		resp.keys = append(resp.keys, e.key.String())
 	}

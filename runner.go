@@ -143,7 +143,7 @@ func (r *runner) execPlugin(ctx context.Context, key lookupKey, id *identity) (*
 	}
 	resp := newResponse(answered.Auth, id.origin)
 	resp.key = cacheKey{answered.CacheKeyType, key.scopedName(answered.CacheKeyType), id.key}
-	resp.stderr, resp.storedAt = stderr, time.Now()
+	resp.stderr, resp.duration, resp.storedAt = stderr, answered.CacheDuration, time.Now()
 	if d := cacheDuration(answered, r.providerConfig.DefaultCacheDuration); d > 0 {
 		resp.expires = resp.storedAt.Add(d)
 		resp.generation = rand.Uint64() | 1

@@ -16,6 +16,8 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/dockerhelper"
+	"github.com/regcred/regcred/internal/node"
+	"github.com/regcred/regcred/internal/serve/client"
 )
 
 // helper implements [credentials.Helper] for one run. It holds a context because the interface's
@@ -24,21 +26,34 @@ type helper struct {
 	ctx     context.Context
 	machine environment
 	timeout time.Duration // timeout of one plugin run
+
+	runTimeout time.Duration // timeout of the whole run
 }
 
 // Get returns the credential that a kubelet would try first. If there is no credential, it returns
 // the protocol's "not found" error. If a provider failed, it returns a different error.
 func (h helper) Get(server string) (username, secret string, err error) {
 	requests, err := dockerhelper.ParseServer(server)
-	if err != nil {
+	if err != nil && !errors.Is(err, dockerhelper.ErrNotRegistry) {
 		return "", "", err
 	}
 	if len(requests) == 0 {
 		return "", "", credentials.NewErrCredentialsNotFound() // "docker logout" must also work without a configuration
 	}
-	cfg, o, err := h.machine.loadConfig(h.ctx)
+	found, _, err := client.CallWithFallback(h.ctx, h.runTimeout,
+		func(ctx context.Context) (login, error) { return h.callService(ctx, server) },
+		func(ctx context.Context) (login, error) { return h.callProviders(ctx, requests) })
+	return found.username, found.secret, err
+}
+
+// login is a credential with a user name.
+type login struct{ username, secret string }
+
+// callProviders looks up a credential with the configuration of this machine.
+func (h helper) callProviders(ctx context.Context, requests []regcred.Request) (found login, err error) {
+	cfg, o, err := h.machine.loadConfig(ctx)
 	if err != nil {
-		return "", "", err
+		return found, err
 	}
 	// Do not use docker config files as a source of credentials. The caller's files configure this
 	// helper, and the client reads them itself. The kubelet's files may be unreadable, and the
@@ -48,19 +63,39 @@ func (h helper) Get(server string) (username, secret string, err error) {
 		Environ: append(slices.Clip(o.Environ), recursionEnv+"="+programName), Timeout: h.timeout,
 	})
 	if err != nil {
-		return "", "", err
+		return found, err
 	}
 	defer keyring.Close()
 	for _, req := range requests {
-		res, err := keyring.Lookup(h.ctx, req)
+		res, err := keyring.Lookup(ctx, req)
 		if err != nil {
-			return "", "", h.timeoutError(res, err)
+			return found, h.timeoutError(res, err)
 		}
 		if len(res.Credentials) > 0 {
-			return firstCredential(res.Credentials)
+			found.username, found.secret, err = firstCredential(res.Credentials)
+			return found, err
 		}
 	}
-	return "", "", credentials.NewErrCredentialsNotFound()
+	return found, credentials.NewErrCredentialsNotFound()
+}
+
+// callService requests a credential from the node's credential service. If the service has none, the
+// client's own configuration may have one, so that is an error.
+func (h helper) callService(ctx context.Context, server string) (found login, err error) {
+	sel, err := h.machine.serviceSelector()
+	if err != nil {
+		return found, err
+	}
+	service := client.New(func(name string) string { return node.Getenv(h.machine.environ, name) })
+	list, err := service.Lookup(ctx, sel, client.LookupRequest{Server: server})
+	if err != nil {
+		return found, err
+	}
+	i := slices.IndexFunc(list.Credentials, func(c client.Credential) bool { return c.Username != "" })
+	if i < 0 {
+		return found, credentials.NewErrCredentialsNotFound()
+	}
+	return login{list.Credentials[i].Username, list.Credentials[i].Password}, nil
 }
 
 // firstCredential returns the first credential with a user name. Clients ignore a credential

@@ -51,7 +51,11 @@ func runAsHelper() int {
 // testPlugins maps the name of each plugin to its behavior. A plugin returns credentials only for the host in the
 // request.
 var testPlugins = map[string]func(host string){
-	"good":     func(host string) { fmt.Print(formatResponse(host, "user", canary.PasswordSecret)) },
+	"good": func(host string) { fmt.Print(formatResponse(host, "user", canary.PasswordSecret)) },
+	"rotating": func(host string) { // with the password in a file
+		password, _ := os.ReadFile(os.Getenv("TEST_RUNS") + ".password")
+		fmt.Print(strings.Replace(formatResponse(host, "user", string(password)), `"0s"`, `"1h0m0s"`, 1))
+	},
 	"second":   func(host string) { fmt.Print(formatResponse(host, "second", canary.PasswordSecret)) },
 	"identity": func(host string) { fmt.Print(formatResponse(host, "<token>", canary.TokenSecret)) },
 	"acr": func(host string) {

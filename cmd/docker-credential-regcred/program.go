@@ -29,7 +29,8 @@ input and prints the first credential that this machine's Kubernetes credential
 providers return for it. The list command prints the configuration's registries.
 
 The configuration is taken from REGCRED_CONFIG and REGCRED_BIN_DIR, the node, or
-` + node.DefaultConfig + ` with its plugins in ` + node.DefaultBinDir + `.`
+` + node.DefaultConfig + ` with its plugins in ` + node.DefaultBinDir + `.
+If the node's credential service ("regcred serve") runs, it is called first.`
 )
 
 // maxInputSize limits the length of a server name, in bytes.
@@ -118,7 +119,7 @@ func (p program) handleAction(ctx context.Context, action string) ([]byte, error
 }
 
 func (p program) runAction(ctx context.Context, action string) ([]byte, error) {
-	h := helper{ctx: ctx, machine: p.machine, timeout: p.limits.plugin}
+	h := helper{ctx: ctx, machine: p.machine, timeout: p.limits.plugin, runTimeout: p.limits.run}
 	var response bytes.Buffer
 	switch action {
 	case credentials.ActionStore:

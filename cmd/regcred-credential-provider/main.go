@@ -20,6 +20,7 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/pluginmain"
 	"github.com/regcred/regcred/internal/runstats"
+	"github.com/regcred/regcred/internal/serve/client"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -35,7 +36,7 @@ func main() {
 // run is main without global state. The base name of args[0] is the name of the provider entry in
 // the kubelet's configuration.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) int {
-	d := &dispatcher{entry: filepath.Base(args[0])}
+	d := &dispatcher{entry: filepath.Base(args[0]), service: client.New(getenv)}
 	flags := pluginmain.NewFlagSet()
 	flags.StringVar(&d.stateDir, "state-dir", "", "`path` to the directory that contains the generations (default: this program's directory, with symlinks resolved)")
 	flags.StringVar(&d.countDir, "count-dir", runstats.DefaultDir, "`path` to the directory where run counts are stored; an empty path disables counting")
@@ -57,6 +58,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // dispatcher handles one request.
 type dispatcher struct {
 	entry, stateDir, countDir string
+	service                   *client.Service
 
 	mu       sync.Mutex // GetCredentials may still be running after a timeout
 	provider *dispatch.Provider
@@ -65,8 +67,21 @@ type dispatcher struct {
 }
 
 // GetCredentials implements [plugin.Provider]. It opens the generation here, not in run, so that
-// errors in opening it are counted.
+// errors in opening it are counted. If the node's credential service responds, it counts the request.
 func (d *dispatcher) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+	resp, byService, err := client.CallWithFallback(ctx, dispatch.ServeTimeout,
+		func(ctx context.Context) (*plugin.Response, error) { return d.callService(ctx, req) },
+		func(ctx context.Context) (*plugin.Response, error) { return d.callProviders(ctx, req) })
+	if byService {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.countDir = "" // the service counts the request
+	}
+	return resp, err
+}
+
+// callProviders runs the providers of the current generation.
+func (d *dispatcher) callProviders(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	p, err := d.openGeneration()
 	if err != nil {
 		d.recordCounts(runstats.Batch{Err: err.Error()})
@@ -75,11 +90,33 @@ func (d *dispatcher) GetCredentials(ctx context.Context, req *plugin.Request) (*
 	return p.GetCredentials(ctx, req)
 }
 
-func (d *dispatcher) openGeneration() (*dispatch.Provider, error) {
-	state, err := d.stateDir, error(nil)
-	if state == "" {
-		state, err = dispatch.DefaultStateDir()
+// callService requests the response from the node's credential service, which must have loaded the
+// same generation.
+func (d *dispatcher) callService(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+	if !d.service.Exists() {
+		return nil, client.ErrUnavailable
 	}
+	state, err := d.findStateDir()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := generation.CurrentDir(state)
+	if err != nil {
+		return nil, err
+	}
+	return d.service.Credentials(ctx, client.Selector{Entry: d.entry, Generation: dir}, req)
+}
+
+// findStateDir returns the state directory.
+func (d *dispatcher) findStateDir() (string, error) {
+	if d.stateDir != "" {
+		return d.stateDir, nil
+	}
+	return dispatch.DefaultStateDir()
+}
+
+func (d *dispatcher) openGeneration() (*dispatch.Provider, error) {
+	state, err := d.findStateDir()
 	if err != nil {
 		return nil, err
 	}
@@ -108,16 +145,16 @@ const countTimeout = 100 * time.Millisecond
 // errors in counting.
 func (d *dispatcher) waitAndCount() {
 	d.mu.Lock()
-	p, current, batch := d.provider, d.current, d.batch
+	p, current, batch, countDir := d.provider, d.current, d.batch, d.countDir
 	d.mu.Unlock()
 	if p != nil {
 		p.Close()
 		current.Close()
 	}
-	if d.countDir == "" || batch == nil {
+	if countDir == "" || batch == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
 	defer cancel()
-	_ = runstats.AddBatch(ctx, d.countDir, *batch)
+	_ = runstats.AddBatch(ctx, countDir, *batch)
 }

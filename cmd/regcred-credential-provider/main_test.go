@@ -44,6 +44,10 @@ func TestMain(m *testing.M) {
 	case strings.HasPrefix(name, generation.DispatcherName):
 		version = "v1.2.3-test"
 		main()
+	case name == "service":
+		os.Exit(runService())
+	case name == "listener":
+		os.Exit(runListener(os.Args[1]))
 	case strings.HasPrefix(name, "plugin-"):
 		os.Exit(runProvider(strings.TrimPrefix(name, "plugin-")))
 	}
@@ -54,6 +58,7 @@ func TestMain(m *testing.M) {
 // generation.
 func runProvider(how string) int {
 	how, _, _ = strings.Cut(how, "_")
+	waitForService()
 	return plugin.Serve(context.Background(), plugin.ProviderFunc(func(_ context.Context, req *plugin.Request) (*plugin.Response, error) {
 		user := how + os.Getenv("GENERATION")
 		switch how {

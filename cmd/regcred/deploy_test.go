@@ -233,7 +233,7 @@ func TestDeployCommands(t *testing.T) {
 	commands := 0
 	for _, file := range files {
 		data := must.Get(os.ReadFile(file))(t)
-		text := strings.ReplaceAll(string(data), "$REGCRED_PREPULL_FLAGS", prepullUnitFlags(string(data)))
+		text := strings.NewReplacer("$REGCRED_PREPULL_FLAGS", prepullUnitFlags(string(data)), "$REGCRED_SERVE_FLAGS", "").Replace(string(data))
 		for _, m := range command.FindAllStringSubmatch(text, -1) {
 			commands++
 			if err := acceptsCommand(strings.Fields(m[1])); err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/regcred/regcred"
@@ -18,7 +19,9 @@ import (
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/report"
+	"github.com/regcred/regcred/internal/serve/client"
 	"github.com/regcred/regcred/lint"
+	"github.com/regcred/regcred/plugin"
 )
 
 // lookupSession is an open keyring with its configuration and origin.
@@ -31,6 +34,8 @@ type lookupSession struct {
 	kubeletExitError error           // why the kubelet would not start on this node, or nil
 
 	nodeConfig regcred.Source // the node's docker config; nil with --no-node-config
+
+	stderr sync.Map // standard error of plugins that this process ran because the credential service did not, by provider
 
 	printedFindings map[string]bool // texts of the printed findings about the node's docker config
 }
@@ -50,6 +55,7 @@ func (a *app) openKeyring(ctx context.Context, l *lookupFlags) (*lookupSession, 
 	if err != nil {
 		return nil, err
 	}
+	l.usesService = true
 	s, err := a.newSession(ctx, cfg, o, l)
 	if err != nil {
 		return nil, err
@@ -94,8 +100,34 @@ func (a *app) newSession(ctx context.Context, cfg *config.Config, o *node.Origin
 	if s.subject != nil {
 		a.printForeignNamespaces(s.req.PullSecrets, s.subject.pod.Namespace)
 	}
+	if service := client.New(a.Getenv); l.usesService && !o.HasKubeletEnvironment() && service.Exists() {
+		opts.InProcess = s.serviceProviders(service, opts)
+	}
 	s.Keyring, err = regcred.New(cfg, opts)
 	return s, err
+}
+
+// serviceProviders returns providers that call the node's credential service before they run a plugin.
+func (s *lookupSession) serviceProviders(service *client.Service, o regcred.Options) map[string]plugin.Provider {
+	list := map[string]plugin.Provider{}
+	for i := range s.cfg.Providers {
+		p := &s.cfg.Providers[i]
+		command := s.cfg.Command(i, o.BinDir)
+		command.Environ, command.Dir, command.Timeout = o.Environ, o.Dir, o.Timeout
+		list[p.Name] = &client.Provider{
+			Service: service, Timeout: o.Timeout,
+			Selector: client.Selector{Provider: p.Name, ProviderHash: client.ProviderHash(p, o.BinDir)},
+			Fallback: plugin.ProviderFunc(func(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
+				x, err := command.Run(ctx, req)
+				if err != nil {
+					return nil, err
+				}
+				s.stderr.Store(p.Name, x.Stderr)
+				return x.Response, nil
+			}),
+		}
+	}
+	return list
 }
 
 // lookupTarget looks up credentials for tgt. failed is true if all providers or a pull secret
@@ -106,6 +138,7 @@ func (s *lookupSession) lookupTarget(ctx context.Context, tgt regcred.Request) (
 	req := s.req
 	req.Image, req.Registry = tgt.Image, tgt.Registry
 	res, err = s.Lookup(ctx, req)
+	s.addStderr(res)
 	if _, ok := errors.AsType[*regcred.LookupError](err); ok {
 		return res, true, nil
 	}
@@ -117,6 +150,19 @@ func (s *lookupSession) lookupTarget(ctx context.Context, tgt regcred.Request) (
 		return nil, false, s.kubeletExitError
 	}
 	return res, failed, err
+}
+
+// addStderr adds the standard error of plugins that this process ran after the credential service did
+// not respond.
+func (s *lookupSession) addStderr(res *regcred.Result) {
+	if res == nil {
+		return
+	}
+	for i := range res.Attempts {
+		if text, ok := s.stderr.Load(res.Attempts[i].Provider); ok && res.Attempts[i].Stderr == "" && res.Attempts[i].Err == nil {
+			res.Attempts[i].Stderr = text.(string)
+		}
+	}
 }
 
 func failedAttempts(attempts []regcred.Attempt) []regcred.Attempt {

@@ -29,6 +29,7 @@ type lookupFlags struct {
 	pod, serviceAccount objectNameFlag
 	kubeFlags
 	contactsRegistries bool // the command contacts registries, so --ca-file applies to them too
+	usesService        bool // the command calls the node's credential service before it runs a plugin
 }
 
 func addLookupFlags(cmd *cobra.Command) *lookupFlags {

@@ -28,7 +28,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		{"Try", []*cobra.Command{a.demoCmd((*app).run)}},
 		{"Diagnose", []*cobra.Command{a.explainCmd(), a.doctorCmd(), a.validateCmd()}},
 		{"Get and pull", []*cobra.Command{a.getCmd(), a.pullCmd(), a.prepullCmd(), a.execCmd(), a.helperCmd()}},
-		{"Nodes", []*cobra.Command{a.installCmd(), a.statusCmd(), a.rollbackCmd(), a.uninstallCmd()}},
+		{"Nodes", []*cobra.Command{a.installCmd(), a.statusCmd(), a.rollbackCmd(), a.uninstallCmd(), a.serveCmd()}},
 		{"Clusters", []*cobra.Command{a.nodesCmd(), a.rbacCmd()}},
 		{"Plugins", []*cobra.Command{pluginCmd(a.pluginRunCmd(), a.pluginTestCmd(), a.pluginMigrateCmd())}},
 		{"Convert and generate", []*cobra.Command{a.convertCmd(), a.schemaCmd()}},

@@ -251,7 +251,7 @@ func TestEntryForRequest(t *testing.T) {
 		"three": `the kubelet's configuration has no entry named "three", the name that this program was run as`,
 		"twice": `two entries named "twice" with different tokenAttributes`,
 	} {
-		e, err := findEntry(all, name)
+		e, err := FindEntry(all, name)
 		if got := fmt.Sprint(e.MatchImages, err); !strings.Contains(got, want) {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}

@@ -56,11 +56,11 @@ func (l imageKeys) unnormalizedKey(r authKeyPrefix) string {
 	return l.normalizedKey(r)
 }
 
-// orderedAuth returns auth with keys that preserve the order of the credentials. If
+// OrderedAuth returns auth with keys that preserve the order of the credentials. If
 // possible, it keeps the keys that the providers returned, because the kubelet also sorts
 // them together with credentials of other entries. left is the number of credentials that
 // were dropped from the end because the path has too few prefixes.
-func orderedAuth(image string, credentials []regcred.Credential) (auth map[string]plugin.AuthConfig, left int) {
+func OrderedAuth(image string, credentials []regcred.Credential) (auth map[string]plugin.AuthConfig, left int) {
 	l := newImageKeys(image)
 	keys, ok := l.keysNearOriginal(image, credentials)
 	if !ok {

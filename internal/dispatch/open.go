@@ -35,7 +35,7 @@ func OpenProvider(state, name string) (*Provider, *generation.LockedGeneration, 
 	if err != nil {
 		return nil, nil, err
 	}
-	entry, err := findEntry(current.Entries, name)
+	entry, err := FindEntry(current.Entries, name)
 	if err != nil {
 		current.Close()
 		if current.EntriesErr != nil {
@@ -51,9 +51,9 @@ func OpenProvider(state, name string) (*Provider, *generation.LockedGeneration, 
 	}, current, nil
 }
 
-// findEntry returns the entry with the given name. If there are several, it merges
+// FindEntry returns the entry with the given name. If there are several, it merges
 // their patterns, because the kubelet may still use any of them.
-func findEntry(all []entries.Entry, name string) (entry entries.Entry, err error) {
+func FindEntry(all []entries.Entry, name string) (entry entries.Entry, err error) {
 	found := false
 	for _, e := range all {
 		switch own := e.Provider(); {

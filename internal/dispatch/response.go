@@ -46,7 +46,7 @@ func (r *entryResponses) mergedResponse(maxStale time.Duration) (resp *plugin.Re
 	d := r.cacheDuration(maxStale)
 	resp = &plugin.Response{CacheKeyType: r.cacheScope(), CacheDuration: &d}
 	if resp.CacheKeyType == plugin.CacheImage {
-		resp.Auth, left = orderedAuth(r.image, r.credentials)
+		resp.Auth, left = OrderedAuth(r.image, r.credentials)
 		return resp, left
 	}
 	resp.Auth = map[string]plugin.AuthConfig{}

@@ -16,6 +16,10 @@ import (
 	"github.com/regcred/regcred/match"
 )
 
+// ErrNotRegistry is returned for a name such as "library/app". Nomad sends image names of Docker Hub
+// without their host.
+var ErrNotRegistry = errors.New("the part before the first slash must be a registry (localhost, or a name with a dot or a port)")
+
 // ParseServer returns the keyring requests for a server name as clients send it. The
 // name is a registry host[:port], with or without scheme and API path, or a repository
 // host[:port]/path. The caller tries the requests in order until one has a credential.
@@ -107,7 +111,7 @@ func newRequest(host, path string) (regcred.Request, error) {
 	case !strings.HasPrefix(repository, name+"/"):
 		// In an image name, this would be a repository on Docker Hub. The client would send Docker
 		// Hub's password to another server.
-		return regcred.Request{}, fmt.Errorf("server %q: the part before the first slash must be a registry (localhost, or a name with a dot or a port)", excerpt.TruncateValue(image))
+		return regcred.Request{}, fmt.Errorf("server %q: %w", excerpt.TruncateValue(image), ErrNotRegistry)
 	}
 	return regcred.Request{Image: image}, nil
 }

@@ -55,6 +55,24 @@ func (c *LockedGeneration) number() int {
 	return n
 }
 
+// Paths in the state directory: the symlink to the current generation, and this generation's
+// configuration and executables.
+const (
+	CurrentLink      = currentLink
+	CurrentConfigDir = currentLink + "/" + configDir
+	CurrentBinDir    = currentLink + "/" + binDir
+)
+
+// CurrentDir returns the directory of the current generation without opening it.
+func CurrentDir(state string) (string, error) {
+	state, err := filepath.Abs(state)
+	if err != nil {
+		return "", err
+	}
+	number, err := readCurrentLink(filepath.Join(state, currentLink), os.Readlink)
+	return filepath.Join(state, generationsDir, strconv.Itoa(number)), err
+}
+
 // Close releases the generation, so that it can be removed.
 func (c *LockedGeneration) Close() error { return c.file.Close() }
 

@@ -112,8 +112,16 @@ func (t *Terminal) WriteRaw(document []byte) error {
 }
 
 // Logger returns a logger that writes to standard error and escapes values.
-func (t *Terminal) Logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(t.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+func (t *Terminal) Logger() *slog.Logger { return t.LeveledLogger(slog.LevelDebug, false) }
+
+// LeveledLogger returns a logger that writes records of a minimum level to standard error, as text or
+// JSON.
+func (t *Terminal) LeveledLogger(level slog.Level, asJSON bool) *slog.Logger {
+	o := &slog.HandlerOptions{Level: level}
+	if asJSON {
+		return slog.New(slog.NewJSONHandler(t.Stderr, o))
+	}
+	return slog.New(slog.NewTextHandler(t.Stderr, o))
 }
 
 // IsBrokenPipe reports whether err means that the reader of standard output is gone, as
