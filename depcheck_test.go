@@ -114,6 +114,7 @@ var kubernetesImporters = map[string][]string{
 	"internal/fleet":      {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/component-helpers"},
 	"internal/testkube":   {"k8s.io/api", "k8s.io/apimachinery"},
 	"internal/pull":       {"k8s.io/cri-api"},
+	"internal/pullsecret": {"k8s.io/apimachinery"},
 	"internal/testcri":    {"k8s.io/cri-api"},
 	"cmd/regcred":         {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/cri-api"}, // k8s.io/cri-api only in tests
 }
