@@ -115,8 +115,11 @@ var kubernetesImporters = map[string][]string{
 	"internal/testkube":   {"k8s.io/api", "k8s.io/apimachinery"},
 	"internal/pull":       {"k8s.io/cri-api"},
 	"internal/pullsecret": {"k8s.io/apimachinery"},
-	"internal/testcri":    {"k8s.io/cri-api"},
-	"cmd/regcred":         {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/cri-api"}, // k8s.io/cri-api only in tests
+
+	"internal/pullsecret/controller": {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go"},
+	"cmd/regcred-controller":         {"k8s.io/client-go"},
+	"internal/testcri":               {"k8s.io/cri-api"},
+	"cmd/regcred":                    {"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/cri-api"}, // k8s.io/cri-api only in tests
 }
 
 // TestKubernetes verifies that only upstream/, a separate module, imports k8s.io/kubernetes. It
@@ -126,10 +129,13 @@ func TestKubernetes(t *testing.T) {
 	used := map[string]bool{}
 	for _, line := range imports {
 		pkg, dep, _ := strings.Cut(line, "=")
+		pkg = strings.TrimPrefix(pkg, module+"/")
+		if inModules(dep, []string{"sigs.k8s.io/controller-runtime"}) && pkg != "internal/pullsecret/controller" {
+			t.Errorf("%s imports %s", pkg, dep)
+		}
 		if !strings.HasPrefix(dep, "k8s.io/") {
 			continue
 		}
-		pkg = strings.TrimPrefix(pkg, module+"/")
 		if !inModules(dep, kubernetesImporters[pkg]) {
 			t.Errorf("%s imports %s", pkg, dep)
 		}

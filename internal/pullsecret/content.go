@@ -14,6 +14,15 @@ import (
 	"github.com/regcred/regcred/plugin"
 )
 
+// HasNew reports whether the content has a credential that the Secret does not have.
+func (c *Content) HasNew(old Status) bool {
+	return slices.ContainsFunc(c.Status.Entries, func(e Entry) bool {
+		return !slices.ContainsFunc(old.Entries, func(o Entry) bool {
+			return o.Key == e.Key && o.Provider == e.Provider && o.Issued.Equal(e.Issued) && o.Expires.Equal(e.Expires)
+		})
+	})
+}
+
 // credentialEntry is an entry with its password.
 type credentialEntry struct {
 	Entry

@@ -44,6 +44,14 @@ type Outcome struct {
 	Retry       time.Time             // when failed targets are tried again; zero if none failed
 }
 
+// Only returns the outcome of some of the targets.
+func (o Outcome) Only(targets []Target) Outcome {
+	other := func(t Target) bool { return !slices.Contains(targets, t) }
+	maps.DeleteFunc(o.Credentials, func(t Target, _ Credential) bool { return other(t) })
+	maps.DeleteFunc(o.Errors, func(t Target, _ error) bool { return other(t) })
+	return o
+}
+
 // Waiter identifies the Secret to notify after a round.
 type Waiter struct{ Namespace, Secret string }
 

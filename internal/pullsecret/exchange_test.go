@@ -112,12 +112,15 @@ func (s *scene) get(namespace string) Outcome {
 func TestOneExchangeServesAllNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t, "[{registries: [a.example, b.example, docker.io]}]")
+		served := 0 // the round may end before the last call
 		for i := range 100 {
-			s.x.Get(Account{}, "shared", s.plan.SharedTargets("shared"), Waiter{fmt.Sprint(i), "s"})
+			if o := s.x.Get(Account{}, "shared", s.plan.SharedTargets("shared"), Waiter{fmt.Sprint(i), "s"}); !o.Pending {
+				served++
+			}
 		}
 		synctest.Wait()
-		if s.calls["shared"] != 1 || len(s.notified) != 100 {
-			t.Errorf("%d calls, %d of 100 waiters notified", s.calls["shared"], len(s.notified))
+		if s.calls["shared"] != 1 || served+len(s.notified) != 100 {
+			t.Errorf("%d calls, %d of 100 namespaces served, %d notified", s.calls["shared"], served, len(s.notified))
 		}
 		for h := range 24 { // a day of one-hour credentials
 			for range 60 {
