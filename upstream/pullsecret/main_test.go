@@ -4,9 +4,22 @@
 package pullsecret
 
 import (
+	"fmt"
+	"os"
 	"testing"
 
+	"github.com/regcred/regcred/upstream/helm"
 	"github.com/regcred/regcred/upstream/node"
 )
 
-func TestMain(m *testing.M) { node.Main(m) }
+// helmPath is the path of the helm executable.
+var helmPath string
+
+func TestMain(m *testing.M) {
+	var err error
+	if helmPath, err = helm.BuildHelm(""); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	node.Main(m)
+}

@@ -317,12 +317,17 @@ type controller struct {
 // start starts a controller that reaches the API server through the proxy.
 func (s *scene) start(t *testing.T) *controller {
 	t.Helper()
-	s.clients++
-	c := &controller{done: make(chan struct{}), log: filepath.Join(s.dir, fmt.Sprintf("controller-%d.log", s.clients))}
-	kubeconfig := s.proxyKubeconfig(t)
-	c.cmd = exec.Command(node.ControllerPath(),
+	return s.run(t, "controller",
 		"--config", filepath.Join(s.dir, "providers.yaml"), "--pull-secrets", filepath.Join(s.dir, "pull-secrets.yaml"),
-		"--bin-dir", filepath.Join(s.dir, "bin"), "--kubeconfig", kubeconfig, "--leader-election-namespace", systemNamespace, "--reload-interval", "500ms")
+		"--bin-dir", filepath.Join(s.dir, "bin"), "--kubeconfig", s.proxyKubeconfig(t), "--leader-election-namespace", systemNamespace, "--reload-interval", "500ms")
+}
+
+// run starts regcred-controller with arguments, until the test ends.
+func (s *scene) run(t *testing.T, name string, args ...string) *controller {
+	t.Helper()
+	s.clients++
+	c := &controller{done: make(chan struct{}), log: filepath.Join(s.dir, fmt.Sprintf("%s-%d.log", name, s.clients))}
+	c.cmd = exec.Command(node.ControllerPath(), args...)
 	log := must.Get(os.Create(c.log))(t)
 	defer log.Close()
 	c.cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
@@ -332,7 +337,7 @@ func (s *scene) start(t *testing.T) *controller {
 	t.Cleanup(func() {
 		c.kill()
 		text := string(must.Get(os.ReadFile(c.log))(t))
-		canary.AssertAbsent(t, "the controller's log", text)
+		canary.AssertAbsent(t, "the log of "+name, text)
 		if t.Failed() {
 			t.Logf("%s:\n%s", filepath.Base(c.log), text[max(0, len(text)-6000):])
 		}
