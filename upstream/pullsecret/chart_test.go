@@ -196,7 +196,7 @@ func TestPluginHost(t *testing.T) {
 	s.respond(t, "shared", canary.PasswordSecret, time.Hour)
 	socket := filepath.Join(s.dir, "socket")
 	s.run(t, "plugins", "plugins", "--config", filepath.Join(s.dir, "providers.yaml"), "--bin-dir", filepath.Join(s.dir, "bin"), "--plugin-socket", socket)
-	req := &plugin.Request{APIVersion: plugin.V1, Image: "r.example/app", ServiceAccountToken: plugin.NewSecret(canary.TokenSecret), ServiceAccountAnnotations: map[string]string{"a": "b"}}
+	req := &plugin.Request{Image: "r.example/app", ServiceAccountToken: plugin.NewSecret(canary.TokenSecret), ServiceAccountAnnotations: map[string]string{"a": "b"}}
 	shared := pluginhost.Client{Socket: socket}.Provider("shared")
 	node.Eventually(t, 20*time.Second, func(ctx context.Context) error {
 		resp, err := shared.GetCredentials(ctx, req)

@@ -222,7 +222,9 @@ func (s *scene) waitForPolicies(t *testing.T) {
 	})
 }
 
-func newPod(namespace, name string) *corev1.Pod { return node.NewPod(namespace, name, "r.example/app:v1") }
+func newPod(namespace, name string) *corev1.Pod {
+	return node.NewPod(namespace, name, "r.example/app:v1")
+}
 
 // controllerConfig returns a client configuration with the controller's identity.
 func (s *scene) controllerConfig(t *testing.T) *rest.Config {

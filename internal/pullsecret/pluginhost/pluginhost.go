@@ -36,6 +36,9 @@ const (
 	timeout     = time.Minute // of a plugin's run, as in the kubelet
 )
 
+// versionHeader contains the apiVersion of the plugin's response.
+const versionHeader = "Regcred-Api-Version"
+
 // wireError is the body of a failed run.
 type wireError struct {
 	Stage    plugin.Stage `json:"stage"`
@@ -81,9 +84,10 @@ type handler struct {
 
 // ServeHTTP runs a plugin: POST /NAME.
 func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	out, err := h.run(r)
+	out, version, err := h.run(r)
 	if err == nil {
 		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set(versionHeader, version)
 		_, _ = io.WriteString(w, out.Reveal()) // the client notices a short response
 		return
 	}
@@ -95,33 +99,33 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(e)
 }
 
-func (h handler) run(r *http.Request) (plugin.Secret, error) {
+func (h handler) run(r *http.Request) (stdout plugin.Secret, apiVersion string, err error) {
 	if r.Method != http.MethodPost {
-		return plugin.Secret{}, errors.New("the method must be POST")
+		return stdout, "", errors.New("the method must be POST")
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxRequest))
 	if err != nil {
-		return plugin.Secret{}, errors.New("the request is too large or incomplete")
+		return stdout, "", errors.New("the request is too large or incomplete")
 	}
 	var in wireRequest
 	if json.Unmarshal(body, &in) != nil {
-		return plugin.Secret{}, errors.New("the request is not JSON")
+		return stdout, "", errors.New("the request is not JSON")
 	}
 	c, err := h.load()
 	if err != nil {
-		return plugin.Secret{}, err
+		return stdout, "", err
 	}
 	i := slices.IndexFunc(c.Providers, func(p config.Provider) bool { return "/"+p.Name == r.URL.Path })
 	if i < 0 {
-		return plugin.Secret{}, errors.New("the provider is not configured")
+		return stdout, "", errors.New("the provider is not configured")
 	}
 	command := c.Command(i, h.binDir)
 	command.Timeout = timeout
 	x, err := command.Run(r.Context(), &plugin.Request{Image: in.Image, ServiceAccountToken: plugin.NewSecret(in.Token), ServiceAccountAnnotations: in.Annotations})
 	if err != nil {
-		return plugin.Secret{}, err
+		return stdout, "", err
 	}
-	return x.Stdout, nil
+	return x.Stdout, command.APIVersion, nil
 }
 
 // Client sends requests to [Serve].
@@ -159,11 +163,23 @@ func (c Client) call(ctx context.Context, name string, req *plugin.Request) (*pl
 	case len(data) > maxResponse:
 		return nil, fmt.Errorf("the plugin container's response is larger than %d bytes", maxResponse)
 	case resp.StatusCode == http.StatusOK:
-		return plugin.DecodeResponse(data, req.APIVersion)
+		return decode(data, resp.Header.Get(versionHeader), req)
 	}
 	var e wireError
 	if json.Unmarshal(data, &e) != nil {
 		return nil, fmt.Errorf("the plugin container returned HTTP status %d", resp.StatusCode)
 	}
 	return nil, &plugin.ExecError{Name: name, Stage: e.Stage, ExitCode: e.ExitCode, Stderr: e.Stderr, Err: errors.New(e.Error)}
+}
+
+// decode decodes a plugin's standard output like [plugin.Command].
+func decode(stdout []byte, apiVersion string, req *plugin.Request) (*plugin.Response, error) {
+	resp, err := plugin.DecodeResponse(stdout, apiVersion)
+	if err != nil || apiVersion != plugin.OutOfTree {
+		return resp, err
+	}
+	if auth, ok := resp.Auth[""]; ok {
+		resp.Auth = map[string]plugin.AuthConfig{req.Image: auth}
+	}
+	return resp, nil
 }
