@@ -19,6 +19,7 @@ import (
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/node"
+	controlled "github.com/regcred/regcred/internal/pullsecret"
 	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/terminal"
@@ -45,7 +46,8 @@ dangerous. With --bin-dir, the executables are also checked. No plugin is run.
 Each PATH is checked as a separate configuration.
 
 PATH can also be a docker config.json, a .dockercfg or a manifest with Secrets;
-the type is detected. Secret values are never shown.
+the type is detected. Secret values are never shown. A PullSecretConfig is
+checked for regcred-controller.
 
 A RegistryCredentialConfig is accepted with a warning, because only regcred
 reads it. With --kubelet-version or --feature-gates, a RegistryCredentialConfig
@@ -143,6 +145,13 @@ func (a *app) printValidations(output *enumFlag, list []*report.Validation, seve
 // validates and lints a configuration.
 func (a *app) validatePath(ctx context.Context, v *validateFlags, path string) (*report.Validation, error) {
 	if data := readFileIfPossible(path); data != nil { // otherwise config.Load returns the error
+		if controlled.IsPullSecretConfig(data) {
+			f, err := controlled.Parse(path, data)
+			if err != nil {
+				return report.ValidatePullSecretConfig(path, 0, err), nil
+			}
+			return report.ValidatePullSecretConfig(path, len(f.Targets()), nil), nil
+		}
 		if r, err := report.ValidateCredentials(path, data, time.Now()); r != nil || err != nil {
 			return r, cmp.Or(node.UncheckedError(err), err)
 		}
@@ -206,6 +215,10 @@ func renderValidation(t *terminal.Text, r *report.Validation) {
 		renderFindings(t, r)
 		return
 	}
+	if r.PullSecrets != nil {
+		renderPullSecretConfig(t, r)
+		return
+	}
 	accepted, refused := "accepted by regcred, but no kubelet would start with this configuration", "rejected by regcred, and no kubelet would start with this configuration"
 	if r.KubeletVersion != "" {
 		kubelet := "kubelet " + r.KubeletVersion + featureGatesText(r.FeatureGates)
@@ -218,6 +231,14 @@ func renderValidation(t *terminal.Text, r *report.Validation) {
 		t.MarkedLine(terminal.MarkError, fmt.Sprintf("%s: %s: %s", r.Path, terminal.FormatCount(len(r.Problems), "problem"), refused))
 	}
 	renderFindings(t, r)
+}
+
+func renderPullSecretConfig(t *terminal.Text, r *report.Validation) {
+	if r.Valid {
+		t.MarkedLine(terminal.MarkOK, fmt.Sprintf("%s: pull secrets (registries and images: %d), accepted by regcred-controller", r.Path, r.PullSecrets.Targets))
+		return
+	}
+	t.MarkedLine(terminal.MarkError, fmt.Sprintf("%s: %s: regcred-controller would not start", r.Path, terminal.FormatCount(len(r.Problems), "problem")))
 }
 
 func renderFindings(t *terminal.Text, r *report.Validation) {

@@ -150,7 +150,7 @@ func (d *decoder) decodeFile(root *object, f *File) {
 					f.Rules = append(f.Rules, d.decodeRule(o, item))
 				}
 			}
-			if n := len(f.targets()); n > maxTargets {
+			if n := len(f.Targets()); n > maxTargets {
 				d.fail(v, "", "%d registries and images; the limit is %d", n, maxTargets)
 			}
 		}},
@@ -250,8 +250,8 @@ func (d *decoder) checkConstant(v *value, want string) {
 	}
 }
 
-// targets returns the targets of all rules, without duplicates and in the order of the file.
-func (f *File) targets() (all []Target) {
+// Targets returns the targets of all rules, without duplicates and in the order of the file.
+func (f *File) Targets() (all []Target) {
 	for _, r := range f.Rules {
 		all = appendMissing(all, r.Targets...)
 	}

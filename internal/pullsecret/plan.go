@@ -57,7 +57,7 @@ type Plan struct {
 // NewPlan returns the plan for a file and a valid provider configuration.
 func NewPlan(f *File, c *config.Config) *Plan {
 	p := &Plan{File: f, Config: c, providers: map[Target][]int{}}
-	for _, t := range f.targets() {
+	for _, t := range f.Targets() {
 		for _, x := range regcred.Explain(c, t.request()).Providers {
 			if x.Matched {
 				p.providers[t] = append(p.providers[t], x.Index)
@@ -108,7 +108,7 @@ func (p *Plan) secret(labels map[string]string, account string) SecretPlan {
 // SharedTargets returns all targets of a provider without tokenAttributes, whichever namespace
 // they belong to, so that one run of the provider serves all namespaces.
 func (p *Plan) SharedTargets(provider string) []Target {
-	for _, pt := range p.providerTargets(p.File.targets(), false) {
+	for _, pt := range p.providerTargets(p.File.Targets(), false) {
 		if pt.Provider == provider {
 			return pt.Targets
 		}
@@ -139,7 +139,7 @@ func (p *Plan) providerTargets(targets []Target, tokens bool) (list []ProviderTa
 
 // Unmatched returns the targets that no provider matches.
 func (p *Plan) Unmatched() (list []Target) {
-	for _, t := range p.File.targets() {
+	for _, t := range p.File.Targets() {
 		if len(p.providers[t]) == 0 {
 			list = append(list, t)
 		}
