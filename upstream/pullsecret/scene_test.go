@@ -319,9 +319,15 @@ type controller struct {
 // start starts a controller that reaches the API server through the proxy.
 func (s *scene) start(t *testing.T) *controller {
 	t.Helper()
-	return s.run(t, "controller",
+	return s.run(t, "controller", s.args(t)...)
+}
+
+func (s *scene) args(t *testing.T) []string {
+	t.Helper()
+	return []string{
 		"--config", filepath.Join(s.dir, "providers.yaml"), "--pull-secrets", filepath.Join(s.dir, "pull-secrets.yaml"),
-		"--bin-dir", filepath.Join(s.dir, "bin"), "--kubeconfig", s.proxyKubeconfig(t), "--leader-election-namespace", systemNamespace, "--reload-interval", "500ms")
+		"--bin-dir", filepath.Join(s.dir, "bin"), "--kubeconfig", s.proxyKubeconfig(t), "--leader-election-namespace", systemNamespace, "--reload-interval", "500ms",
+	}
 }
 
 // run starts regcred-controller with arguments, until the test ends.
