@@ -75,7 +75,7 @@ func NewContent(in ContentInput) (*Content, error) {
 	for _, e := range c.Removed {
 		c.Status.setRefresh(e.Removed.Add(in.GracePeriod))
 	}
-	if c.Missing > 0 {
+	if c.Status.Missing > 0 {
 		c.Status.Refresh = time.Time{}
 	}
 	return c, nil
@@ -113,7 +113,7 @@ func (c *Content) addCredentials(all entries, in ContentInput) (incomplete map[s
 	}
 	for t := range missing {
 		if !found[t] {
-			c.Missing++
+			c.Status.Missing++
 		}
 	}
 	return incomplete

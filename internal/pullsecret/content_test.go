@@ -80,8 +80,8 @@ func TestContent(t *testing.T) {
 			if diff := cmp.Diff(tt.want, passwords(t, c.Data)); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
-			if c.Missing != len(tt.targets)-len(tt.creds) || c.Status.Refresh.IsZero() != (c.Missing > 0) {
-				t.Errorf("missing %d, refresh %v", c.Missing, c.Status.Refresh)
+			if c.Status.Missing != len(tt.targets)-len(tt.creds) || c.Status.Refresh.IsZero() != (c.Status.Missing > 0) {
+				t.Errorf("missing %d, refresh %v", c.Status.Missing, c.Status.Refresh)
 			}
 			canary.AssertAbsent(t, "the annotations", fmt.Sprint(c.Status.Annotations()))
 			if got := ParseStatus(c.Status.Annotations()); !got.Equal(c.Status) {
@@ -101,8 +101,8 @@ func TestFirstProviderWins(t *testing.T) {
 		t.Error(got)
 	}
 	in.Outcomes["p"] = Outcome{}
-	if c := must.Get(NewContent(in))(t); passwords(t, c.Data)["r.example"] != "second" || c.Missing != 0 {
-		t.Errorf("%s, %d missing", c.Data, c.Missing)
+	if c := must.Get(NewContent(in))(t); passwords(t, c.Data)["r.example"] != "second" || c.Status.Missing != 0 {
+		t.Errorf("%s, %d missing", c.Data, c.Status.Missing)
 	}
 }
 
@@ -116,8 +116,8 @@ func TestKeptEntries(t *testing.T) {
 	failed := input(map[Target]Credential{reg("a.example"): testCredential("a2", "a.example")}, reg("a.example"), reg("b.example"))
 	failed.Old, failed.Previous = first.Status, previous
 	c := must.Get(NewContent(failed))(t)
-	if diff := cmp.Diff(map[string]string{"a.example": "a2", "b.example": "b"}, passwords(t, c.Data)); diff != "" || c.Missing != 1 || len(c.Removed) > 0 {
-		t.Errorf("after a failure: %d missing, removed %v\n%s", c.Missing, c.Removed, diff)
+	if diff := cmp.Diff(map[string]string{"a.example": "a2", "b.example": "b"}, passwords(t, c.Data)); diff != "" || c.Status.Missing != 1 || len(c.Removed) > 0 {
+		t.Errorf("after a failure: %d missing, removed %v\n%s", c.Status.Missing, c.Removed, diff)
 	}
 
 	removed := input(map[Target]Credential{reg("a.example"): testCredential("a", "a.example")}, reg("a.example"))

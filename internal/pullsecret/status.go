@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -18,6 +19,7 @@ const (
 	AnnotationRefresh    = "regcred.dev/refresh-after" // absent if a credential is missing
 	AnnotationProviders  = "regcred.dev/providers"
 	AnnotationEntries    = "regcred.dev/entries" // JSON; one element per registry
+	AnnotationMissing    = "regcred.dev/missing" // number of registries and images without a credential
 )
 
 // ManagedBy is the value of the label app.kubernetes.io/managed-by, and the name of the field
@@ -42,6 +44,7 @@ type Status struct {
 	ConfigHash string
 	Refresh    time.Time // zero if a credential is missing
 	Entries    []Entry   // sorted by key
+	Missing    int       // number of targets without a credential
 }
 
 // ParseStatus reads a Secret's annotations. Invalid annotations are treated as absent: the Secret is
@@ -49,6 +52,7 @@ type Status struct {
 func ParseStatus(annotations map[string]string) Status {
 	s := Status{ConfigHash: annotations[AnnotationConfigHash]}
 	s.Refresh, _ = time.Parse(time.RFC3339, annotations[AnnotationRefresh])
+	s.Missing, _ = strconv.Atoi(annotations[AnnotationMissing])
 	if json.Unmarshal([]byte(annotations[AnnotationEntries]), &s.Entries) != nil {
 		return Status{}
 	}
@@ -62,6 +66,9 @@ func (s Status) Annotations() map[string]string {
 		entries = nil
 	}
 	m := map[string]string{AnnotationConfigHash: s.ConfigHash, AnnotationEntries: string(entries)}
+	if s.Missing > 0 {
+		m[AnnotationMissing] = strconv.Itoa(s.Missing)
+	}
 	if !s.Refresh.IsZero() {
 		m[AnnotationRefresh] = formatTime(s.Refresh)
 	}
@@ -97,6 +104,24 @@ func (s Status) Providers() []string {
 
 // Equal reports whether two statuses have the same annotations.
 func (s Status) Equal(t Status) bool { return maps.Equal(s.Annotations(), t.Annotations()) }
+
+// States of a Secret.
+const (
+	StateCurrent    = "current"
+	StateIncomplete = "incomplete" // a credential is missing
+	StateExpired    = "expired"
+)
+
+// State returns the state of a Secret of the controller.
+func (s Status) State(now time.Time) string {
+	switch e := s.Expires(); {
+	case !e.IsZero() && !now.Before(e):
+		return StateExpired
+	case s.Missing > 0 || s.ConfigHash == "":
+		return StateIncomplete
+	}
+	return StateCurrent
+}
 
 // IsFresh reports whether the Secret needs no new credential. replaced returns when a provider's
 // configuration changed. A status from the future, after a clock was set back, is not fresh.

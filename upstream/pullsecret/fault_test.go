@@ -6,6 +6,7 @@ package pullsecret
 import (
 	"fmt"
 	"net/http"
+	"os/exec"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/must"
+	"github.com/regcred/regcred/upstream/node"
 )
 
 // isWrite reports whether a request writes the Secret of a namespace.
@@ -103,6 +105,10 @@ func TestFaults(t *testing.T) {
 		}
 		if got := passwords(must.Get(s.secret(t.Context(), "foreign", secretName))(t))["r.example"]; got != shared {
 			t.Errorf("the previous credential is %q", got)
+		}
+		cmd := exec.CommandContext(t.Context(), node.RegcredPath(), "secrets", "-n", "without", "-o", "json", "--kubeconfig", s.WriteKubeconfig(t, "admin", "system:masters"))
+		if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), `"state": "incomplete"`) || !strings.Contains(string(out), "cloud down") {
+			t.Errorf("regcred secrets: exit code %d\n%s", cmd.ProcessState.ExitCode(), out)
 		}
 		s.fail(t, "shared", false)
 		s.waitPassword(t, "without", secretName, "r.example", shared)

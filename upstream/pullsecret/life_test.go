@@ -5,6 +5,7 @@ package pullsecret
 
 import (
 	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/jwt"
 	"github.com/regcred/regcred/internal/must"
+	"github.com/regcred/regcred/upstream/node"
 )
 
 // TestLife verifies the life of Secrets: created with the namespace, filled by one exchange for all
@@ -60,6 +62,18 @@ func TestLife(t *testing.T) {
 		if _, err := s.secret(t.Context(), "team-1", secretName+"-app"); err == nil {
 			t.Error("a Secret for a service account that does not exist")
 		}
+	})
+
+	t.Run("regcred secrets", func(t *testing.T) {
+		cmd := exec.CommandContext(t.Context(), node.RegcredPath(), "secrets", "-o", "json", "--kubeconfig", s.WriteKubeconfig(t, "admin", "system:masters"))
+		out, err := cmd.CombinedOutput()
+		canary.AssertAbsent(t, "the output", string(out))
+		if err != nil || strings.Count(string(out), `"state": "current"`) != 6 || !strings.Contains(string(out), `"key": "r.example"`) {
+			t.Errorf("%v\n%s", err, out)
+		}
+		cmd = exec.CommandContext(t.Context(), node.RegcredPath(), "secrets", "-n", "team-0", "--kubeconfig", s.WriteKubeconfig(t, "admin", "system:masters"))
+		out, err = cmd.CombinedOutput()
+		t.Logf("%v\n%s", err, out)
 	})
 
 	t.Run("new namespace", func(t *testing.T) {

@@ -115,7 +115,7 @@ func (c secretCollector) Describe(to chan<- *prometheus.Desc) {
 func (c secretCollector) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	counts := map[string]int{"current": 0, "incomplete": 0, "expired": 0, "foreign": 0}
+	counts := map[string]int{pullsecret.StateCurrent: 0, pullsecret.StateIncomplete: 0, pullsecret.StateExpired: 0, "foreign": 0}
 	var expires, issued time.Time
 	earlier := func(at *time.Time, t time.Time) {
 		if !t.IsZero() && (at.IsZero() || t.Before(*at)) {
@@ -148,15 +148,10 @@ func (c secretCollector) Collect(to chan<- prometheus.Metric) {
 }
 
 func secretState(o *metav1.PartialObjectMetadata, s pullsecret.Status, now time.Time) string {
-	switch e := s.Expires(); {
-	case o.Labels[pullsecret.LabelManagedBy] != pullsecret.ManagedBy:
+	if o.Labels[pullsecret.LabelManagedBy] != pullsecret.ManagedBy {
 		return "foreign"
-	case !e.IsZero() && !now.Before(e):
-		return "expired"
-	case s.Refresh.IsZero():
-		return "incomplete"
 	}
-	return "current"
+	return s.State(now)
 }
 
 // listNamespaces returns the names of the selected namespaces.

@@ -221,8 +221,8 @@ func (s *target) report(in pullsecret.ContentInput, c *pullsecret.Content) {
 	if errs := in.Errors(); len(errs) > 0 {
 		text := errors.Join(errs...).Error()
 		countFailures(in)
-		if c.Missing > 0 {
-			text = fmt.Sprintf("Secret %s lacks credentials for %d registries or images: %s", s.plan.Name, c.Missing, text)
+		if c.Status.Missing > 0 {
+			text = fmt.Sprintf("Secret %s lacks credentials for %d registries or images: %s", s.plan.Name, c.Status.Missing, text)
 		} else {
 			text = fmt.Sprintf("Secret %s keeps its credentials until %s: %s", s.plan.Name, c.Status.Expires().Format(time.RFC3339), text)
 		}
@@ -231,7 +231,7 @@ func (s *target) report(in pullsecret.ContentInput, c *pullsecret.Content) {
 	}
 	if len(c.Removed) > 0 {
 		e := c.Removed[0]
-		s.warn("RegistryRemoved", fmt.Sprintf("Secret %s: %s of provider %s and %d more are no longer configured; the credentials are removed after %s",
+		s.warn("RegistryRemoved", fmt.Sprintf("Secret %s keeps removed registries: %s of provider %s and %d more are no longer configured; the credentials are removed after %s",
 			s.plan.Name, e.Key, e.Provider, len(c.Removed)-1, e.Removed.Add(s.grace).Format(time.RFC3339)))
 		return
 	}
@@ -253,7 +253,7 @@ func (s *target) handleError(err error) (reconcile.Result, error) {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsNotFound(err):
 		return reconcile.Result{}, nil
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
-		s.warn("WriteRejected", fmt.Sprintf("Secret %s: the API server rejected the request: %s", s.plan.Name, withoutValues(status.Status().Message)))
+		s.warn("WriteRejected", fmt.Sprintf("Secret %s is not written: the API server rejected the request: %s", s.plan.Name, withoutValues(status.Status().Message)))
 		return reconcile.Result{RequeueAfter: notYet/2 + rand.N(notYet/2)}, nil
 	case apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: time.Second + rand.N(time.Second)}, nil

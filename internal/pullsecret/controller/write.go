@@ -64,7 +64,7 @@ func (s *target) patch(ctx context.Context, uid types.UID, annotations map[strin
 // manager's update takes the ownership of the field.
 func (s *target) ownsData() bool {
 	return slices.ContainsFunc(s.object.ManagedFields, func(m metav1.ManagedFieldsEntry) bool {
-		return m.Manager == pullsecret.ManagedBy && m.FieldsV1 != nil && strings.Contains(string(m.FieldsV1.Raw), `"f:`+corev1.DockerConfigJsonKey+`"`)
+		return m.Manager == pullsecret.ManagedBy && m.FieldsV1 != nil && strings.Contains(m.FieldsV1.GetRawString(), `"f:`+corev1.DockerConfigJsonKey+`"`)
 	})
 }
 
