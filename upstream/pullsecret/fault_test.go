@@ -4,6 +4,8 @@
 package pullsecret
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os/exec"
@@ -143,9 +145,26 @@ func TestFaults(t *testing.T) {
 		other := s.start(t) // it waits for the lease
 		s.addNamespace(t, "two")
 		s.waitPassword(t, "two", secretName, "r.example", shared)
+		// A changed configuration is also loaded by the controller that is not the leader.
+		before := must.Get(s.secret(t.Context(), "two", secretName))(t)
+		s.write(t, "providers.yaml", strings.Replace(providers(""), "matchImages: [", "matchImages: [more.example, ", 1))
+		var changed *corev1.Secret
+		node.Eventually(t, 20*time.Second, func(ctx context.Context) (err error) {
+			if changed, err = s.secret(ctx, "two", secretName); err == nil && changed.ResourceVersion == before.ResourceVersion {
+				err = errors.New("the Secret was not written for the new configuration")
+			}
+			return err
+		})
+		exchanges := len(s.requests(t, "shared"))
 		c.stop(t)
 		s.addNamespace(t, "taken-over")
 		s.waitPassword(t, "taken-over", secretName, "r.example", shared)
+		if got := len(s.requests(t, "shared")) - exchanges; got != 1 {
+			t.Errorf("%d exchanges by the new leader, want 1 for the new namespace", got)
+		}
+		if now := must.Get(s.secret(t.Context(), "two", secretName))(t); now.ResourceVersion != changed.ResourceVersion {
+			t.Error("the new leader wrote a Secret that was current")
+		}
 		c = other
 	})
 

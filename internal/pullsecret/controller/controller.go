@@ -117,7 +117,7 @@ func Run(ctx context.Context, cfg *rest.Config, opts Options) error {
 	if err := r.addTo(mgr); err != nil {
 		return err
 	}
-	if err := mgr.Add(manager.RunnableFunc((&reloader{r, files}).run)); err != nil {
+	if err := mgr.Add(&reloader{r, files}); err != nil {
 		return err
 	}
 	setConfigInfo(plan.Config)

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/pullsecret"
 	"github.com/regcred/regcred/internal/regularfile"
@@ -44,13 +46,21 @@ func loadFiles(ctx context.Context, opts Options) (*pullsecret.Plan, fileState, 
 	return pullsecret.NewPlan(f, c), fileState{data, c.Hash()}, nil
 }
 
-// reloader reads the files again and keeps the last valid configuration.
+var _ manager.LeaderElectionRunnable = (*reloader)(nil)
+
+// reloader reads the files again and keeps the last valid configuration. It implements
+// [manager.LeaderElectionRunnable].
 type reloader struct {
 	*reconciler
 	loaded fileState
 }
 
-func (l *reloader) run(ctx context.Context) error {
+// NeedLeaderElection makes every replica read the files. A new leader with an old configuration would
+// write every Secret twice.
+func (l *reloader) NeedLeaderElection() bool { return false }
+
+// Start implements [manager.Runnable].
+func (l *reloader) Start(ctx context.Context) error {
 	tick := time.NewTicker(l.opts.ReloadInterval)
 	defer tick.Stop()
 	reported := ""
