@@ -16,7 +16,7 @@ import (
 
 	"github.com/regcred/regcred/internal/await"
 	"github.com/regcred/regcred/internal/node"
-	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/internal/textfmt"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -88,7 +88,7 @@ func errorLine(err error) string {
 	if e, ok := errors.AsType[*node.HintError](err); ok && e.Hint != "" {
 		text += "; " + e.Hint
 	}
-	text = shown.EscapeLine(strings.Join(strings.Fields(text), " "))
+	text = textfmt.EscapeLine(strings.Join(strings.Fields(text), " "))
 	if len(text) > maxErrorLength {
 		text = strings.ToValidUTF8(text[:maxErrorLength], "") + "…"
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/regcred/regcred/internal/dispatch"
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/pluginmain"
-	"github.com/regcred/regcred/internal/tally"
+	"github.com/regcred/regcred/internal/runstats"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -38,7 +38,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	d := &dispatcher{entry: filepath.Base(args[0])}
 	flags := pluginmain.NewFlagSet()
 	flags.StringVar(&d.stateDir, "state-dir", "", "`path` to the directory that contains the generations (default: this program's directory, with symlinks resolved)")
-	flags.StringVar(&d.countDir, "count-dir", tally.DefaultDir, "`path` to the directory where run counts are stored; an empty path disables counting")
+	flags.StringVar(&d.countDir, "count-dir", runstats.DefaultDir, "`path` to the directory where run counts are stored; an empty path disables counting")
 	code := pluginmain.Program{
 		Name:    generation.DispatcherName,
 		Version: version,
@@ -61,7 +61,7 @@ type dispatcher struct {
 	mu       sync.Mutex // GetCredentials may still be running after a timeout
 	provider *dispatch.Provider
 	current  *generation.LockedGeneration
-	batch    *tally.Batch
+	batch    *runstats.Batch
 }
 
 // GetCredentials implements [plugin.Provider]. It opens the generation here, not in run, so that
@@ -69,7 +69,7 @@ type dispatcher struct {
 func (d *dispatcher) GetCredentials(ctx context.Context, req *plugin.Request) (*plugin.Response, error) {
 	p, err := d.openGeneration()
 	if err != nil {
-		d.recordCounts(tally.Batch{Err: err.Error()})
+		d.recordCounts(runstats.Batch{Err: err.Error()})
 		return nil, err
 	}
 	return p.GetCredentials(ctx, req)
@@ -94,7 +94,7 @@ func (d *dispatcher) openGeneration() (*dispatch.Provider, error) {
 	return p, nil
 }
 
-func (d *dispatcher) recordCounts(b tally.Batch) {
+func (d *dispatcher) recordCounts(b runstats.Batch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.batch = &b
@@ -119,5 +119,5 @@ func (d *dispatcher) finish() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
 	defer cancel()
-	_ = tally.AddBatch(ctx, d.countDir, *batch)
+	_ = runstats.AddBatch(ctx, d.countDir, *batch)
 }

@@ -31,7 +31,7 @@ import (
 	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/must"
-	"github.com/regcred/regcred/internal/tally"
+	"github.com/regcred/regcred/internal/runstats"
 	"github.com/regcred/regcred/internal/testelf"
 	"github.com/regcred/regcred/plugin"
 )
@@ -212,8 +212,8 @@ func TestVersions(t *testing.T) {
 	if err != nil || !slices.Equal(users(resp), []string{"b2"}) || resp.CacheKeyType != plugin.CacheRegistry {
 		t.Errorf("%v, %v", users(resp), err)
 	}
-	counts, err := tally.Read(t.Context(), n.counts)
-	if err != nil || counts.Runs[tally.RunSucceeded] != 4 || counts.Providers["plugin-b"].Results[tally.ResultFound] != 4 || counts.Providers["plugin-a"].Runs != 3 {
+	counts, err := runstats.Read(t.Context(), n.counts)
+	if err != nil || counts.Runs[runstats.RunSucceeded] != 4 || counts.Providers["plugin-b"].Results[runstats.ResultFound] != 4 || counts.Providers["plugin-a"].Runs != 3 {
 		t.Errorf("counted: %+v, %v", counts, err)
 	}
 }
@@ -246,8 +246,8 @@ func TestFails(t *testing.T) {
 	if !ok || failed.ExitCode != 1 || strings.Count(failed.Stderr, "\n") != 1 || !strings.Contains(failed.Stderr, "plugin-fails_a") || !strings.Contains(failed.Stderr, "plugin-fails_b") {
 		t.Errorf("got %v", err)
 	}
-	counts, err := tally.Read(t.Context(), n.counts)
-	if err != nil || counts.Runs[tally.RunFailed] != 1 || counts.LastError == nil || counts.Providers["plugin-fails_a"].LastError.Stage != "exec" || counts.Providers["plugin-none"].Results[tally.ResultNone] != 1 {
+	counts, err := runstats.Read(t.Context(), n.counts)
+	if err != nil || counts.Runs[runstats.RunFailed] != 1 || counts.LastError == nil || counts.Providers["plugin-fails_a"].LastError.Stage != "exec" || counts.Providers["plugin-none"].Results[runstats.ResultNone] != 1 {
 		t.Errorf("counted: %+v, %v", counts, err)
 	}
 	n.activate(provider("plugin-fails", nil), provider("plugin-a", nil))
@@ -446,10 +446,10 @@ func TestGenerationSwitches(t *testing.T) {
 	if _, err := n.getCredentials(); err != nil {
 		t.Error(err)
 	}
-	counts, err := tally.Read(t.Context(), n.counts)
+	counts, err := runstats.Read(t.Context(), n.counts)
 	n.must(err)
-	t.Logf("%d flips; %d runs counted, %d dropped", flips, counts.Runs[tally.RunSucceeded], counts.DroppedBatches)
-	if all := counts.Runs[tally.RunSucceeded] + counts.Runs[tally.RunFailed] + counts.DroppedBatches; all < rounds*atOnce*9/10+1 || all > rounds*atOnce+1 {
+	t.Logf("%d flips; %d runs counted, %d dropped", flips, counts.Runs[runstats.RunSucceeded], counts.DroppedBatches)
+	if all := counts.Runs[runstats.RunSucceeded] + counts.Runs[runstats.RunFailed] + counts.DroppedBatches; all < rounds*atOnce*9/10+1 || all > rounds*atOnce+1 {
 		t.Errorf("%d of %d runs were counted or dropped; those killed may be missing", all, rounds*atOnce+1)
 	}
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/regcred/regcred/internal/agent"
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/must"
-	"github.com/regcred/regcred/internal/tally"
+	"github.com/regcred/regcred/internal/runstats"
 )
 
 // treeHost runs the real regcred on a node's file tree. No process of the node is running, so
@@ -262,7 +262,7 @@ func TestAgentsLife(t *testing.T) {
 // TestDamagedCountersAreHealthy checks that damaged counters do not make a node unhealthy.
 func TestDamagedCountersAreHealthy(t *testing.T) {
 	a := newTestAgent(t, "kubeadm-deb")
-	writeFile(t, filepath.Join(a.host.root, tally.DefaultDir, "providers.json"), "{", 0o600)
+	writeFile(t, filepath.Join(a.host.root, runstats.DefaultDir, "providers.json"), "{", 0o600)
 	a.runFor(t)
 	if s := a.last(); s.Phase != agent.PhaseInstalled {
 		t.Errorf("%+v", s)

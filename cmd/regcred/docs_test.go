@@ -20,7 +20,7 @@ import (
 	"github.com/regcred/regcred/internal/doctor"
 	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/report"
-	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/internal/textfmt"
 )
 
 var updateDocs = flag.Bool("update-docs", false, "write the generated parts of docs/cli")
@@ -187,9 +187,9 @@ type documentedPluginRun struct {
 // missing schema version.
 func decodeResult(t *testing.T, command, document string, result any) {
 	t.Helper()
-	version := fmt.Sprintf("\n  \"schemaVersion\": %d,\n", shown.SchemaVersion)
+	version := fmt.Sprintf("\n  \"schemaVersion\": %d,\n", textfmt.SchemaVersion)
 	if strings.Count(document, version) == 0 {
-		t.Errorf("%s: no schemaVersion %d", command, shown.SchemaVersion)
+		t.Errorf("%s: no schemaVersion %d", command, textfmt.SchemaVersion)
 	}
 	dec := json.NewDecoder(strings.NewReader(strings.Replace(document, version, "\n", 1)))
 	dec.DisallowUnknownFields()

@@ -28,8 +28,8 @@ import (
 	"github.com/regcred/regcred/internal/pull"
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/service"
-	"github.com/regcred/regcred/internal/shown"
 	"github.com/regcred/regcred/internal/terminal"
+	"github.com/regcred/regcred/internal/textfmt"
 )
 
 // nodeChangeFlags holds the flags shared by "install", "status", "rollback" and
@@ -264,10 +264,10 @@ func emptyChangeReport(outcome report.ChangeOutcome) *report.Change {
 
 // markFailed sets the outcome, the error and the hint of a failed change.
 func markFailed(r *report.Change, err error) {
-	r.Outcome, r.Generation, r.Error = report.ChangeFailed, 0, shown.EscapeLine(err.Error())
+	r.Outcome, r.Generation, r.Error = report.ChangeFailed, 0, textfmt.EscapeLine(err.Error())
 	_, r.Restarted = errors.AsType[*install.RestartedError](err)
 	if e, ok := errors.AsType[*node.HintError](withChangeHint(err)); ok {
-		r.Hint = shown.EscapeLine(e.Hint)
+		r.Hint = textfmt.EscapeLine(e.Hint)
 	}
 	if e, ok := errors.AsType[*install.OwnerError](err); ok {
 		r.Outcome, r.Owner = report.ChangeOwned, e.Owner

@@ -20,8 +20,8 @@ import (
 	"github.com/regcred/regcred/internal/install"
 	"github.com/regcred/regcred/internal/node"
 	"github.com/regcred/regcred/internal/report"
-	"github.com/regcred/regcred/internal/tally"
-	"github.com/regcred/regcred/internal/tally/metrics"
+	"github.com/regcred/regcred/internal/runstats"
+	"github.com/regcred/regcred/internal/runstats/metrics"
 	"github.com/regcred/regcred/internal/terminal"
 )
 
@@ -50,16 +50,16 @@ func (a *app) status(ctx context.Context, c *nodeChangeFlags) error {
 	if err != nil {
 		return err
 	}
-	counts, err := tally.Read(ctx, in.Store.FS.HostPath(tally.DefaultDir))
+	counts, err := runstats.Read(ctx, in.Store.FS.HostPath(runstats.DefaultDir))
 	if errors.Is(err, fs.ErrNotExist) {
-		counts, err = &tally.Counts{}, nil
+		counts, err = &runstats.Counts{}, nil
 	}
 	if err != nil && (c.output.value == "prometheus" || errors.Is(err, fs.ErrPermission)) {
 		return withChangeHint(err)
 	}
 	if err != nil { // the status of the node is still useful
 		a.Warn("%v", err)
-		counts = &tally.Counts{}
+		counts = &runstats.Counts{}
 	}
 	if c.output.value == "prometheus" {
 		var b bytes.Buffer
@@ -77,7 +77,7 @@ func (a *app) status(ctx context.Context, c *nodeChangeFlags) error {
 }
 
 // newStatusReport returns the report of a node.
-func newStatusReport(n *node.Setup, s *install.Status, counts *tally.Counts) *report.Status {
+func newStatusReport(n *node.Setup, s *install.Status, counts *runstats.Counts) *report.Status {
 	r := &report.Status{
 		Node:        report.Node{Kind: string(n.Kind), Kubelet: n.Version.Kubelet, Config: n.Config.Path, BinDir: n.BinDir.Path},
 		Generations: []report.Generation{}, LoadedGeneration: s.LoadedGeneration, InterruptedChange: s.InterruptedChange, Problems: nonNilSlice(s.Problems), Restart: nonNilSlice(s.Restart),

@@ -14,7 +14,7 @@ import (
 
 	"github.com/regcred/regcred/internal/report"
 	"github.com/regcred/regcred/internal/scrub"
-	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/internal/textfmt"
 )
 
 // run runs regcred on the node and waits for at most the given time.
@@ -105,7 +105,7 @@ func (w agentTurn) redact(text string) string {
 	for name, here := range map[string]string{configDir: w.Options.Config, pluginDir: w.Plugins} {
 		text = strings.ReplaceAll(text, w.Host.Path(name)+"/", strings.TrimSuffix(here, "/")+"/")
 	}
-	return shown.EscapeLine(text)
+	return textfmt.EscapeLine(text)
 }
 
 // redactAll redacts the texts that will be shown. It replaces the remaining texts with "…",
@@ -185,8 +185,8 @@ func decodeOutput(command string, stdout []byte, code int, codes []int, answer a
 		return fmt.Errorf("%s, but its result is longer than %d bytes", ended, maxOutputSize)
 	case json.Unmarshal(stdout, &version) != nil || json.Unmarshal(stdout, answer) != nil:
 		return fmt.Errorf("%s, but its result is not valid JSON", ended)
-	case version.SchemaVersion != shown.SchemaVersion:
-		return fmt.Errorf("%s, but its result has schemaVersion %d, not %d: the node and this pod have different versions of regcred", ended, version.SchemaVersion, shown.SchemaVersion)
+	case version.SchemaVersion != textfmt.SchemaVersion:
+		return fmt.Errorf("%s, but its result has schemaVersion %d, not %d: the node and this pod have different versions of regcred", ended, version.SchemaVersion, textfmt.SchemaVersion)
 	case !slices.Contains(codes, code):
 		return errors.New(ended)
 	}

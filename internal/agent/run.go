@@ -23,7 +23,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/regularfile"
-	"github.com/regcred/regcred/internal/tally"
+	"github.com/regcred/regcred/internal/runstats"
 )
 
 // Agent manages one node. Call Run only once.
@@ -50,7 +50,7 @@ type Agent struct {
 
 	mu           sync.Mutex // guards the fields below, which metrics read
 	status       Status
-	counts       *tally.Counts
+	counts       *runstats.Counts
 	turnDeadline time.Time // when the next turn must have ended; the agent is unhealthy after that
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/regcred/regcred/internal/tally"
-	"github.com/regcred/regcred/internal/tally/metrics"
+	"github.com/regcred/regcred/internal/runstats"
+	"github.com/regcred/regcred/internal/runstats/metrics"
 )
 
 // Metrics returns a registry with the metrics of the node and its dispatcher.
@@ -28,7 +28,7 @@ func (a *Agent) Metrics(version string) (*prometheus.Registry, error) {
 	})
 	build.Set(1)
 	registry := prometheus.NewRegistry()
-	counts := func() *tally.Counts {
+	counts := func() *runstats.Counts {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		return a.counts

@@ -12,7 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/internal/textfmt"
 )
 
 // Phase is a node's state as a single word.
@@ -134,7 +134,7 @@ func compactJSON(v any) []byte {
 
 // shortenText returns a text as a single printable line of at most max bytes.
 func shortenText(text string, max int) string {
-	if text = shown.EscapeLine(text); len(text) <= max {
+	if text = textfmt.EscapeLine(text); len(text) <= max {
 		return text
 	}
 	text = text[:max-len("…")]

@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/route"
-	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/internal/textfmt"
 )
 
 // checkHost checks a host table or the server of a hosts.toml. dir is the name of the file's
@@ -105,7 +105,7 @@ func (c *checker) checkHeaders(f *hostsFile, h *host) {
 		case name != "Authorization":
 			c.addFinding("mirror-header", finding.SeverityWarning, f.path, line, "use Authorization", "the header %q is sent in addition to the runtime's own Authorization header", name)
 		case c.isReadableByOthers(f.path):
-			c.addFinding("mirror-header", finding.SeverityWarning, f.path, line, "chmod 600 "+shown.QuoteShellPath(f.path), "the file contains an Authorization header but is readable by other users")
+			c.addFinding("mirror-header", finding.SeverityWarning, f.path, line, "chmod 600 "+textfmt.QuoteShellPath(f.path), "the file contains an Authorization header but is readable by other users")
 		default:
 			c.addFinding("mirror-header", finding.SeverityInfo, f.path, line, "", "this Authorization header is tried first; if the host rejects it, the kubelet's credential is used")
 		}

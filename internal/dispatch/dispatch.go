@@ -32,7 +32,7 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/entries"
-	"github.com/regcred/regcred/internal/tally"
+	"github.com/regcred/regcred/internal/runstats"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 )
@@ -162,14 +162,14 @@ func (r *responseRecorder) recordedResponse() *plugin.Response {
 	return r.response
 }
 
-// CounterBatch converts o to counts for package tally.
-func (o Outcome) CounterBatch() tally.Batch {
-	b := tally.Batch{DroppedCredentials: o.Dropped}
+// CounterBatch converts o to counts for package runstats.
+func (o Outcome) CounterBatch() runstats.Batch {
+	b := runstats.Batch{DroppedCredentials: o.Dropped}
 	if o.Err != nil {
 		b.Err = o.Err.Error()
 	}
 	for _, a := range o.Attempts {
-		r := tally.Run{Provider: a.Provider, Result: resultLabel(a), Duration: a.Duration}
+		r := runstats.Run{Provider: a.Provider, Result: resultLabel(a), Duration: a.Duration}
 		if a.Err != nil {
 			r.Err = a.Err.Error()
 		}
@@ -183,9 +183,9 @@ func resultLabel(a regcred.Attempt) string {
 	case a.Err != nil:
 		return string(a.Stage)
 	case a.Skipped != "":
-		return tally.ResultSkipped
+		return runstats.ResultSkipped
 	case a.Matched == 0:
-		return tally.ResultNone
+		return runstats.ResultNone
 	}
-	return tally.ResultFound
+	return runstats.ResultFound
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/must"
-	"github.com/regcred/regcred/internal/tally"
+	"github.com/regcred/regcred/internal/runstats"
 	"github.com/regcred/regcred/plugin"
 )
 
@@ -195,7 +195,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func runResults(b tally.Batch) (list []string) {
+func runResults(b runstats.Batch) (list []string) {
 	for _, r := range b.Runs {
 		list = append(list, r.Provider+" "+r.Result)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/node"
-	"github.com/regcred/regcred/internal/tally"
+	"github.com/regcred/regcred/internal/runstats"
 )
 
 // TestCheckFindings verifies that a check reports OK if all of its lint findings have
@@ -49,8 +49,8 @@ func TestCheckFindings(t *testing.T) {
 func TestCommandNamesConfig(t *testing.T) {
 	root := inroot.FS{Root: t.TempDir()}
 	must.Do(t, root.Mkdir("/run", 0o755))
-	batch := tally.Batch{Runs: []tally.Run{{Provider: "one", Result: "exec", Err: "it broke"}, {Provider: "two", Result: tally.ResultFound}}}
-	must.Do(t, tally.AddBatch(t.Context(), root.HostPath(tally.DefaultDir), batch))
+	batch := runstats.Batch{Runs: []runstats.Run{{Provider: "one", Result: "exec", Err: "it broke"}, {Provider: "two", Result: runstats.ResultFound}}}
+	must.Do(t, runstats.AddBatch(t.Context(), root.HostPath(runstats.DefaultDir), batch))
 	r := &checkResults{}
 	checkProviderFailures(t.Context(), &Input{Kubelet: Kubelet{Node: node.Node{Root: root.Root}.NewReader()}}, r)
 	const fix = "test the provider: regcred plugin run --config /var/lib/regcred/current/config --bin-dir /var/lib/regcred/current/bin one IMAGE"

@@ -13,7 +13,7 @@ import (
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/install"
-	"github.com/regcred/regcred/internal/tally"
+	"github.com/regcred/regcred/internal/runstats"
 )
 
 // checkInstalled checks the generation that "regcred install" activated.
@@ -41,7 +41,7 @@ func checkInstalled(ctx context.Context, w *Input, r *checkResults) {
 // checkProviderFailures reports providers that failed. The kubelet does not log a failure if
 // another provider returned a credential.
 func checkProviderFailures(ctx context.Context, w *Input, r *checkResults) {
-	counts, err := tally.Read(ctx, w.generationStore().FS.HostPath(tally.DefaultDir))
+	counts, err := runstats.Read(ctx, w.generationStore().FS.HostPath(runstats.DefaultDir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}

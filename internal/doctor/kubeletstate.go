@@ -20,7 +20,7 @@ import (
 	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/scrub"
 	"github.com/regcred/regcred/internal/service"
-	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/internal/textfmt"
 )
 
 // serviceManagerTimeout limits a query of the service manager.
@@ -110,7 +110,7 @@ func (k *Kubelet) reportNotRunning(ctx context.Context, r *checkResults, state s
 	case cause.message != "":
 		f.Message += ": " + k.redactLines(ctx, []string{cause.message})[0]
 	case logErr != nil:
-		f.Message += "; " + shown.EscapeLine(logErr.Error())
+		f.Message += "; " + textfmt.EscapeLine(logErr.Error())
 		f.Fix = "journalctl -u " + k.Setup.Service
 		if os.Geteuid() != 0 {
 			f.Fix = "run this command as root (sudo)"

@@ -19,7 +19,7 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/process"
-	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/internal/textfmt"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/plugintest"
@@ -104,7 +104,7 @@ func compareCopy(ctx context.Context, p *config.Provider, original, copied strin
 		runs[i], _ = command.RunRaw(ctx, strings.NewReader("{"))
 	}
 	if was, is := runs[0].ExitCode, runs[1].ExitCode; was != is {
-		return fmt.Errorf("the copy of %s does not work: with the same input it ends with exit code %d instead of %d: %s", original, is, was, shown.EscapeLine(strings.TrimSpace(runs[1].Stderr)))
+		return fmt.Errorf("the copy of %s does not work: with the same input it ends with exit code %d instead of %d: %s", original, is, was, textfmt.EscapeLine(strings.TrimSpace(runs[1].Stderr)))
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/inroot"
 	"github.com/regcred/regcred/internal/regularfile"
-	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/internal/textfmt"
 )
 
 // putHostFile writes a host file unless it is up to date. It reports whether it wrote the file.
@@ -267,7 +267,7 @@ func (in *Installer) knownEntries(ctx context.Context) (list []entries.Entry, er
 // It returns name unchanged if the file does not exist.
 func (in *Installer) resolveTarget(name string) (string, error) {
 	if target, err := in.fs().Readlink(name); err == nil && target == os.DevNull {
-		return "", withHint("rm "+shown.QuoteShellWord(in.fs().HostPath(name)), "%s is masked: it is a symlink to %s", in.fs().HostPath(name), target)
+		return "", withHint("rm "+textfmt.QuoteShellWord(in.fs().HostPath(name)), "%s is masked: it is a symlink to %s", in.fs().HostPath(name), target)
 	}
 	real, err := in.fs().EvalSymlinks(name)
 	switch {

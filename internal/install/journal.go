@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/inroot"
-	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/internal/textfmt"
 )
 
 // changeAction identifies a kind of change.
@@ -43,7 +43,7 @@ const journalFile = "journal.json"
 func (in *Installer) readJournal(ctx context.Context) (j journal, err error) {
 	err = in.readJSON(ctx, journalFile, &j)
 	if damaged, ok := errors.AsType[*damagedFileError](err); ok {
-		err = withHint("regcred uninstall removes regcred without the journal; or check regcred status, and run rm -rf "+shown.QuoteShellWord(damaged.name)+" and regcred install CONFIG",
+		err = withHint("regcred uninstall removes regcred without the journal; or check regcred status, and run rm -rf "+textfmt.QuoteShellWord(damaged.name)+" and regcred install CONFIG",
 			"a change was interrupted, and its journal is unreadable: %w", damaged)
 	}
 	return j, err

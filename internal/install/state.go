@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/inroot"
-	"github.com/regcred/regcred/internal/tally"
+	"github.com/regcred/regcred/internal/runstats"
 )
 
 // isOwnName reports whether a file name in the state directory belongs to regcred.
@@ -88,11 +88,11 @@ func (in *Installer) checkStateDir() error {
 	return nil
 }
 
-// removeState removes the node's plugin counts (package tally) and the state directory. It
+// removeState removes the node's plugin counts (package runstats) and the state directory. It
 // keeps files that do not belong to regcred. It removes the journal and the mark of a directory
 // that existed last.
 func (in *Installer) removeState() error {
-	if err := in.fs().RemoveAll(tally.DefaultDir); err != nil {
+	if err := in.fs().RemoveAll(runstats.DefaultDir); err != nil {
 		return err
 	}
 	list, err := in.fs().ReadDir(in.Store.Dir)

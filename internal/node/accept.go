@@ -16,7 +16,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/entries"
-	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/internal/textfmt"
 )
 
 // TargetKubelet identifies the kubelet for which a configuration was validated.
@@ -186,5 +186,5 @@ func ValidateCommand(t config.Target, path string) string {
 			before = ","
 		}
 	}
-	return command + " " + shown.QuoteShellPath(path)
+	return command + " " + textfmt.QuoteShellPath(path)
 }

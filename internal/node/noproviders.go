@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/internal/textfmt"
 )
 
 // NoProviders describes a machine that has no kubelet, or whose kubelet has no credential
@@ -35,7 +35,7 @@ func (r *Reader) describeNoProviders(ctx context.Context) (*NoProviders, error) 
 	pid := 0
 	if err == nil {
 		if config := k.path(configFlag); config != "" {
-			return nil, withHint(fmt.Errorf("this node's files do not set a credential provider configuration, but %s runs with --%s=%s", k, configFlag, shown.QuoteShellWord(config)),
+			return nil, withHint(fmt.Errorf("this node's files do not set a credential provider configuration, but %s runs with --%s=%s", k, configFlag, textfmt.QuoteShellWord(config)),
 				"use the running kubelet's configuration with --as-kubelet")
 		}
 		pid = k.pid

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred/config"
-	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/internal/textfmt"
 )
 
 // DefaultRootDir is the kubelet's default --root-dir.
@@ -181,11 +181,11 @@ func (r *Reader) discoverLocation(ctx context.Context, o *Origin, w FindOptions)
 	}
 	if o.Config == "" {
 		o.Config = loc.config
-		o.DiscoveredFlags = append(o.DiscoveredFlags, "--config "+shown.QuoteShellWord(loc.config))
+		o.DiscoveredFlags = append(o.DiscoveredFlags, "--config "+textfmt.QuoteShellWord(loc.config))
 	}
 	if o.BinDir == "" {
 		o.BinDir = loc.binDir
-		o.DiscoveredFlags = append(o.DiscoveredFlags, "--bin-dir "+shown.QuoteShellWord(loc.binDir))
+		o.DiscoveredFlags = append(o.DiscoveredFlags, "--bin-dir "+textfmt.QuoteShellWord(loc.binDir))
 	}
 	o.From, o.Discovered, o.SourceFiles = loc.name, true, loc.sourceFiles
 	return nil

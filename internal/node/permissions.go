@@ -13,7 +13,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/internal/textfmt"
 )
 
 // UntrustedPathError reports that users other than root and the caller can change a path.
@@ -58,7 +58,7 @@ func (n Node) CheckTrust(o *Origin, executables []string) error {
 			return fmt.Errorf("refusing %s: it changed while it was being checked: %w", o.From, err)
 		}
 		if who, fix := writableByOthers(p, info, os.Geteuid(), parts[p]); who != "" {
-			found := &UntrustedPathError{From: o.From, Path: p, Who: who, Fix: fix + " " + shown.QuoteShellWord(p)}
+			found := &UntrustedPathError{From: o.From, Path: p, Who: who, Fix: fix + " " + textfmt.QuoteShellWord(p)}
 			return withHint(found, found.Fix+"; or "+override)
 		}
 	}
@@ -78,7 +78,7 @@ func (n Node) CheckPathTrust(path, what string) error {
 			return err
 		}
 		if who, fix := writableByOthers(p, info, os.Geteuid(), parts[p]); who != "" {
-			found := &UntrustedPathError{From: what, Path: p, Who: who, Fix: fix + " " + shown.QuoteShellWord(p)}
+			found := &UntrustedPathError{From: what, Path: p, Who: who, Fix: fix + " " + textfmt.QuoteShellWord(p)}
 			return withHint(found, found.Fix)
 		}
 	}

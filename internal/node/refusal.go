@@ -13,7 +13,7 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/internal/textfmt"
 )
 
 // KubeletLog returns the path of the kubelet's log file. It returns "" if the kubelet logs to
@@ -87,10 +87,10 @@ func (s *Setup) ManualInstructions(d DesiredConfig) (string, error) {
 		"dir":      path.Dir,
 		"indent":   prefixLines,
 		"join":     strings.Join,
-		"path":     shown.QuoteShellPath,
+		"path":     textfmt.QuoteShellPath,
 		"toml":     tomlString,
 		"trim":     func(s string) string { return strings.TrimRight(s, "\n") },
-		"word":     shown.QuoteShellWord,
+		"word":     textfmt.QuoteShellWord,
 	}).ParseFS(manualTemplates, "manual/*.tmpl")
 	if err != nil {
 		return "", err

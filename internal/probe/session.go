@@ -21,7 +21,7 @@ import (
 	"github.com/regcred/regcred/internal/registry"
 	"github.com/regcred/regcred/internal/remote"
 	"github.com/regcred/regcred/internal/route"
-	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/internal/textfmt"
 )
 
 // session queries one host.
@@ -67,7 +67,7 @@ func (a *session) addFailedStep(step, fix, format string, args ...any) bool {
 // server.
 const maxMessageSize = 2000
 
-func singleLine(s string) string { return shown.EscapeLine(login.Truncate(s, maxMessageSize)) }
+func singleLine(s string) string { return textfmt.EscapeLine(login.Truncate(s, maxMessageSize)) }
 
 // environmentOwner returns the name of the process whose environment is used.
 func (a *session) environmentOwner() string { return cmp.Or(a.Runtime.Source, "this process") }

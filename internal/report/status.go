@@ -6,20 +6,20 @@ package report
 import (
 	"time"
 
-	"github.com/regcred/regcred/internal/tally"
+	"github.com/regcred/regcred/internal/runstats"
 )
 
 // Status is the result of "regcred status -o json".
 type Status struct {
-	Node              Node          `json:"node"`
-	Current           int           `json:"current"`         // current generation; 0 if none exists
-	Owner             string        `json:"owner,omitempty"` // Helm release as NAMESPACE/RELEASE; "" if no release owns the installation
-	Generations       []Generation  `json:"generations"`
-	LoadedGeneration  int           `json:"kubeletHas,omitempty"` // the generation whose entries the kubelet has loaded
-	InterruptedChange string        `json:"brokenOff,omitempty"`  // describes an interrupted change
-	Problems          []string      `json:"problems"`
-	Restart           []string      `json:"restart"` // why the kubelet must be restarted
-	Counts            *tally.Counts `json:"counts,omitempty"`
+	Node              Node             `json:"node"`
+	Current           int              `json:"current"`         // current generation; 0 if none exists
+	Owner             string           `json:"owner,omitempty"` // Helm release as NAMESPACE/RELEASE; "" if no release owns the installation
+	Generations       []Generation     `json:"generations"`
+	LoadedGeneration  int              `json:"kubeletHas,omitempty"` // the generation whose entries the kubelet has loaded
+	InterruptedChange string           `json:"brokenOff,omitempty"`  // describes an interrupted change
+	Problems          []string         `json:"problems"`
+	Restart           []string         `json:"restart"` // why the kubelet must be restarted
+	Counts            *runstats.Counts `json:"counts,omitempty"`
 }
 
 // Node describes a node.

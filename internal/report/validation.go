@@ -12,7 +12,7 @@ import (
 
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/finding"
-	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/internal/textfmt"
 	"github.com/regcred/regcred/lint"
 	"github.com/regcred/regcred/lint/pullsecret"
 )
@@ -154,7 +154,7 @@ func (v *Validation) ApplyFilter(f *Filter) {
 }
 
 func (v *Validation) addProblems(err error) {
-	for _, e := range shown.FlattenErrors(err) {
+	for _, e := range textfmt.FlattenErrors(err) {
 		p := Problem{Message: e.Error(), text: e.Error()}
 		if f, ok := errors.AsType[*config.FieldError](e); ok {
 			p = Problem{f.File, f.Line, f.Column, f.Path, f.Msg, f.Value, e.Error()}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/finding"
-	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/internal/textfmt"
 )
 
 // Outcomes of a verdict, in addition to [OutcomeFailed]. That outcome means that there are no
@@ -40,7 +40,7 @@ func (v *Verdict) HasCredentials() bool {
 // SetInvalid sets the verdict for an invalid configuration.
 func (r *Explanation) SetInvalid(invalid error) {
 	var problems []string
-	for _, p := range shown.FlattenErrors(invalid) {
+	for _, p := range textfmt.FlattenErrors(invalid) {
 		problems = append(problems, p.Error())
 	}
 	r.Verdict = Verdict{
@@ -104,9 +104,9 @@ func (r *Explanation) predictTries(tries int) (outcome, text string) {
 	}
 	switch {
 	case anonymous == tries:
-		return VerdictAnonymous, fmt.Sprintf("no credential has a user name: the runtime receives %s without one and pulls anonymously", shown.FormatCount(tries, "credential"))
+		return VerdictAnonymous, fmt.Sprintf("no credential has a user name: the runtime receives %s without one and pulls anonymously", textfmt.FormatCount(tries, "credential"))
 	case anonymous > 0:
-		return VerdictWithCredentials, fmt.Sprintf("a pull tries %s in order; for those without a user name (%d), the runtime pulls anonymously", shown.FormatCount(tries, "credential"), anonymous)
+		return VerdictWithCredentials, fmt.Sprintf("a pull tries %s in order; for those without a user name (%d), the runtime pulls anonymously", textfmt.FormatCount(tries, "credential"), anonymous)
 	case tries == 1:
 		return VerdictWithCredentials, "a pull tries 1 credential and fails if the registry rejects it, with no fallback to an anonymous pull"
 	}
@@ -139,7 +139,7 @@ func (r *Explanation) predictDryRun() Verdict {
 	if len(would) == 0 {
 		return Verdict{Outcome: VerdictUnmatched, Text: "no provider matches, so none would be run" + r.nearestPattern() + "; without another credential source, the pull is anonymous"}
 	}
-	return Verdict{Outcome: VerdictMatched, Text: fmt.Sprintf("would run %s: %s", shown.FormatCount(len(would), "provider"), strings.Join(would, ", "))}
+	return Verdict{Outcome: VerdictMatched, Text: fmt.Sprintf("would run %s: %s", textfmt.FormatCount(len(would), "provider"), strings.Join(would, ", "))}
 }
 
 // anonymousReason explains why there are no credentials.
@@ -186,7 +186,7 @@ func (r *Explanation) pullSecretHint() string {
 		return "if the image is private: create a pull secret in the namespace and list it in the pod's imagePullSecrets"
 	default:
 		return fmt.Sprintf("if the image is private: create a pull secret in the namespace, then: kubectl patch serviceaccount --namespace %s %s --patch '{\"imagePullSecrets\": [{\"name\": \"SECRET\"}]}'; pods get the service account's pull secrets when they are created",
-			shown.QuoteShellWord(s.ServiceAccount.Namespace), shown.QuoteShellWord(s.ServiceAccount.Name))
+			textfmt.QuoteShellWord(s.ServiceAccount.Namespace), textfmt.QuoteShellWord(s.ServiceAccount.Name))
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 	"runtime"
 
 	"github.com/regcred/regcred/internal/regularfile"
-	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/internal/textfmt"
 )
 
 // MaxSize limits a file's size in bytes. It is the maximum size of a Kubernetes Secret.
@@ -38,7 +38,7 @@ type File struct {
 // CheckNotExposed returns an error if the file is [File.Exposed].
 func (f File) CheckNotExposed() error {
 	if f.Exposed {
-		return fmt.Errorf("%q: other users can read or change it; run chmod 600 %s", f.Path, shown.QuoteShellPath(f.Path))
+		return fmt.Errorf("%q: other users can read or change it; run chmod 600 %s", f.Path, textfmt.QuoteShellPath(f.Path))
 	}
 	return nil
 }
@@ -46,7 +46,7 @@ func (f File) CheckNotExposed() error {
 // CheckNotWritable returns an error if the file is [File.Writable].
 func (f File) CheckNotWritable() error {
 	if f.Writable {
-		return fmt.Errorf("%q: other users can change it; run chmod o-w %s", f.Path, shown.QuoteShellPath(f.Path))
+		return fmt.Errorf("%q: other users can change it; run chmod o-w %s", f.Path, textfmt.QuoteShellPath(f.Path))
 	}
 	return nil
 }

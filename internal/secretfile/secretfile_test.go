@@ -18,7 +18,7 @@ import (
 
 	"github.com/regcred/regcred/internal/canary"
 	"github.com/regcred/regcred/internal/must"
-	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/internal/textfmt"
 )
 
 func write(t *testing.T, path, text string, mode fs.FileMode) string {
@@ -57,8 +57,8 @@ func TestRead(t *testing.T) {
 			if string(f.Data) != canary.PasswordSecret || f.Path != path || f.Exposed != tt.exposed || f.Writable != tt.writable {
 				t.Errorf("%s: exposed %v, writable %v, or other content or path", path, f.Exposed, f.Writable)
 			}
-			wantRefusal(t, f.CheckNotExposed(), tt.exposed, fmt.Sprintf("%q: other users can read or change it; run chmod 600 %s", path, shown.QuoteShellPath(path)))
-			wantRefusal(t, f.CheckNotWritable(), tt.writable, fmt.Sprintf("%q: other users can change it; run chmod o-w %s", path, shown.QuoteShellPath(path)))
+			wantRefusal(t, f.CheckNotExposed(), tt.exposed, fmt.Sprintf("%q: other users can read or change it; run chmod 600 %s", path, textfmt.QuoteShellPath(path)))
+			wantRefusal(t, f.CheckNotWritable(), tt.writable, fmt.Sprintf("%q: other users can change it; run chmod o-w %s", path, textfmt.QuoteShellPath(path)))
 		}
 	}
 }

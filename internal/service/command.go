@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/process"
-	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/internal/textfmt"
 )
 
 // commandOutput runs a read-only command and returns the start of its output, in complete
@@ -78,7 +78,7 @@ func programError(name string, err error, stderr string) error {
 	if errors.Is(err, exec.ErrNotFound) {
 		return err // err contains the program's name
 	}
-	return fmt.Errorf("%s: %w", shown.EscapeLine(name), err)
+	return fmt.Errorf("%s: %w", textfmt.EscapeLine(name), err)
 }
 
 // headBuffer is a writer that keeps the first bytes.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/scrub"
-	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/internal/textfmt"
 )
 
 // Limits for the lines of a log that are shown, and for the part that is searched.
@@ -49,7 +49,7 @@ func (w *healthWatch) recentLog(ctx context.Context) []string {
 	}
 	lines, err := w.service.Log(context.WithoutCancel(ctx), w.newProcessStart)
 	if err != nil {
-		return []string{shown.EscapeLine(err.Error())}
+		return []string{textfmt.EscapeLine(err.Error())}
 	}
 	return lines
 }
@@ -133,7 +133,7 @@ func redactAndShorten(line string) string {
 	if len(line) > maxLineBytes {
 		line = strings.ToValidUTF8(line[:maxLineBytes], "") + "…"
 	}
-	return shown.EscapeLine(line)
+	return textfmt.EscapeLine(line)
 }
 
 // readLogFile reads the end of the kubelet's log file, starting with the first line written

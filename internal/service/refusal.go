@@ -14,7 +14,7 @@ import (
 	"syscall"
 
 	"github.com/godbus/dbus/v5"
-	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/internal/textfmt"
 )
 
 // explainDBusError adds hints to a D-Bus error. If ctx is done, it returns an error with the cause,
@@ -46,7 +46,7 @@ func convertDBusError(e dbus.Error) error {
 		text = strings.ToValidUTF8(text[:most], "") + "…"
 	}
 	name := e.Name[strings.LastIndexByte(e.Name, '.')+1:]
-	err := errors.New(shown.EscapeLine(strings.TrimSpace(text + " (" + name + ")")))
+	err := errors.New(textfmt.EscapeLine(strings.TrimSpace(text + " (" + name + ")")))
 	switch name {
 	case "AccessDenied", "InteractiveAuthorizationRequired", "AuthFailed":
 		return &Error{err, permissionHint(err.Error())}

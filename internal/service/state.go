@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/regcred/regcred/internal/shown"
 	"github.com/regcred/regcred/internal/systemd"
+	"github.com/regcred/regcred/internal/textfmt"
 )
 
 // State is the state of a unit at one moment, in systemd's terms.
@@ -48,7 +48,7 @@ func (s State) String() string {
 	case s.ExitStatus != 0:
 		words = append(words, fmt.Sprintf("exit code %d", s.ExitStatus))
 	}
-	return shown.EscapeLine(strings.Join(words, ", "))
+	return textfmt.EscapeLine(strings.Join(words, ", "))
 }
 
 // CheckUsable returns an [*Error] that explains why a unit cannot be started, or nil if it
@@ -66,7 +66,7 @@ func (s State) CheckUsable(unit string) error {
 		return nil
 	}
 	if s.LoadError != "" {
-		why += ": " + shown.EscapeLine(s.LoadError)
+		why += ": " + textfmt.EscapeLine(s.LoadError)
 	}
 	return &Error{fmt.Errorf("%s (%s)", why, s.Load), hint}
 }

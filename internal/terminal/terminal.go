@@ -19,7 +19,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/internal/textfmt"
 )
 
 // defaultWidth is the width of a terminal whose size is unknown.
@@ -124,8 +124,8 @@ func (t *Terminal) IsBrokenPipe(err error) bool {
 	return ok && isPath && failed.Path == f.Name() && errors.Is(failed, syscall.EPIPE)
 }
 
-// FlattenErrors is [shown.FlattenErrors].
-func FlattenErrors(err error) []error { return shown.FlattenErrors(err) }
+// FlattenErrors is [textfmt.FlattenErrors].
+func FlattenErrors(err error) []error { return textfmt.FlattenErrors(err) }
 
 // FormatDuration formats a duration without trailing zero units: 10m, not 10m0s.
 func FormatDuration(d time.Duration) string {
@@ -171,14 +171,14 @@ func FormatBytes(n int64) string {
 	return fmt.Sprintf("%.1f %ciB", value, "KMGTPE"[prefix])
 }
 
-// FormatCount is [shown.FormatCount].
-func FormatCount(n int, noun string) string { return shown.FormatCount(n, noun) }
+// FormatCount is [textfmt.FormatCount].
+func FormatCount(n int, noun string) string { return textfmt.FormatCount(n, noun) }
 
-// QuoteShellPath is [shown.QuoteShellPath].
-func QuoteShellPath(path string) string { return shown.QuoteShellPath(path) }
+// QuoteShellPath is [textfmt.QuoteShellPath].
+func QuoteShellPath(path string) string { return textfmt.QuoteShellPath(path) }
 
-// QuoteShellWord is [shown.QuoteShellWord].
-func QuoteShellWord(s string) string { return shown.QuoteShellWord(s) }
+// QuoteShellWord is [textfmt.QuoteShellWord].
+func QuoteShellWord(s string) string { return textfmt.QuoteShellWord(s) }
 
 // CommentLines formats lines as YAML or shell comments.
 func CommentLines(lines []string) string {
@@ -197,12 +197,12 @@ func IsPrintable(s string) bool { return escapeLine(s) == s }
 func IsPrintableLines(s string) bool { return escapeLines(s) == s }
 
 // escapeLines and escapeLine escape all printed text.
-func escapeLines(s string) string { return shown.EscapeLines(s) }
-func escapeLine(s string) string  { return shown.EscapeLine(s) }
+func escapeLines(s string) string { return textfmt.EscapeLines(s) }
+func escapeLine(s string) string  { return textfmt.EscapeLine(s) }
 
-// WriteJSON writes a result as [shown.EncodeResult] encodes it.
+// WriteJSON writes a result as [textfmt.EncodeResult] encodes it.
 func (t *Terminal) WriteJSON(v any) error {
-	doc, err := shown.EncodeResult(v)
+	doc, err := textfmt.EncodeResult(v)
 	if err != nil {
 		return err
 	}
@@ -218,5 +218,5 @@ func (t *Terminal) WriteForeignJSON(v any) error {
 	return t.WriteRaw(doc)
 }
 
-// EncodeJSON is [shown.EncodeJSON].
-func EncodeJSON(v any) ([]byte, error) { return shown.EncodeJSON(v) }
+// EncodeJSON is [textfmt.EncodeJSON].
+func EncodeJSON(v any) ([]byte, error) { return textfmt.EncodeJSON(v) }

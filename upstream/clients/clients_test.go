@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/regcred/regcred/upstream/alone"
+	"github.com/regcred/regcred/upstream/isolated"
 )
 
 // TestClients verifies each client with the helper as its only source of credentials. The client
@@ -47,7 +47,7 @@ func requireClient(t *testing.T, c *client) {
 	t.Helper()
 	switch {
 	case c.path() != "":
-	case alone.IsRequired(c.name):
+	case isolated.IsRequired(c.name):
 		t.Fatalf("%s is not installed", c.name)
 	default:
 		t.Skipf("%s is not installed: Debian's package %s has it", c.name, c.pkg)

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/regcred/regcred/upstream/alone"
+	"github.com/regcred/regcred/upstream/isolated"
 )
 
 // all also selects the clients that must be built and the clients that need dockerd.
@@ -19,9 +19,9 @@ var all = flag.Bool("all", false, "also try the clients that are built from Go m
 
 // tests runs the tests in namespaces. The directories that clients use at fixed paths are mounted
 // in memory.
-var tests = alone.Tests{
+var tests = isolated.Tests{
 	Name:     "clients",
-	Programs: alone.Programs{"docker-registry": "docker-registry", "htpasswd": "apache2-utils"},
+	Programs: isolated.Programs{"docker-registry": "docker-registry", "htpasswd": "apache2-utils"},
 	Prepare: func(ctx context.Context, dir string) error {
 		return errors.Join(build(ctx, dir, *all), os.WriteFile(filepath.Join(dir, "hosts"), []byte(hostsFile), 0o644))
 	},

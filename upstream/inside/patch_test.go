@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred/internal/must"
-	"github.com/regcred/regcred/upstream/alone"
+	"github.com/regcred/regcred/upstream/isolated"
 	"github.com/regcred/regcred/upstream/kubelet"
 	"github.com/regcred/regcred/upstream/release"
 )
@@ -27,7 +27,7 @@ func imageManagerOf(t *testing.T, version string) []byte {
 	cache := must.Get(exec.Command("go", "env", "GOMODCACHE").Output())(t)
 	dir := filepath.Join(strings.TrimSpace(string(cache)), kubernetesModule+"@"+version)
 	if _, err := os.Stat(dir); err != nil {
-		if !alone.IsRequired("inside") {
+		if !isolated.IsRequired("inside") {
 			t.Skipf("Kubernetes %s is not in the module cache: REGCRED_TEST_REQUIRE=inside downloads it", version)
 		}
 		r := must.Get(release.OpenRelease(t.Context(), version))(t)

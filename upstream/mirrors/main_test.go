@@ -13,14 +13,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/regcred/regcred/upstream/alone"
+	"github.com/regcred/regcred/upstream/isolated"
 )
 
 // tests runs the tests in namespaces. In them every host name resolves to loopback, and this
 // machine's registry settings are hidden.
-var tests = alone.Tests{
+var tests = isolated.Tests{
 	Name:     "mirrors",
-	Programs: alone.Programs{"containerd": "containerd", "skopeo": "skopeo"},
+	Programs: isolated.Programs{"containerd": "containerd", "skopeo": "skopeo"},
 	Prepare: func(ctx context.Context, dir string) error {
 		if err := buildContainerd(ctx, dir); err != nil {
 			return err

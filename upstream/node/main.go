@@ -10,7 +10,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/regcred/regcred/upstream/alone"
+	"github.com/regcred/regcred/upstream/isolated"
 	"github.com/regcred/regcred/upstream/kubelet"
 )
 
@@ -21,9 +21,9 @@ const NodeAddress = "192.0.2.1"
 // namespaceTests runs the tests of a package that calls [Main]. It mounts tmpfs over the fixed
 // directories that runtimes and kubelets write to, and bind-mounts copies of the global
 // kernel settings that a kubelet changes.
-var namespaceTests = alone.Tests{
+var namespaceTests = isolated.Tests{
 	Name: "cluster",
-	Programs: alone.Programs{
+	Programs: isolated.Programs{
 		"containerd": "containerd", "runc": "runc", "etcd": "etcd-server",
 		"docker-registry": "docker-registry", "htpasswd": "apache2-utils", "systemctl": "systemd",
 	},

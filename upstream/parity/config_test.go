@@ -18,9 +18,9 @@ import (
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/upstream/adapter"
 	"github.com/regcred/regcred/upstream/generate"
 	"github.com/regcred/regcred/upstream/kubelet"
-	"github.com/regcred/regcred/upstream/ours"
 )
 
 // verdicts counts the kubelet's results. A test uses it to detect a generator that no longer
@@ -55,7 +55,7 @@ func checkConfig(t testing.TB, path string, v *verdicts) bool {
 		t.Errorf("Hash %q, the kubelet's %q\n%s", got.Hash(), wantHash, dump(path))
 		return false
 	}
-	if diff := cmp.Diff(kubelet.Providers(want), ours.ConvertProviders(got.Providers), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(kubelet.Providers(want), adapter.ConvertProviders(got.Providers), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("providers differ (-kubelet +regcred):\n%s\n%s", diff, dump(path))
 		return false
 	}

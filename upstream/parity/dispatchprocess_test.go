@@ -14,7 +14,7 @@ import (
 	"github.com/regcred/regcred/internal/entries"
 	"github.com/regcred/regcred/internal/generation"
 	"github.com/regcred/regcred/internal/must"
-	"github.com/regcred/regcred/internal/tally"
+	"github.com/regcred/regcred/internal/runstats"
 	"github.com/regcred/regcred/plugin"
 	"github.com/regcred/regcred/upstream/kubelet"
 	"github.com/regcred/regcred/upstream/plugins"
@@ -59,8 +59,8 @@ func TestDispatchProcess(t *testing.T) {
 			t.Errorf("generation %d: %q, want %q", number, got, want)
 		}
 	}
-	c, err := tally.Read(t.Context(), counts)
-	if err != nil || c.Runs[tally.RunSucceeded] == 0 || c.Runs[tally.RunFailed] != 0 || c.Providers["two"].Results[tally.ResultFound] == 0 {
+	c, err := runstats.Read(t.Context(), counts)
+	if err != nil || c.Runs[runstats.RunSucceeded] == 0 || c.Runs[runstats.RunFailed] != 0 || c.Providers["two"].Results[runstats.ResultFound] == 0 {
 		t.Errorf("counted: %+v, %v", c, err)
 	}
 	if data, err := os.ReadFile(runs); err != nil || len(data) != int(c.Providers["one"].Runs+c.Providers["two"].Runs) {

@@ -14,10 +14,10 @@ import (
 
 	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/upstream/adapter"
 	"github.com/regcred/regcred/upstream/corpus"
 	"github.com/regcred/regcred/upstream/generate"
 	"github.com/regcred/regcred/upstream/kubelet"
-	"github.com/regcred/regcred/upstream/ours"
 )
 
 // registerExecPlugins registers a provider for each API version and returns the exec plugins. It starts no
@@ -46,7 +46,7 @@ func TestRequest(t *testing.T) {
 	runCases(t, 20_000, func(r *rand.Rand) bool {
 		req := generate.RandomRequest(r)
 		want, wantErr := kubelets[req.APIVersion].EncodeRequest(string(req.Image), req.Token, req.Annotations)
-		got, err := ours.EncodeRequest(req)
+		got, err := adapter.EncodeRequest(req)
 		if (err != nil) != (wantErr != nil) || string(got) != string(want) {
 			t.Errorf("request in %s: %q, error %v; the kubelet's %q, error %v", req.APIVersion, got, err, want, wantErr)
 			return false
@@ -63,7 +63,7 @@ func checkResponse(t testing.TB, kubelets map[string]*kubelet.ExecPlugin, versio
 		t.Errorf("asked in %s, output %s: error %v, the kubelet's %v", version, hidePassword(output), err, wantErr)
 		return false, false
 	}
-	if !reflect.DeepEqual(want, ours.ConvertResponse(got)) {
+	if !reflect.DeepEqual(want, adapter.ConvertResponse(got)) {
 		t.Errorf("asked in %s, output %s: the answers differ", version, hidePassword(output))
 		return false, false
 	}

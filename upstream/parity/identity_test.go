@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/upstream/adapter"
 	"github.com/regcred/regcred/upstream/corpus"
 	"github.com/regcred/regcred/upstream/generate"
 	"github.com/regcred/regcred/upstream/kubelet"
-	"github.com/regcred/regcred/upstream/ours"
 )
 
 func TestCacheKey(t *testing.T) {
@@ -23,7 +23,7 @@ func TestCacheKey(t *testing.T) {
 		b := generate.VaryIdentity(r, a)
 		keyA, errA := kubelet.CacheKey(cacheType, a)
 		keyB, errB := kubelet.CacheKey(cacheType, b)
-		first, second, err := ours.LookUpTwice(t.Context(), cacheType, a, b)
+		first, second, err := adapter.LookUpTwice(t.Context(), cacheType, a, b)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,10 +19,10 @@ import (
 
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/internal/must"
+	"github.com/regcred/regcred/upstream/adapter"
 	"github.com/regcred/regcred/upstream/corpus"
 	"github.com/regcred/regcred/upstream/generate"
 	"github.com/regcred/regcred/upstream/kubelet"
-	"github.com/regcred/regcred/upstream/ours"
 )
 
 const password = generate.Password
@@ -48,7 +48,7 @@ func TestKeyring(t *testing.T) {
 		}
 		want := kubelet.LookupCredentials(answers, repo)
 		found += len(want)
-		if got := ours.AuthsOf(res); !slices.Equal(got, want) {
+		if got := adapter.AuthsOf(res); !slices.Equal(got, want) {
 			t.Errorf("image %q, keys %s: %q, the kubelet's %q", repo, keysOf(answers), users(got), users(want))
 			return false
 		}
@@ -101,7 +101,7 @@ func TestPullSecrets(t *testing.T) {
 		creds, _ := ring.Lookup("registry.io/app")
 		want := kubelet.AuthsOf(creds)
 		found += len(want)
-		if got := ours.AuthsOf(res); !slices.Equal(got, want) {
+		if got := adapter.AuthsOf(res); !slices.Equal(got, want) {
 			t.Errorf("%d credentials of users %q, the kubelet's %q\n%s", len(got), users(got), users(want), hideSecrets(theirs))
 			return false
 		}
@@ -162,7 +162,7 @@ func TestNodeDockerConfig(t *testing.T) {
 		k := keyring(t, nil, regcred.Options{Sources: []regcred.Source{regcred.NodeDockerConfig(paths)}})
 		defer k.Close()
 		res, _ := k.Lookup(t.Context(), regcred.Request{Image: "registry.io/app"})
-		if got := ours.AuthsOf(res); !slices.Equal(got, want) {
+		if got := adapter.AuthsOf(res); !slices.Equal(got, want) {
 			t.Errorf("credentials of users %q, the kubelet's %q", users(got), users(want))
 			return false
 		}

@@ -19,9 +19,9 @@ import (
 	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/upstream/adapter"
 	"github.com/regcred/regcred/upstream/corpus"
 	"github.com/regcred/regcred/upstream/generate"
-	"github.com/regcred/regcred/upstream/ours"
 )
 
 // checkMatch compares whether regcred and the kubelet match an image with a pattern.
@@ -132,7 +132,7 @@ func TestIndex(t *testing.T) {
 			})
 			if len(p.MatchImages) > 0 {
 				c.Providers = append(c.Providers, p)
-				opts.InProcess[p.Name] = ours.StaticProvider(nil)
+				opts.InProcess[p.Name] = adapter.StaticProvider(nil)
 			}
 		}
 		k := open(t, c, opts)

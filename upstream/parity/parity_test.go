@@ -17,9 +17,9 @@ import (
 	"github.com/regcred/regcred"
 	"github.com/regcred/regcred/config"
 	"github.com/regcred/regcred/internal/must"
+	"github.com/regcred/regcred/upstream/adapter"
 	"github.com/regcred/regcred/upstream/corpus"
 	"github.com/regcred/regcred/upstream/kubelet"
-	"github.com/regcred/regcred/upstream/ours"
 )
 
 var (
@@ -53,7 +53,7 @@ func runCases(t *testing.T, n int, f func(r *rand.Rand) bool) {
 // keyring returns a keyring of providers with the given responses.
 func keyring(t testing.TB, answers []map[string]corpus.Auth, opts regcred.Options) *regcred.Keyring {
 	t.Helper()
-	return must.Get(ours.NewKeyring(answers, opts))(t)
+	return must.Get(adapter.NewKeyring(answers, opts))(t)
 }
 
 func open(t testing.TB, c *config.Config, opts regcred.Options) *regcred.Keyring {

@@ -14,16 +14,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/regcred/regcred/upstream/alone"
+	"github.com/regcred/regcred/upstream/isolated"
 	"github.com/regcred/regcred/upstream/plugins"
 )
 
 var shots = flag.String("shots", "", "the directory for the screenshots, in place of one that is removed")
 
 // tests runs the tests without a network, because a browser sends requests on its own.
-var tests = alone.Tests{
+var tests = isolated.Tests{
 	Name:     "chromium",
-	Programs: alone.Programs{"chromium": "chromium"},
+	Programs: isolated.Programs{"chromium": "chromium"},
 	Wrap: func(run func() int) (code int, err error) {
 		if err := site.start(); err != nil {
 			return 0, err

@@ -16,9 +16,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/regcred/regcred/config"
+	"github.com/regcred/regcred/upstream/adapter"
 	"github.com/regcred/regcred/upstream/corpus"
 	"github.com/regcred/regcred/upstream/generate"
-	"github.com/regcred/regcred/upstream/ours"
 	"github.com/regcred/regcred/upstream/skew/protocol"
 	"github.com/regcred/regcred/upstream/vector"
 )
@@ -81,7 +81,7 @@ func (l loadResult) compareWith(want vector.ConfigVector, c corpus.Config) verdi
 	if want.Hash != "" && want.Hash != l.Hash() {
 		return newDifference("", "the hash is %s, the kubelet's %s\n%s", l.Hash(), want.Hash, formatConfig(c))
 	}
-	if diff := cmp.Diff(want.Providers, ours.ConvertProviders(l.Providers), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(want.Providers, adapter.ConvertProviders(l.Providers), cmpopts.EquateEmpty()); diff != "" {
 		return newDifference("", "providers differ (-kubelet +regcred):\n%s\n%s", diff, formatConfig(c))
 	}
 	return verdictAgreed

@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"github.com/regcred/regcred"
+	"github.com/regcred/regcred/upstream/adapter"
 	"github.com/regcred/regcred/upstream/corpus"
 	"github.com/regcred/regcred/upstream/generate"
-	"github.com/regcred/regcred/upstream/ours"
 	"github.com/regcred/regcred/upstream/vector"
 )
 
@@ -51,7 +51,7 @@ func dropInvalidKeys(answer map[string]corpus.Auth) map[string]corpus.Auth {
 // lookupCredentials returns the credentials that regcred finds for req if its providers return the
 // responses in answers.
 func lookupCredentials(ctx context.Context, answers []map[string]corpus.Auth, req regcred.Request) ([]corpus.Auth, error) {
-	k, err := ours.NewKeyring(answers, regcred.Options{})
+	k, err := adapter.NewKeyring(answers, regcred.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func lookupCredentials(ctx context.Context, answers []map[string]corpus.Auth, re
 	if err != nil {
 		return nil, err
 	}
-	return ours.AuthsOf(res), nil
+	return adapter.AuthsOf(res), nil
 }
 
 // usernames returns the user names, which are not secret.
@@ -128,7 +128,7 @@ func compareCacheKeys(*comparison) (compareFunc, error) {
 // second lookup uses the cached response with whether the identities have the same cache key in the
 // kubelet's vector.
 func compareKeySharing(ctx context.Context, c corpus.CacheKeyCase, want vector.CacheKeyVector) (ok bool, what string, err error) {
-	a, b, err := ours.LookUpTwice(ctx, c.CacheType, c.A, c.B)
+	a, b, err := adapter.LookUpTwice(ctx, c.CacheType, c.A, c.B)
 	if err != nil {
 		return false, "", err
 	}

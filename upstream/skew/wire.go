@@ -12,9 +12,9 @@ import (
 	"github.com/regcred/regcred/internal/location"
 	"github.com/regcred/regcred/match"
 	"github.com/regcred/regcred/plugin"
+	"github.com/regcred/regcred/upstream/adapter"
 	"github.com/regcred/regcred/upstream/corpus"
 	"github.com/regcred/regcred/upstream/generate"
-	"github.com/regcred/regcred/upstream/ours"
 	"github.com/regcred/regcred/upstream/vector"
 )
 
@@ -66,7 +66,7 @@ func compareRequests(*comparison) (compareFunc, error) {
 		if err != nil {
 			return verdictAgreed, err
 		}
-		got, err := ours.EncodeRequest(c)
+		got, err := adapter.EncodeRequest(c)
 		if err != nil || string(got) == string(want.Bytes) {
 			return verdictAgreed, err
 		}
@@ -101,7 +101,7 @@ func compareResponses(*comparison) (compareFunc, error) {
 			return verdictAgreed, err
 		}
 		got, err := plugin.DecodeResponse([]byte(c.Output), c.APIVersion)
-		if (err != nil) != (want.Decoded == nil) || !reflect.DeepEqual(ours.ConvertResponse(got), want.Decoded) {
+		if (err != nil) != (want.Decoded == nil) || !reflect.DeepEqual(adapter.ConvertResponse(got), want.Decoded) {
 			output := strings.ReplaceAll(string(c.Output), "canary-", "…")
 			return newDifference("", "asked in %s, output %q: error %v; accepted by the kubelet: %t", c.APIVersion, output, err, want.Decoded != nil), nil
 		}

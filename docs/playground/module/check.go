@@ -16,7 +16,7 @@ import (
 	"github.com/regcred/regcred/finding"
 	"github.com/regcred/regcred/internal/regularfile"
 	"github.com/regcred/regcred/internal/report"
-	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/internal/textfmt"
 )
 
 const (
@@ -80,7 +80,7 @@ func (r *checker) parseText(text, kubelet string) {
 func setResult(answer map[string]any, name string, v any, err error) {
 	if err == nil {
 		var doc []byte
-		if doc, err = shown.EncodeResult(v); err == nil {
+		if doc, err = textfmt.EncodeResult(v); err == nil {
 			answer[name] = string(doc)
 			return
 		}

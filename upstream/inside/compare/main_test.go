@@ -48,7 +48,7 @@ func prepare() error {
 	}
 	path := filepath.Join(dir, "kubelet")
 	fmt.Fprintf(os.Stderr, "compare: building kubelet %s: minutes, for the first time\n", inside.Version)
-	// If interrupted, cancel the build, as in package alone.
+	// If interrupted, cancel the build, as in package isolated.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT)
 	defer stop()
 	if err := inside.Build(ctx, path); err != nil {

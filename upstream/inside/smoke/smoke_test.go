@@ -15,8 +15,8 @@ import (
 	"github.com/regcred/regcred/internal/must"
 	"github.com/regcred/regcred/internal/testcloud"
 	"github.com/regcred/regcred/internal/testregistry"
-	"github.com/regcred/regcred/upstream/alone"
 	"github.com/regcred/regcred/upstream/inside"
+	"github.com/regcred/regcred/upstream/isolated"
 	"github.com/regcred/regcred/upstream/node"
 )
 
@@ -38,7 +38,7 @@ type scene struct {
 // plugin of the second fails, and the third is added while the kubelet runs.
 func TestThreeRegistries(t *testing.T) {
 	node.SkipUnlessSupported(t)
-	if *program == "" && !alone.IsRequired("inside") {
+	if *program == "" && !isolated.IsRequired("inside") {
 		t.Skip("a kubelet is built for minutes: set REGCRED_TEST_REQUIRE=inside, or give the path of one by -program")
 	}
 	s := &scene{net: node.NewFakeNetwork(t), dir: t.TempDir(), binDir: t.TempDir()}

@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/regcred/regcred/internal/must"
-	"github.com/regcred/regcred/internal/tally"
-	"github.com/regcred/regcred/internal/tally/metrics"
+	"github.com/regcred/regcred/internal/runstats"
+	"github.com/regcred/regcred/internal/runstats/metrics"
 )
 
 // noon is the time in these tests.
@@ -21,12 +21,12 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // TestWrite verifies the complete metrics output.
 func TestWrite(t *testing.T) {
-	c := &tally.Counts{
+	c := &runstats.Counts{
 		SchemaVersion: 1, Since: noon, DroppedBatches: 3, DroppedCredentials: 2,
-		Runs: map[string]uint64{tally.RunSucceeded: 1, tally.RunFailed: 1},
-		Providers: map[string]*tally.Provider{
-			"ecr":       {Results: map[string]uint64{tally.ResultFound: 1, "timeout": 1}, Runs: 2, Seconds: 2.5, LastRun: noon.Add(time.Minute), LastError: &tally.Error{Time: noon.Add(time.Minute), Stage: "timeout", Message: "no answer"}},
-			`odd"name\`: {Results: map[string]uint64{tally.ResultSkipped: 1}, LastRun: noon},
+		Runs: map[string]uint64{runstats.RunSucceeded: 1, runstats.RunFailed: 1},
+		Providers: map[string]*runstats.Provider{
+			"ecr":       {Results: map[string]uint64{runstats.ResultFound: 1, "timeout": 1}, Runs: 2, Seconds: 2.5, LastRun: noon.Add(time.Minute), LastError: &runstats.Error{Time: noon.Add(time.Minute), Stage: "timeout", Message: "no answer"}},
+			`odd"name\`: {Results: map[string]uint64{runstats.ResultSkipped: 1}, LastRun: noon},
 		},
 	}
 	var b strings.Builder
@@ -73,7 +73,7 @@ func TestWrite(t *testing.T) {
 
 // TestWriteBeforeFirstRun verifies the output before the dispatcher's first run.
 func TestWriteBeforeFirstRun(t *testing.T) {
-	for name, c := range map[string]*tally.Counts{"none": nil, "empty": {}} {
+	for name, c := range map[string]*runstats.Counts{"none": nil, "empty": {}} {
 		var b strings.Builder
 		if err := metrics.Write(&b, c); err != nil || b.Len() > 0 {
 			t.Errorf("%s: %q, %v", name, b.String(), err)
@@ -83,7 +83,7 @@ func TestWriteBeforeFirstRun(t *testing.T) {
 
 // TestWriteBroken verifies that a provider name that is not UTF-8 causes an error.
 func TestWriteBroken(t *testing.T) {
-	c := &tally.Counts{Since: noon, Providers: map[string]*tally.Provider{"a\xff": {Results: map[string]uint64{tally.ResultFound: 1}}}}
+	c := &runstats.Counts{Since: noon, Providers: map[string]*runstats.Provider{"a\xff": {Results: map[string]uint64{runstats.ResultFound: 1}}}}
 	var b strings.Builder
 	if err := metrics.Write(&b, c); err == nil {
 		t.Errorf("written: %s", b.String())

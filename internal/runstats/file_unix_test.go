@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package tally_test
+package runstats_test
 
 import (
 	"context"
@@ -18,19 +18,19 @@ import (
 	"time"
 
 	"github.com/regcred/regcred/internal/flock"
-	"github.com/regcred/regcred/internal/tally"
+	"github.com/regcred/regcred/internal/runstats"
 )
 
-var batch = tally.Batch{Runs: []tally.Run{{Provider: "p", Result: tally.ResultFound, Duration: time.Second}}}
+var batch = runstats.Batch{Runs: []runstats.Run{{Provider: "p", Result: runstats.ResultFound, Duration: time.Second}}}
 
 // TestAdd verifies that AddBatch adds up batches in a file that only its owner can read.
 func TestAdd(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "regcred")
-	if _, err := tally.Read(t.Context(), dir); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := runstats.Read(t.Context(), dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("before: %v", err)
 	}
 	for range 3 {
-		if err := tally.AddBatch(t.Context(), dir, batch); err != nil {
+		if err := runstats.AddBatch(t.Context(), dir, batch); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -45,12 +45,12 @@ func TestAdd(t *testing.T) {
 // checkCounts reads the counts and compares the numbers of runs and of dropped batches.
 func checkCounts(t *testing.T, dir string, runs, dropped uint64) {
 	t.Helper()
-	c, err := tally.Read(t.Context(), dir)
+	c, err := runstats.Read(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.SchemaVersion != 1 || c.Runs[tally.RunSucceeded] != runs || c.Providers["p"].Results[tally.ResultFound] != runs || c.DroppedBatches != dropped {
-		t.Errorf("%d runs, %+v, %d dropped; want %d, %d dropped", c.Runs[tally.RunSucceeded], c.Providers["p"], c.DroppedBatches, runs, dropped)
+	if c.SchemaVersion != 1 || c.Runs[runstats.RunSucceeded] != runs || c.Providers["p"].Results[runstats.ResultFound] != runs || c.DroppedBatches != dropped {
+		t.Errorf("%d runs, %+v, %d dropped; want %d, %d dropped", c.Runs[runstats.RunSucceeded], c.Providers["p"], c.DroppedBatches, runs, dropped)
 	}
 }
 
@@ -58,7 +58,7 @@ func checkCounts(t *testing.T, dir string, runs, dropped uint64) {
 // successful call counts the dropped batch.
 func TestLockBusy(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "regcred")
-	if err := tally.AddBatch(t.Context(), dir, batch); err != nil {
+	if err := runstats.AddBatch(t.Context(), dir, batch); err != nil {
 		t.Fatal(err)
 	}
 	unlock, err := flock.LockDir(t.Context(), dir)
@@ -67,14 +67,14 @@ func TestLockBusy(t *testing.T) {
 	}
 	for range 2 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		if err := tally.AddBatch(ctx, dir, batch); !errors.Is(err, context.DeadlineExceeded) {
+		if err := runstats.AddBatch(ctx, dir, batch); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
 		cancel()
 	}
 	unlock()
 	for range 2 { // the second call must not add the dropped batches again
-		if err := tally.AddBatch(t.Context(), dir, batch); err != nil {
+		if err := runstats.AddBatch(t.Context(), dir, batch); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -85,15 +85,15 @@ func TestLockBusy(t *testing.T) {
 // the counts or is killed before.
 func TestDropsAreKept(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "regcred")
-	must(t, tally.AddBatch(t.Context(), dir, batch))
+	must(t, runstats.AddBatch(t.Context(), dir, batch))
 	must(t, os.WriteFile(filepath.Join(dir, "dropped"), []byte("..."), 0o600))
 	inTheWay := filepath.Join(dir, "providers.json.new")
 	must(t, os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700))
-	if err := tally.AddBatch(t.Context(), dir, batch); err == nil {
+	if err := runstats.AddBatch(t.Context(), dir, batch); err == nil {
 		t.Fatal("it was written; this test shows nothing")
 	}
 	must(t, os.RemoveAll(inTheWay))
-	must(t, tally.AddBatch(t.Context(), dir, batch))
+	must(t, runstats.AddBatch(t.Context(), dir, batch))
 	checkCounts(t, dir, 2, 3)
 }
 
@@ -105,11 +105,11 @@ func TestNoTimeLeft(t *testing.T) {
 	cancel()
 	const tries = 50
 	for range tries {
-		must(t, tally.AddBatch(t.Context(), dir, batch))
-		_ = tally.AddBatch(ctx, dir, batch)
+		must(t, runstats.AddBatch(t.Context(), dir, batch))
+		_ = runstats.AddBatch(ctx, dir, batch)
 	}
-	must(t, tally.AddBatch(t.Context(), dir, batch))
-	if c, err := tally.Read(t.Context(), dir); err != nil || c.Runs[tally.RunSucceeded]+c.DroppedBatches != 2*tries+1 {
+	must(t, runstats.AddBatch(t.Context(), dir, batch))
+	if c, err := runstats.Read(t.Context(), dir); err != nil || c.Runs[runstats.RunSucceeded]+c.DroppedBatches != 2*tries+1 {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
@@ -125,7 +125,7 @@ func TestDropCounterNotRegular(t *testing.T) {
 	defer unlock()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if err := tally.AddBatch(ctx, dir, batch); !errors.Is(err, context.DeadlineExceeded) {
+	if err := runstats.AddBatch(ctx, dir, batch); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -134,7 +134,7 @@ func TestDropCounterNotRegular(t *testing.T) {
 // always finds a complete file.
 func TestConcurrentCounts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "regcred")
-	if err := tally.AddBatch(t.Context(), dir, batch); err != nil {
+	if err := runstats.AddBatch(t.Context(), dir, batch); err != nil {
 		t.Fatal(err)
 	}
 	const writers, each = 8, 25
@@ -142,7 +142,7 @@ func TestConcurrentCounts(t *testing.T) {
 	var reader, all sync.WaitGroup
 	reader.Go(func() {
 		for ctx.Err() == nil {
-			if _, err := tally.Read(t.Context(), dir); err != nil {
+			if _, err := runstats.Read(t.Context(), dir); err != nil {
 				t.Error(err)
 				return
 			}
@@ -151,7 +151,7 @@ func TestConcurrentCounts(t *testing.T) {
 	for range writers {
 		all.Go(func() {
 			for range each {
-				if err := tally.AddBatch(t.Context(), dir, batch); err != nil {
+				if err := runstats.AddBatch(t.Context(), dir, batch); err != nil {
 					t.Error(err)
 				}
 			}
@@ -205,8 +205,8 @@ func TestForeignFiles(t *testing.T) {
 			must(t, os.MkdirAll(dir, 0o700))
 			write(t, other, "untouched")
 			tt.put(t, dir, filepath.Join(dir, "providers.json"))
-			_, _ = tally.Read(t.Context(), dir)
-			err := tally.AddBatch(t.Context(), dir, batch)
+			_, _ = runstats.Read(t.Context(), dir)
+			err := runstats.AddBatch(t.Context(), dir, batch)
 			if tt.fails != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.fails) {
 					t.Errorf("got %v, want %q", err, tt.fails)

@@ -3,7 +3,7 @@
 
 //go:build !linux
 
-package alone
+package isolated
 
 import "os/exec"
 

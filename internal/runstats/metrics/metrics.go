@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package metrics exports the counts of package tally to Prometheus: in a file for
+// Package metrics exports the counts of package runstats to Prometheus: in a file for
 // node_exporter's textfile collector, or with a [Collector]. The names of the
 // metrics contain their units.
 //
 //	err := metrics.Write(os.Stdout, counts)
-//	registry.MustRegister(metrics.Collector{Counts: func() *tally.Counts { return counts }})
+//	registry.MustRegister(metrics.Collector{Counts: func() *runstats.Counts { return counts }})
 //
-// It is separate from package tally, so that the dispatcher does not link a
+// It is separate from package runstats, so that the dispatcher does not link a
 // Prometheus client.
 package metrics
 
@@ -19,13 +19,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 
-	"github.com/regcred/regcred/internal/tally"
+	"github.com/regcred/regcred/internal/runstats"
 )
 
 // Collector implements prometheus.Collector. It is safe for concurrent use if Counts
 // is.
 type Collector struct {
-	Counts func() *tally.Counts // the result must not change afterwards; nil means no counts yet
+	Counts func() *runstats.Counts // the result must not change afterwards; nil means no counts yet
 }
 
 // Describe sends no descriptors, because the set of metrics depends on the counts.
@@ -57,9 +57,9 @@ func (c Collector) Collect(to chan<- prometheus.Metric) {
 }
 
 // Write writes the counts in the Prometheus text format.
-func Write(w io.Writer, c *tally.Counts) error {
+func Write(w io.Writer, c *runstats.Counts) error {
 	registry := prometheus.NewRegistry()
-	if err := registry.Register(Collector{func() *tally.Counts { return c }}); err != nil {
+	if err := registry.Register(Collector{func() *runstats.Counts { return c }}); err != nil {
 		return err
 	}
 	families, err := registry.Gather()

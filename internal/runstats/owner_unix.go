@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package tally
+package runstats
 
 import (
 	"io/fs"

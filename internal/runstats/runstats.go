@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package tally counts the runs of a node's providers. The dispatcher, which runs
+// Package runstats counts the runs of a node's providers. The dispatcher, which runs
 // the providers, exits after each request, so the counts are kept in a file. They
 // are needed because the kubelet logs a provider's error only if the dispatcher's
 // run fails as a whole. The file is below /run, so the counts start at zero after
 // each boot.
 //
-//	err := tally.AddBatch(ctx, tally.DefaultDir, batch) // in the dispatcher, after its response
-//	counts, err := tally.Read(ctx, tally.DefaultDir)
+//	err := runstats.AddBatch(ctx, runstats.DefaultDir, batch) // in the dispatcher, after its response
+//	counts, err := runstats.Read(ctx, runstats.DefaultDir)
 //
 // Package metrics exports the counts to Prometheus. The file contains no secrets.
 // It is replaced with a rename, so it can be read at any time. Writers hold a lock
 // on the directory.
-package tally
+package runstats
 
 import (
 	"maps"
@@ -21,7 +21,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/regcred/regcred/internal/shown"
+	"github.com/regcred/regcred/internal/textfmt"
 )
 
 // DefaultDir is the directory of a node's counts.
@@ -174,7 +174,7 @@ func (p *Provider) addRun(r Run, now time.Time) {
 
 // truncatedLine returns s as one printable line with a limited length.
 func truncatedLine(s string) string {
-	if s = shown.EscapeLine(s); len(s) <= maxMessageLength {
+	if s = textfmt.EscapeLine(s); len(s) <= maxMessageLength {
 		return s
 	}
 	return strings.ToValidUTF8(s[:maxMessageLength], "") + "…"

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package shown_test
+package textfmt_test
 
 import (
 	"testing"
 
-	. "github.com/regcred/regcred/internal/shown"
+	. "github.com/regcred/regcred/internal/textfmt"
 )
 
-func TestShown(t *testing.T) {
+func TestQuoteAndEscape(t *testing.T) {
 	for _, tt := range []struct{ got, want string }{
 		{QuoteShellPath("-a b"), "'./-a b'"}, {QuoteShellPath("a-b"), "a-b"}, {QuoteShellPath("--"), "./--"},
 		{QuoteShellWord("a/b:c"), "a/b:c"}, {QuoteShellWord(""), "''"}, {QuoteShellWord("o'hara; rm"), `'o'\''hara; rm'`},

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package shown formats text and JSON for a terminal, and quotes words for a
+// Package textfmt formats text and JSON for a terminal, and quotes words for a
 // shell.
-package shown
+package textfmt
 
 import (
 	"fmt"

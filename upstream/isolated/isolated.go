@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package alone runs a package's tests in isolation: in a network namespace with only a loopback
+// Package isolated runs a package's tests in isolation: in a network namespace with only a loopback
 // interface, with their own mounts, and in a PID namespace. All processes that the tests start end
 // with the namespace.
 //
-//	var run = alone.Tests{Name: "clients", Programs: alone.Programs{"skopeo": "skopeo"}, Prepare: build}
+//	var run = isolated.Tests{Name: "clients", Programs: isolated.Programs{"skopeo": "skopeo"}, Prepare: build}
 //
 //	func TestMain(m *testing.M) { run.Main(m) }
 //
@@ -13,7 +13,7 @@
 //		run.SkipUnlessAvailable(t)
 //		…
 //	}
-package alone
+package isolated
 
 import (
 	"context"

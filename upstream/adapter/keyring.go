@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-// Package ours runs the cases of package corpus with regcred. It returns the results in the types
+// Package adapter runs the cases of package corpus with regcred. It returns the results in the types
 // of package kubelet, to compare them with the kubelet's results.
-package ours
+package adapter
 
 import (
 	"context"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The regcred Authors
 
-package ours
+package adapter
 
 import (
 	"github.com/regcred/regcred/config"
